@@ -1,0 +1,112 @@
+import type { Readable } from 'node:stream'
+import { type ClickHouseClient, ClickHouseError, createClient } from '@clickhouse/client'
+import type { z } from 'zod'
+import type { Config } from './config.ts'
+import { DataError, toReason } from './errors.ts'
+
+type Params = Readonly<Record<string, unknown>>
+
+/** One statement: `name` is what metrics and logs call it, `params` fill the `{name: Type}` places of `sql`. */
+export interface Statement {
+  name: string
+  sql: string
+  params?: Params
+  settings?: Readonly<Record<string, string | number>>
+  signal?: AbortSignal
+}
+
+/** The one door to ClickHouse; `createDatabase` opens it. Every method throws DataError `storage`. */
+export interface Database {
+  /** The rows of a SELECT, each checked against `schema`. */
+  rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
+  /** The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. */
+  stream(statement: Statement & { format?: string }): Promise<Readable>
+  /** DDL and other statements without an answer. */
+  command(statement: Statement): Promise<void>
+  /** Stores rows; when it resolves they are stored in the table and in every view on it. */
+  insert(insert: {
+    table: string
+    rows: readonly object[]
+    settings?: Readonly<Record<string, string | number>>
+    signal?: AbortSignal
+  }): Promise<void>
+  close(): Promise<void>
+}
+
+/** Times go in and come out as ISO 8601 UTC; an unknown member is a mistake, never dropped in silence. */
+const SETTINGS = {
+  date_time_input_format: 'best_effort',
+  date_time_output_format: 'iso',
+  output_format_json_quote_64bit_integers: 0,
+  input_format_skip_unknown_fields: 0,
+  async_insert: 0,
+} as const
+
+/** Told apart by what helps: an engine's own word names its code, anything else is the connection. */
+function toStorageError(name: string, error: unknown): DataError {
+  const what = error instanceof ClickHouseError ? `code ${error.code} ${error.type ?? ''}` : 'no answer'
+  return new DataError('storage', `ClickHouse, ${name}: ${what}: ${toReason(error)}`, { cause: error })
+}
+
+async function guarded<T>(name: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof DataError ? error : toStorageError(name, error)
+  }
+}
+
+/** Opens a database for writing, or read-only as the API's user. The connection pool lives until `close`. */
+export function createDatabase(
+  config: Config['clickhouse'],
+  access: 'write' | 'read',
+  options: { database?: string } = {},
+): Database {
+  const client: ClickHouseClient = createClient({
+    url: config.url,
+    username: access === 'write' ? config.user : config.readUser,
+    password: access === 'write' ? config.password : config.readPassword,
+    database: options.database ?? config.database,
+    clickhouse_settings: SETTINGS,
+    max_open_connections: 32,
+    request_timeout: 300_000,
+    keep_alive: { enabled: true },
+  })
+  const common = (s: Statement) => ({
+    query: s.sql,
+    ...(s.params === undefined ? {} : { query_params: { ...s.params } }),
+    ...(s.settings === undefined ? {} : { clickhouse_settings: { ...s.settings } }),
+    ...(s.signal === undefined ? {} : { abort_signal: s.signal }),
+  })
+  return {
+    rows: (s) =>
+      guarded(s.name, async () => {
+        const result = await client.query({ ...common(s), format: 'JSONEachRow' })
+        const rows = await result.json<unknown>()
+        const parsed = s.schema.array().safeParse(rows)
+        if (parsed.success) return parsed.data as z.output<typeof s.schema>[]
+        throw new DataError(
+          'storage',
+          `ClickHouse, ${s.name}: an answer of an unexpected shape: ${parsed.error.message}`,
+        )
+      }),
+    stream: (s) =>
+      guarded(s.name, async () => {
+        const statement = common(s)
+        const result = await client.exec({ ...statement, query: `${s.sql}\nFORMAT ${s.format ?? 'JSONEachRow'}` })
+        return result.stream as Readable
+      }),
+    command: (s) => guarded(s.name, async () => void (await client.command(common(s)))),
+    insert: ({ table, rows, settings, signal }) =>
+      guarded(`insert into ${table}`, async () => {
+        await client.insert({
+          table,
+          values: [...rows],
+          format: 'JSONEachRow',
+          ...(settings === undefined ? {} : { clickhouse_settings: { ...settings } }),
+          ...(signal === undefined ? {} : { abort_signal: signal }),
+        })
+      }),
+    close: () => client.close(),
+  }
+}

@@ -1,0 +1,151 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { DataError, toReason } from './errors.ts'
+
+const text = z.string().trim().min(1)
+const optionalText = text.optional()
+const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+const port = z.coerce.number().int().min(0).max(65_535)
+const count = z.coerce.number().int().min(1)
+const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
+
+/**
+ * Every setting, with its default. The keys are the environment's names; `.env.example` and the README's table list
+ * the same names, and a test holds them together.
+ */
+export const settings = z.object({
+  DAO_DATA_MODE: z.enum(['demo', 'live']).default('live'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  DATA_DIR: text.default('.data'),
+
+  CLICKHOUSE_URL: url.default('http://127.0.0.1:8123'),
+  CLICKHOUSE_DATABASE: identifier.default('dao_data'),
+  CLICKHOUSE_USER: text.default('writer'),
+  CLICKHOUSE_PASSWORD: z.string().default(''),
+  CLICKHOUSE_READ_USER: text.default('reader'),
+  CLICKHOUSE_READ_PASSWORD: z.string().default(''),
+  CLICKHOUSE_EMBEDDED_HOST: text.default('127.0.0.1'),
+  CLICKHOUSE_EMBEDDED_PORT: port.default(8123),
+  CLICKHOUSE_EMBEDDED_CONNECTIONS: count.default(4),
+
+  REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'must be a redis or rediss URL' }).default('redis://127.0.0.1:6379'),
+  QUEUE_PREFIX: text.default('dao-data'),
+
+  API_HOST: text.default('127.0.0.1'),
+  API_PORT: port.default(3000),
+  PUBLIC_URL: url.optional(),
+
+  WORKER_QUEUES: text.default('all'),
+  WORKER_CONCURRENCY: count.default(2),
+
+  COINMARKETCAP_BASE_URL: url.default('https://pro-api.coinmarketcap.com'),
+  COINMARKETCAP_API_KEY: optionalText,
+  COINMARKETCAP_REQUESTS_PER_MINUTE: count.default(30),
+  COINGECKO_BASE_URL: url.default('https://api.coingecko.com/api/v3'),
+  COINGECKO_API_KEY: optionalText,
+  COINGECKO_REQUESTS_PER_MINUTE: count.default(25),
+  DEFILLAMA_BASE_URL: url.default('https://api.llama.fi'),
+  DEFILLAMA_REQUESTS_PER_MINUTE: count.default(60),
+  PROVIDER_TIMEOUT_MS: count.default(30_000),
+  PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
+})
+
+type Settings = z.infer<typeof settings>
+
+function toConfig(s: Settings) {
+  const http = { timeoutMs: s.PROVIDER_TIMEOUT_MS, maxBytes: s.PROVIDER_MAX_BYTES }
+  return {
+    mode: s.DAO_DATA_MODE,
+    logLevel: s.LOG_LEVEL,
+    dataDir: resolve(s.DATA_DIR),
+    clickhouse: {
+      url: s.CLICKHOUSE_URL,
+      database: s.CLICKHOUSE_DATABASE,
+      user: s.CLICKHOUSE_USER,
+      password: s.CLICKHOUSE_PASSWORD,
+      readUser: s.CLICKHOUSE_READ_USER,
+      readPassword: s.CLICKHOUSE_READ_PASSWORD,
+      embedded: {
+        dataDir: resolve(s.DATA_DIR, 'clickhouse'),
+        host: s.CLICKHOUSE_EMBEDDED_HOST,
+        port: s.CLICKHOUSE_EMBEDDED_PORT,
+        connections: s.CLICKHOUSE_EMBEDDED_CONNECTIONS,
+      },
+    },
+    redis: { url: s.REDIS_URL, prefix: s.QUEUE_PREFIX },
+    api: {
+      host: s.API_HOST,
+      port: s.API_PORT,
+      publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
+    },
+    worker: { queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()), concurrency: s.WORKER_CONCURRENCY },
+    providers: {
+      coinmarketcap: {
+        ...http,
+        baseUrl: s.COINMARKETCAP_BASE_URL,
+        apiKey: s.COINMARKETCAP_API_KEY,
+        requestsPerMinute: s.COINMARKETCAP_REQUESTS_PER_MINUTE,
+      },
+      coingecko: {
+        ...http,
+        baseUrl: s.COINGECKO_BASE_URL,
+        apiKey: s.COINGECKO_API_KEY,
+        requestsPerMinute: s.COINGECKO_REQUESTS_PER_MINUTE,
+      },
+      defillama: {
+        ...http,
+        baseUrl: s.DEFILLAMA_BASE_URL,
+        apiKey: undefined,
+        requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
+      },
+    },
+  }
+}
+
+export type Config = ReturnType<typeof toConfig>
+
+/** Reads `NAME_FILE` into `NAME`, so that secrets can come from mounted files instead of the environment. */
+function withSecretFiles(env: Readonly<Record<string, string | undefined>>, mistakes: string[]) {
+  const merged: Record<string, string | undefined> = {}
+  for (const name of Object.keys(settings.shape)) {
+    const file = env[`${name}_FILE`]
+    // An empty value is how a compose file or a copied .env.example says "not set".
+    const value = env[name] === '' ? undefined : env[name]
+    if (file === undefined || file === '') merged[name] = value
+    else if (value !== undefined) mistakes.push(`${name} and ${name}_FILE are both set: keep one`)
+    else {
+      try {
+        merged[name] = readFileSync(file, 'utf8').trim()
+      } catch (error) {
+        mistakes.push(`${name}_FILE: ${toReason(error)}`)
+      }
+    }
+  }
+  return merged
+}
+
+/**
+ * The typed configuration from the environment.
+ * @throws DataError `config` that lists every mistake at once, each by the setting's name.
+ */
+export function parseConfig(env: Readonly<Record<string, string | undefined>>): Config {
+  const mistakes: string[] = []
+  const parsed = settings.safeParse(withSecretFiles(env, mistakes))
+  for (const issue of parsed.error?.issues ?? []) {
+    const name = String(issue.path[0])
+    const given = env[name]
+    const shown = given === undefined || /KEY|PASSWORD/.test(name) ? '' : ` (given: ${JSON.stringify(given)})`
+    mistakes.push(`${name}: ${issue.message}${shown}`)
+  }
+  if (mistakes.length > 0 || !parsed.success) {
+    throw new DataError('config', `wrong settings:\n${mistakes.map((line) => `  - ${line}`).join('\n')}`)
+  }
+  return toConfig(parsed.data)
+}
+
+/** The configuration of this process: the environment over the `.env` file of the working directory, where there is one. */
+export function loadConfig(): Config {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+  return parseConfig(process.env)
+}

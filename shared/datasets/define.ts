@@ -1,0 +1,20 @@
+import type { z } from 'zod'
+import type { Cadence } from '../intervals.ts'
+
+/** What is stored under one name: the row's schema, the table rows are inserted into, and where freshness is read. */
+export interface Dataset<Row extends object = object> {
+  readonly name: string
+  readonly cadence: Cadence
+  /** The table that jobs insert into. */
+  readonly table: string
+  readonly row: z.ZodType<Row>
+  /** The row member that names the entity, by its integer key. */
+  readonly entity: keyof Row & string
+  /** The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. */
+  readonly series: { readonly table: string; readonly entity: string; readonly time: string }
+}
+
+/** Declares a dataset; the row type follows from its schema. */
+export function defineDataset<Row extends object>(dataset: Dataset<Row>): Dataset<Row> {
+  return dataset
+}

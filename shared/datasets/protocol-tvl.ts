@@ -1,0 +1,21 @@
+import { z } from 'zod'
+import { defineDataset } from './define.ts'
+
+/** The total value locked of a DAO's protocols at one time, in USD. */
+export const protocolTvlRow = z.strictObject({
+  dao: z.number().int().nonnegative(),
+  observed_at: z.iso.datetime(),
+  tvl_usd: z.number().nonnegative(),
+})
+
+export type ProtocolTvlRow = z.infer<typeof protocolTvlRow>
+
+/** Total value locked, which fills `financialData.tvl` where the market-data provider has none. */
+export const protocolTvl = defineDataset({
+  name: 'tvl',
+  cadence: '1h',
+  table: 'protocol_tvl',
+  row: protocolTvlRow,
+  entity: 'dao',
+  series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at' },
+})

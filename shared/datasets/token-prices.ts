@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { defineDataset } from './define.ts'
+
+const known = z.number().finite().nullable()
+
+/**
+ * One observation of a token on the market: what a latest or a historical quote says. `observed_at` is the
+ * observation's own time. Money is in USD, supplies in whole tokens, changes in percent; unknown is null, but a quote
+ * without a price says nothing and is rejected.
+ */
+export const tokenPriceRow = z.strictObject({
+  token: z.number().int().nonnegative(),
+  observed_at: z.iso.datetime(),
+  is_latest: z.boolean(),
+  price: z.number().positive(),
+  volume_24h: known,
+  market_cap: known,
+  total_supply: known,
+  circulating_supply: known,
+  max_supply: known,
+  fully_diluted_market_cap: known,
+  volume_change_24h: known,
+  percent_change_1h: known,
+  percent_change_24h: known,
+  percent_change_7d: known,
+  percent_change_30d: known,
+  percent_change_60d: known,
+  percent_change_90d: known,
+  tvl: known,
+})
+
+export type TokenPriceRow = z.infer<typeof tokenPriceRow>
+
+/** Token market data: rows go through `token_quotes_in`, whose views fill the series and the latest quotes. */
+export const tokenPrices = defineDataset({
+  name: 'prices',
+  cadence: '5m',
+  table: 'token_quotes_in',
+  row: tokenPriceRow,
+  entity: 'token',
+  series: { table: 'token_prices', entity: 'token', time: 'observed_at' },
+})

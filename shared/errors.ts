@@ -1,0 +1,47 @@
+/**
+ * Why something failed, as a closed list, so that callers decide by code and never by message text.
+ * - `config`: a setting is missing or malformed; naming it is the message's job.
+ * - `provider_unavailable`: network error, timeout, 408, 429 or 5xx; worth another try.
+ * - `provider_rejected`: the provider understood and refused (400, 401, 402, 403, 404); another try changes nothing.
+ * - `provider_malformed`: the answer is not what the provider documents.
+ * - `rows_rejected`: too large a share of a job's rows failed the dataset's schema.
+ * - `payload`: a job's payload is malformed.
+ * - `registry`: the curated records contradict themselves or their schema.
+ * - `storage`: ClickHouse refused or could not be reached.
+ * - `migration`: the database and the migration files disagree.
+ */
+export type ErrorCode =
+  | 'config'
+  | 'provider_unavailable'
+  | 'provider_rejected'
+  | 'provider_malformed'
+  | 'rows_rejected'
+  | 'payload'
+  | 'registry'
+  | 'storage'
+  | 'migration'
+
+const TRANSIENT: ReadonlySet<ErrorCode> = new Set(['provider_unavailable', 'storage'])
+
+/** A failure with a code; `retryAfterMs` is the wait a provider asked for. */
+export class DataError extends Error {
+  readonly code: ErrorCode
+  readonly retryAfterMs: number | undefined
+
+  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfterMs?: number | undefined } = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'DataError'
+    this.code = code
+    this.retryAfterMs = options.retryAfterMs
+  }
+}
+
+/** Whether the same attempt may succeed later. Unknown errors are programming errors and are not retried. */
+export function isTransient(error: unknown): boolean {
+  return error instanceof DataError && TRANSIENT.has(error.code)
+}
+
+/** A one-line reason for a log line or a report. */
+export function toReason(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,37 @@
+/** The series intervals of the interface, finest first. */
+export const INTERVALS = ['5m', '30m', '1h', '4h', '1d', '7d'] as const
+export type Interval = (typeof INTERVALS)[number]
+
+/** How often a dataset is refreshed. */
+export const CADENCES = ['5m', '1h', '1d'] as const
+export type Cadence = (typeof CADENCES)[number]
+
+const SECOND = 1000
+const DAY_SECONDS = 86_400
+
+export const INTERVAL_SECONDS: Readonly<Record<Interval, number>> = {
+  '5m': 300,
+  '30m': 1800,
+  '1h': 3600,
+  '4h': 14_400,
+  '1d': DAY_SECONDS,
+  '7d': 7 * DAY_SECONDS,
+}
+
+/** 1970-01-05 was the first Monday; seven-day buckets start on Mondays (contract section 4). */
+const MONDAY_SHIFT_MS = 4 * DAY_SECONDS * SECOND
+
+/** The start of the bucket that holds a time, both in Unix milliseconds, on the UTC grid. */
+export function toBucketStart(ms: number, interval: Interval): number {
+  const step = INTERVAL_SECONDS[interval] * SECOND
+  const shift = interval === '7d' ? MONDAY_SHIFT_MS : 0
+  return Math.floor((ms - shift) / step) * step + shift
+}
+
+/** How many bucket starts of an interval lie in [startMs, endMs). */
+export function countBuckets(startMs: number, endMs: number, interval: Interval): number {
+  if (endMs <= startMs) return 0
+  const step = INTERVAL_SECONDS[interval] * SECOND
+  const first = toBucketStart(startMs - 1, interval) + step
+  return first >= endMs ? 0 : Math.floor((endMs - 1 - first) / step) + 1
+}

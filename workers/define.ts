@@ -1,0 +1,101 @@
+import type { Config } from '../shared/config.ts'
+import type { Dataset } from '../shared/datasets/define.ts'
+import type { Cadence, Interval } from '../shared/intervals.ts'
+import type { Registry } from '../shared/registry/registry.ts'
+import type { HttpClients } from './providers/http.ts'
+
+/** A stretch of time in Unix milliseconds, `from` inclusive and `to` exclusive, and the step wanted inside it. */
+export interface Range {
+  readonly from: number
+  readonly to: number
+  readonly interval: Interval
+}
+
+/** A member of the registry that a job collects for; `key` is its integer in ClickHouse. */
+export interface Entity {
+  readonly id: string
+  readonly key: number
+  readonly name: string
+}
+
+export interface ProviderContext {
+  readonly config: Config
+  readonly http: HttpClients
+}
+
+/**
+ * A source of data. `covers` tells which entities it can be asked for at all (an id it needs may be unknown); `connect`
+ * opens it. Its calls throw DataError `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing
+ * key is `provider_rejected` naming the setting, so that the next provider is asked.
+ */
+export interface Provider<Source, E extends Entity> {
+  readonly name: string
+  covers(entity: E): boolean
+  connect(context: ProviderContext): Source
+}
+
+/** What a run gets: a `range` when history is wanted, else the state as of `slot`. No clock, no Redis, no insert. */
+export interface Run<Source, E extends Entity> {
+  readonly provider: Source
+  readonly entities: readonly E[]
+  readonly slot: number
+  readonly range: Range | undefined
+  readonly signal: AbortSignal
+}
+
+export interface JobDefinition<Row extends object, Source, E extends Entity> {
+  readonly name: string
+  readonly cadence: Cadence
+  readonly dataset: Dataset<Row>
+  /** In order: the first that answers for an entity wins. */
+  readonly providers: readonly Provider<Source, E>[]
+  /** Whom a tick collects for. */
+  entities(registry: Registry): readonly E[]
+  /** Present where providers have history: the largest number of entities and points that one job asks for. */
+  readonly history?: {
+    readonly intervals: readonly Interval[]
+    readonly chunkEntities: number
+    readonly chunkPoints: number
+  }
+  run(run: Run<Source, E>): Promise<Row[]>
+}
+
+/** A declared job with its own types closed over, so that lists can hold jobs of every dataset. */
+export interface Job {
+  readonly name: string
+  readonly cadence: Cadence
+  readonly dataset: Dataset
+  readonly history: JobDefinition<object, unknown, Entity>['history']
+  readonly providerNames: readonly string[]
+  entities(registry: Registry): readonly Entity[]
+  /** Opens the providers once per process and returns the collecting function per provider, in order. */
+  connect(context: ProviderContext): readonly Collector[]
+}
+
+/** One opened provider of a job. */
+export interface Collector {
+  readonly provider: string
+  covers(entity: Entity): boolean
+  collect(run: Omit<Run<unknown, Entity>, 'provider'>): Promise<object[]>
+}
+
+/** Declares a job: everything about one dataset's collection that is not plumbing. */
+export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
+  return {
+    name: job.name,
+    cadence: job.cadence,
+    dataset: job.dataset as unknown as Dataset,
+    history: job.history,
+    providerNames: job.providers.map((provider) => provider.name),
+    entities: (registry) => job.entities(registry),
+    connect: (context) =>
+      job.providers.map((provider) => {
+        const source = provider.connect(context)
+        return {
+          provider: provider.name,
+          covers: (entity) => provider.covers(entity as E),
+          collect: (run) => job.run({ ...run, entities: run.entities as readonly E[], provider: source }),
+        }
+      }),
+  }
+}
