@@ -11,7 +11,7 @@ const STOP_DEADLINE_MS = 25_000
 
 /**
  * Calls `stop` on the first SIGTERM or SIGINT and exits when it is done or its deadline has passed; a second signal
- * exits at once.
+ * exits at once. A process that was started with a channel to its parent also stops when the parent is gone.
  */
 export function onStopSignal(stop: () => Promise<void>): void {
   let stopping = false
@@ -20,7 +20,7 @@ export function onStopSignal(stop: () => Promise<void>): void {
     stopping = true
     setTimeout(() => process.exit(1), STOP_DEADLINE_MS).unref()
     stop().then(
-      () => process.exit(0),
+      () => process.exit(),
       (error: unknown) => {
         console.error(toReason(error))
         process.exit(1)
@@ -29,6 +29,12 @@ export function onStopSignal(stop: () => Promise<void>): void {
   }
   process.on('SIGTERM', handle)
   process.on('SIGINT', handle)
+  process.on('disconnect', handle)
+}
+
+/** Tells a parent that follows this process's standard output that it is ready, as one line of JSON. */
+export function announceReady(facts: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify({ ready: true, ...facts })}\n`)
 }
 
 /** Runs a program; a DataError is the operator's to read and is printed without a stack. */

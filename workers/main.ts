@@ -3,7 +3,7 @@ import { loadConfig } from '../shared/config.ts'
 import { DataError } from '../shared/errors.ts'
 import { CADENCES } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
-import { onStopSignal, runProgram } from '../shared/process.ts'
+import { isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import type { Job } from './define.ts'
@@ -47,4 +47,4 @@ async function main(): Promise<void> {
   })
 }
 
-runProgram(main)
+if (isMain(import.meta.url)) runProgram(main)
