@@ -3,9 +3,7 @@ import { inject } from 'vitest'
 import { migrate } from '../../clickhouse/migrate.ts'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
 import { type Config, parseConfig } from '../../shared/config.ts'
-import { createLog } from '../../shared/log.ts'
-
-export const silent = createLog('test', 'silent')
+import { silent } from './silent.ts'
 
 /** A configuration that points at the run's stores, with a database and a queue prefix nobody else uses. */
 export function createTestConfig(settings: Readonly<Record<string, string>> = {}): Config {
