@@ -4,10 +4,11 @@ import { BodyTooLarge, readBody, readExcerpt } from './http-body.ts'
 import { toRetryAfterMs } from './http-retry.ts'
 import { type Target, toExcerpt } from './http-target.ts'
 
-/** A success: the whole body of a 2xx answer. */
+/** A success: the whole body of a 2xx answer, or the word that there is nothing. */
 export interface Answer {
   readonly status: number
   readonly quotaLeft: number | undefined
+  readonly isAbsent: boolean
   readonly contentType: string | null
   readonly body: string
 }
@@ -43,13 +44,18 @@ export async function attempt(
     request.signal.throwIfAborted()
     const response = await send(request, headers, target, stop.signal)
     status = response.status
+    const contentType = response.headers.get('content-type')
+    const quotaLeft = toQuotaLeft(response)
+    if (request.absent?.includes(status)) {
+      await response.body?.cancel()
+      return { status, quotaLeft, isAbsent: true, contentType, body: '' }
+    }
     if (status < 200 || status >= 300) {
       const failure = await toFailure(settings, response, target)
       request.signal.throwIfAborted()
       return failure
     }
-    const contentType = response.headers.get('content-type')
-    return { status, quotaLeft: toQuotaLeft(response), contentType, body: await readBody(response, maxBytes) }
+    return { status, quotaLeft, isAbsent: false, contentType, body: await readBody(response, maxBytes) }
   } catch (cause) {
     request.signal.throwIfAborted()
     const isTooLarge = cause instanceof BodyTooLarge

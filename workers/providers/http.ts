@@ -38,6 +38,8 @@ export interface HttpRequest {
   /** Sent as JSON. */
   readonly body?: unknown
   readonly signal: AbortSignal
+  /** Statuses that say "there is no such thing": `json` then answers undefined, `text` an empty text. */
+  readonly absent?: readonly number[]
   /** How often the request is sent again after a transient failure, 3 by default. */
   readonly retries?: number
 }
@@ -161,7 +163,8 @@ const OUTCOMES: Readonly<Record<string, ProviderCall['outcome']>> = {
   provider_malformed: 'malformed',
 }
 
-function toJson(provider: string, { body, contentType }: Answer, { shown, secrets }: Target): unknown {
+function toJson(provider: string, { isAbsent, body, contentType }: Answer, { shown, secrets }: Target): unknown {
+  if (isAbsent) return undefined
   const found = () => (body === '' ? 'an empty body' : toExcerpt(body, secrets))
   if (!isJsonType(contentType)) {
     const message = `${provider} ${shown}: expected JSON, received ${contentType}: ${found()}`
