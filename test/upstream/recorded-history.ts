@@ -8,15 +8,15 @@ interface Supply {
 
 /**
  * Candles as quotes: each open is an observation at its candle's open time, to the digit. `volume24h` is the sum of
- * base volume x open over the 24 hours before, null until a whole day is on record; percent changes likewise.
+ * base volume x open (to the cent) over the 24 hours before, null until a whole day is on record; percent changes likewise.
  */
 export function toCandleHistory(candles: Candles, supply: Supply): History {
   const { at, open, volume, step } = candles
   const first = at[0] ?? Number.NaN
-  const tradedBefore = new Float64Array(at.length)
+  const centsBefore = new Float64Array(at.length)
   for (let index = 1; index < at.length; index += 1) {
-    tradedBefore[index] =
-      (tradedBefore[index - 1] ?? 0) + Math.round((volume[index - 1] ?? 0) * (open[index - 1] ?? 0) * 100) / 100
+    const cents = Math.round((volume[index - 1] ?? 0) * (open[index - 1] ?? 0) * 100)
+    centsBefore[index] = (centsBefore[index - 1] ?? 0) + cents
   }
   const openAt = (time: number): number | null => open[(time - first) / step] ?? null
 
@@ -24,11 +24,11 @@ export function toCandleHistory(candles: Candles, supply: Supply): History {
     const time = at[index]
     const price = open[index]
     if (time === undefined || price === undefined) return null
-    const dayBefore = tradedBefore[index - DAY / step]
+    const dayBefore = centsBefore[index - DAY / step]
     return {
       at: time,
       price,
-      volume24h: dayBefore === undefined ? null : (tradedBefore[index] ?? 0) - dayBefore,
+      volume24h: dayBefore === undefined ? null : ((centsBefore[index] ?? 0) - dayBefore) / 100,
       marketCap: supply.circulating === null ? null : price * supply.circulating,
       circulatingSupply: supply.circulating,
       totalSupply: supply.total,
