@@ -35,6 +35,8 @@ const KNOWN: Readonly<Record<string, readonly [price: number, maxSupply: number 
   USDT: [1, null],
   DAI: [1, null],
 }
+/** Wrapped ether trades as ether does. */
+const NAMESAKES: Readonly<Record<string, string>> = { 'quote-asset-weth': 'quote-asset-eth' }
 const STABLE = new Set(['USDC', 'USDT', 'DAI'])
 
 /** [cell length in five-minute slots, amplitude of the price's logarithm, whether the whole market shares it]. */
@@ -63,7 +65,7 @@ export interface MarketProcess {
 }
 
 export function createMarketProcess(seed: number, asset: Asset): MarketProcess {
-  const key = toNoiseKey(seed, asset.id)
+  const key = toNoiseKey(seed, NAMESAKES[asset.id] ?? asset.id)
   const [base, maxSupply, launchDay] = KNOWN[asset.symbol.toUpperCase()] ?? inventedFacts(key)
   const launch = launchDay === undefined ? SIMULATION_START : Date.parse(launchDay)
   const scale = STABLE.has(asset.symbol) ? 0.002 : 1

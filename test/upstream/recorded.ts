@@ -109,6 +109,7 @@ function toProtocols(recorded: readonly RecordedProtocol[], registry: WorldRegis
       slug,
       symbol: '-',
       address: null,
+      addressChain: null,
       url: entry.url,
       category: entry.category,
       chains: entry.chains,

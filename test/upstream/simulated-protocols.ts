@@ -80,7 +80,8 @@ function toSlices(dao: Dao, token: Token | undefined, seed: number, index: numbe
     name: dao.name,
     slug,
     symbol: token?.symbol ?? '-',
-    address: token ? toLlamaAddress(token) : null,
+    address: token?.contractAddress ?? null,
+    addressChain: token?.chain ?? null,
     url: dao.website ?? `https://${slug}.example`,
     category: CATEGORIES[Math.floor(unit(key, -1) * CATEGORIES.length)] ?? 'Services',
     chains: ['Ethereum'],
@@ -104,11 +105,6 @@ function toSlices(dao: Dao, token: Token | undefined, seed: number, index: numbe
   })
 }
 
-/** Addresses off Ethereum carry their chain's name. */
-function toLlamaAddress(token: Token): string {
-  return token.chain === 'ethereum' ? token.contractAddress : `${token.chain}:${token.contractAddress}`
-}
-
 function strangers(seed: number): Slice[] {
   return Array.from({ length: STRANGERS }, (_, index) => {
     const slug = `unrelated-protocol-${index + 1}`
@@ -118,6 +114,7 @@ function strangers(seed: number): Slice[] {
       slug,
       symbol: '-',
       address: index % 2 === 0 ? '-' : null,
+      addressChain: null,
       url: `https://${slug}.example`,
       category: CATEGORIES[index % CATEGORIES.length] ?? 'Services',
       chains: [],

@@ -83,6 +83,8 @@ export interface Protocol {
   readonly slug: string
   readonly symbol: string
   readonly address: string | null
+  /** The address's chain, null where there is no address. */
+  readonly addressChain: string | null
   readonly url: string
   readonly category: string
   readonly chains: readonly string[]

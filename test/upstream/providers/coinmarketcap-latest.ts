@@ -4,13 +4,13 @@ import { toAnswer, toFailure } from './coinmarketcap-reply.ts'
 import { toSelection } from './coinmarketcap-selection.ts'
 
 const USD_ID = 2781
-/** CoinMarketCap names a platform by its native coin. */
+/** CoinMarketCap names a platform by its native coin; tokens of chains that are not here have none. */
 const PLATFORMS: Readonly<Record<string, { id: number; name: string; symbol: string; slug: string }>> = {
   ethereum: { id: 1027, name: 'Ethereum', symbol: 'ETH', slug: 'ethereum' },
   arbitrum: { id: 11841, name: 'Arbitrum', symbol: 'ARB', slug: 'arbitrum' },
   optimism: { id: 11840, name: 'Optimism', symbol: 'OP', slug: 'optimism-ethereum' },
   polygon: { id: 3890, name: 'Polygon', symbol: 'MATIC', slug: 'polygon' },
-  bsc: { id: 1839, name: 'BNB Smart Chain (BEP20)', symbol: 'BNB', slug: 'bnb' },
+  bnb: { id: 1839, name: 'BNB Smart Chain (BEP20)', symbol: 'BNB', slug: 'bnb' },
   avalanche: { id: 5805, name: 'Avalanche', symbol: 'AVAX', slug: 'avalanche' },
   solana: { id: 5426, name: 'Solana', symbol: 'SOL', slug: 'solana' },
 }

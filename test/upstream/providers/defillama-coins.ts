@@ -1,5 +1,6 @@
 import { jsonReply, type Provider, textReply } from '../exchange.ts'
 import { type Asset, PUBLICATION_LAG, type World } from '../world.ts'
+import { toLlamaChain } from './defillama-chains.ts'
 
 interface CoinPrice {
   decimals?: number
@@ -49,5 +50,5 @@ function findAsset(coin: string, assets: readonly Asset[]): Asset | undefined {
   const [source = '', id = ''] = coin.split(':')
   if (source === 'coingecko') return assets.find((asset) => asset.coingeckoId === id)
   const wanted = id.toLowerCase()
-  return assets.find((asset) => asset.chain === source && asset.contractAddress.toLowerCase() === wanted)
+  return assets.find((asset) => toLlamaChain(asset.chain) === source && asset.contractAddress.toLowerCase() === wanted)
 }

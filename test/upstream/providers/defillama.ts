@@ -1,5 +1,6 @@
 import { jsonReply, type Provider, type Reply, rawJsonReply, textReply } from '../exchange.ts'
 import type { Protocol, TvlPoint, World } from '../world.ts'
+import { toLlamaChain } from './defillama-chains.ts'
 
 const NOT_FOUND = textReply('Protocol not found', 400)
 
@@ -34,7 +35,7 @@ function toEntry(protocol: Protocol) {
   return {
     id: protocol.id,
     name: protocol.name,
-    address: protocol.address,
+    address: toAddress(protocol),
     symbol: protocol.symbol,
     url: protocol.url,
     description: '',
@@ -61,6 +62,12 @@ function toEntry(protocol: Protocol) {
     mcap: protocol.marketCap,
     ...(protocol.parent === null ? {} : { parentProtocol: `parent#${protocol.parent}` }),
   }
+}
+
+/** Addresses off Ethereum carry their chain's name. */
+function toAddress({ address, addressChain }: Protocol): string | null {
+  if (address === null || addressChain === null || addressChain === 'ethereum') return address
+  return `${toLlamaChain(addressChain)}:${address}`
 }
 
 /** The share of each chain is not known, so the TVL of a protocol on several chains is not split. */
