@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { z } from 'zod'
-import { type MarketChart, type TvlPoint, toSlug } from './world.ts'
+import type { MarketChart, TvlPoint } from './world.ts'
 
 /** Candles as columns: open times (Unix milliseconds), opening prices in USD, volumes in the base token. */
 export interface Candles {
@@ -59,8 +59,8 @@ const RecordedProtocol = z.object({
   name: z.string(),
   category: z.string(),
   tvl: z.number().optional(),
-  chains: z.array(z.string()),
-  url: z.string(),
+  chains: z.array(z.string()).default([]),
+  url: z.string().default(''),
 })
 export type RecordedProtocol = z.infer<typeof RecordedProtocol>
 const RecordedTvl = z.object({
@@ -110,10 +110,15 @@ export function readProtocols(dir: string): readonly RecordedProtocol[] {
   return z.array(RecordedProtocol).parse(readJson(file))
 }
 
+/** DefiLlama's slug of a protocol: dots and other signs stay. */
+export function toLlamaSlug(name: string): string {
+  return name.toLowerCase().replaceAll(' ', '-').replaceAll("'", '')
+}
+
 /** The recorded TVL histories' files, by the slug of the protocol's name. */
 export function listTvlFiles(dir: string): ReadonlyMap<string, string> {
   const folder = join(dir, 'defillama-protocols-tvl-bma-d', 'protocol_tvl')
-  return new Map(readdirSync(folder).map((name) => [toSlug(name.replace(/\.json\.gz$/, '')), join(folder, name)]))
+  return new Map(readdirSync(folder).map((name) => [toLlamaSlug(name.replace(/\.json\.gz$/, '')), join(folder, name)]))
 }
 
 export function readTvlSeries(file: string): readonly TvlPoint[] {

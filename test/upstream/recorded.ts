@@ -7,6 +7,7 @@ import {
   readListing,
   readProtocols,
   readTvlSeries,
+  toLlamaSlug,
 } from './recorded-files.ts'
 import { joinHistories, toCandleHistory, toChartHistory } from './recorded-history.ts'
 import {
@@ -16,7 +17,6 @@ import {
   type MarketChart,
   type Protocol,
   toAssets,
-  toSlug,
   type World,
   type WorldRegistry,
 } from './world.ts'
@@ -101,7 +101,7 @@ function toListing(coin: RecordedCoin): Listing {
 function toProtocols(recorded: readonly RecordedProtocol[], registry: WorldRegistry): readonly Protocol[] {
   const parents = new Set(registry.daos.flatMap((dao) => (dao.defillama === null ? [] : [dao.defillama])))
   return recorded.map((entry, index) => {
-    const slug = toSlug(entry.name)
+    const slug = toLlamaSlug(entry.name)
     const family = slug.replace(/-v\d+$/, '')
     return {
       id: String(index + 1),
