@@ -1,0 +1,138 @@
+import { toId, toKey } from '../ids.ts'
+import type { Placed, RegistryFile } from './registry-file.ts'
+import type { CategoryRecord, ChainRecord, DaoRecord, TokenRecord } from './schema.ts'
+
+/** The four files as read, before they are judged against each other. */
+export interface RegistryFiles {
+  categories: RegistryFile<CategoryRecord>
+  chains: RegistryFile<ChainRecord>
+  tokens: RegistryFile<TokenRecord>
+  daos: RegistryFile<DaoRecord>
+}
+
+const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/
+
+/** An address as it is stored and compared: EVM addresses in lower case, others exactly as written. */
+export function toStoredAddress(address: string, evm: boolean): string {
+  return evm ? address.toLowerCase() : address
+}
+
+/** The mistakes that only show between records: duplicates, references to nothing, addresses not of their chain's form. */
+export function checkReferences(files: RegistryFiles): string[] {
+  const evmBySlug = new Map(files.chains.records.map(({ record }) => [record.slug, record.evm]))
+  return [
+    ...duplicateMistakes(files.categories.records, 'slug', (record) => record.slug),
+    ...duplicateMistakes(files.chains.records, 'slug', (record) => record.slug),
+    ...duplicateMistakes(files.chains.records, 'chainId', (record) => record.chainId),
+    ...files.tokens.records.flatMap((token) => tokenMistakes(token, files, evmBySlug)),
+    ...tokenDuplicates(files.tokens.records, evmBySlug),
+    ...files.daos.records.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
+    ...duplicateMistakes(files.daos.records, 'slug', (record) => record.slug),
+    ...duplicateMistakes(files.daos.records, 'key', (record) => toKey(toId('dao', record.slug))),
+    ...primaryMistakes(files.tokens.records),
+  ]
+}
+
+/** One mistake for each record whose value an earlier record has; null values never clash. */
+export function duplicateMistakes<T>(
+  records: readonly Placed<T>[],
+  field: string,
+  fieldOf: (record: T) => string | number | null,
+): string[] {
+  const firstPlace = new Map<string | number, string>()
+  return records.flatMap(({ place, record }) => {
+    const value = fieldOf(record)
+    if (value === null) return []
+    const first = firstPlace.get(value)
+    if (first === undefined) firstPlace.set(value, place)
+    return first === undefined ? [] : [`${place}: ${field}: ${value} is already used by ${first}`]
+  })
+}
+
+function tokenDuplicates(tokens: readonly Placed<TokenRecord>[], evmBySlug: ReadonlyMap<string, boolean>): string[] {
+  const addressOf = (record: TokenRecord) =>
+    toStoredAddress(record.contractAddress, evmBySlug.get(record.chain) ?? false)
+  // A token on a second chain with the same market-data id would count its market cap twice in the aggregates.
+  const live = tokens.filter(({ record }) => record.live)
+  return [
+    ...duplicateMistakes(tokens, 'contractAddress', (record) => `${record.chain}:${addressOf(record)}`),
+    ...duplicateMistakes(distinctAddresses(tokens, addressOf), 'key', (record) =>
+      toKey(toId('token', record.chain, addressOf(record))),
+    ),
+    ...duplicateMistakes(live, 'cmcId', (record) => record.cmcId),
+    ...duplicateMistakes(live, 'coingeckoId', (record) => record.coingeckoId),
+  ]
+}
+
+/** Without the repeated addresses, which are reported as such and have equal keys by nature. */
+function distinctAddresses(
+  tokens: readonly Placed<TokenRecord>[],
+  addressOf: (record: TokenRecord) => string,
+): Placed<TokenRecord>[] {
+  return [...new Map(tokens.map((token) => [`${token.record.chain}:${addressOf(token.record)}`, token])).values()]
+}
+
+function tokenMistakes(
+  { place, record }: Placed<TokenRecord>,
+  files: RegistryFiles,
+  evmBySlug: ReadonlyMap<string, boolean>,
+): string[] {
+  const hasMarketDataId = record.cmcId !== null || record.coingeckoId !== null
+  return [
+    ...unknownReference(place, 'chain', record.chain, files.chains),
+    ...unknownReference(place, 'dao', record.dao, files.daos),
+    ...addressMistakes(place, 'contractAddress', record.contractAddress, evmBySlug.get(record.chain)),
+    ...(record.live && !hasMarketDataId ? [`${place}: cmcId: a live token needs a cmcId or a coingeckoId`] : []),
+    ...(record.livePrice === true && !(record.live && hasMarketDataId)
+      ? [`${place}: livePrice: needs a live token with a market-data id`]
+      : []),
+  ]
+}
+
+function daoMistakes(
+  { place, record }: Placed<DaoRecord>,
+  files: RegistryFiles,
+  evmBySlug: ReadonlyMap<string, boolean>,
+): string[] {
+  const treasuryKeys = record.treasuries.map(
+    ({ chain, address }) => `${chain}:${toStoredAddress(address, evmBySlug.get(chain) ?? false)}`,
+  )
+  return [
+    ...record.categories.flatMap((slug) => unknownReference(place, 'categories', slug, files.categories)),
+    ...record.chains.flatMap((slug) => unknownReference(place, 'chains', slug, files.chains)),
+    ...record.treasuries.flatMap(({ chain, address }, index) => [
+      ...unknownReference(place, `treasuries[${index}].chain`, chain, files.chains),
+      ...addressMistakes(place, `treasuries[${index}].address`, address, evmBySlug.get(chain)),
+    ]),
+    ...repeated(record.categories).map((slug) => `${place}: categories: ${slug} is listed twice`),
+    ...repeated(record.chains).map((slug) => `${place}: chains: ${slug} is listed twice`),
+    ...repeated(treasuryKeys).map((key) => `${place}: treasuries: ${key} is listed twice`),
+  ]
+}
+
+/** A DAO has one token that stands for it: its only one, or the one marked primary. */
+function primaryMistakes(tokens: readonly Placed<TokenRecord>[]): string[] {
+  const daos = new Set(tokens.map(({ record }) => record.dao))
+  return [...daos].flatMap((dao) => {
+    const ownTokens = tokens.filter(({ record }) => record.dao === dao)
+    const primaries = ownTokens.filter(({ record }) => record.primary).length
+    if (primaries === 1 || (primaries === 0 && ownTokens.length === 1)) return []
+    const places = ownTokens.map(({ place }) => place).join(', ')
+    return [`${places}: primary: one token of ${dao} must be primary, ${primaries} are`]
+  })
+}
+
+function unknownReference<T>(place: string, field: string, slug: string, target: RegistryFile<T>): string[] {
+  if (!target.readable || target.names.has(slug)) return []
+  return [`${place}: ${field}: ${slug} is not in ${target.file}`]
+}
+
+/** `evm` is undefined for an unknown chain, which is a mistake of its own. */
+function addressMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
+  if (evm !== true || EVM_ADDRESS.test(address)) return []
+  return [`${place}: ${field}: ${address} is not 0x and 40 hex digits`]
+}
+
+function repeated(values: readonly string[]): string[] {
+  return [...new Set(values.filter((value, index) => values.indexOf(value) !== index))]
+}

@@ -1,0 +1,85 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { findJsonFault } from './json-fault.ts'
+
+/** One record that passed its schema, with the place it was read from. */
+export interface Placed<T> {
+  place: string
+  record: T
+}
+
+/**
+ * What one file gave: its good records, the naming field (slug or symbol) of all of them, good or not, and whether
+ * the file could be read as a list at all. References to an unreadable file are not judged: it has its own mistake.
+ */
+export interface RegistryFile<T> {
+  file: string
+  readable: boolean
+  records: Placed<T>[]
+  names: ReadonlySet<string>
+}
+
+/**
+ * Reads a list of records from `dir/file`; every mistake is added to `mistakes`, none is thrown.
+ * `label` is the field by which a person knows the record.
+ */
+export function readRegistryFile<T>(
+  dir: string,
+  file: string,
+  label: string,
+  schema: z.ZodType<T>,
+  mistakes: string[],
+): RegistryFile<T> {
+  const rows = readRows(dir, file, mistakes)
+  const records: Placed<T>[] = []
+  const names = new Set<string>()
+  for (const [index, row] of (rows ?? []).entries()) {
+    const recordName = nameOf(row, label)
+    if (recordName !== null) names.add(recordName)
+    const place = `${file}[${index}] (${recordName ?? `no ${label}`})`
+    const parsed = schema.safeParse(row)
+    if (parsed.success) records.push({ place, record: parsed.data })
+    else mistakes.push(...parsed.error.issues.map((issue) => `${place}: ${describe(issue)}`))
+  }
+  return { file, readable: rows !== null, records, names }
+}
+
+function readRows(dir: string, file: string, mistakes: string[]): unknown[] | null {
+  const path = join(dir, file)
+  let source: string
+  try {
+    source = readFileSync(path, 'utf8')
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
+    mistakes.push(code === 'ENOENT' ? `${file}: missing, expected at ${path}` : `${file}: cannot be read (${code})`)
+    return null
+  }
+  let content: unknown
+  try {
+    content = JSON.parse(source)
+  } catch {
+    const { line, column } = findJsonFault(source)
+    mistakes.push(`${file}: not JSON, line ${line} column ${column}`)
+    return null
+  }
+  const rows = z.array(z.unknown()).safeParse(content)
+  if (rows.success) return rows.data
+  mistakes.push(`${file}: must be a list of records`)
+  return null
+}
+
+function nameOf(row: unknown, label: string): string | null {
+  if (typeof row !== 'object' || row === null) return null
+  const value = Object.entries(row).find(([key]) => key === label)?.[1]
+  return typeof value === 'string' ? value : null
+}
+
+function describe(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'unrecognized_keys') {
+    const parent = issue.path.length > 0 ? `${z.core.toDotPath(issue.path)}.` : ''
+    return issue.keys.map((key) => `${parent}${key}: unknown field`).join('; ')
+  }
+  const field = issue.path.length > 0 ? z.core.toDotPath(issue.path) : 'record'
+  return `${field}: ${issue.message}`
+}

@@ -1,0 +1,166 @@
+import { toId, toKey } from '../ids.ts'
+import { checkReferences, type RegistryFiles, toStoredAddress } from './references.ts'
+import { readRegistryFile } from './registry-file.ts'
+import { categoryRecord, chainRecord, daoRecord, type TokenRecord, tokenRecord } from './schema.ts'
+
+export interface Category {
+  id: string
+  slug: string
+  name: string
+}
+
+export interface Chain {
+  id: string
+  slug: string
+  name: string
+  /** EIP-155 number, null where the chain has none. */
+  chainId: number | null
+  evm: boolean
+}
+
+export interface Token {
+  id: string
+  /** The integer under which ClickHouse stores the token. */
+  key: number
+  symbol: string
+  name: string
+  /** Slug of a chain. */
+  chain: string
+  /** Lower-case on EVM chains, as written elsewhere. */
+  contractAddress: string
+  decimals: number
+  /** Slug of the DAO that the token governs. */
+  dao: string
+  cmcId: string | null
+  coingeckoId: string | null
+  live: boolean
+  livePrice: boolean
+}
+
+export interface Treasury {
+  /** Slug of a chain. */
+  chain: string
+  /** Lower-case on EVM chains, as written elsewhere. */
+  address: string
+}
+
+export interface Dao {
+  id: string
+  /** The integer under which ClickHouse stores the DAO. */
+  key: number
+  slug: string
+  name: string
+  image: string | null
+  /** Slugs of categories. */
+  categories: string[]
+  /** Slugs of chains. */
+  chains: string[]
+  mission: string
+  description: string
+  website: string | null
+  twitter: string | null
+  discord: string | null
+  telegram: string | null
+  whitepaper: string | null
+  tokenomics: string | null
+  twitterId: string | null
+  snapshotSpace: string | null
+  treasuries: Treasury[]
+  /** DefiLlama slug, of the parent protocol if there is one ("aave" for parent#aave). */
+  defillama: string | null
+  /** Id of the token that stands for the DAO. */
+  token: string | null
+  live: boolean
+  verified: boolean
+  isOtc: boolean
+}
+
+export interface Registry {
+  categories: readonly Category[]
+  chains: readonly Chain[]
+  tokens: readonly Token[]
+  daos: readonly Dao[]
+  tokenById: ReadonlyMap<string, Token>
+  tokenByKey: ReadonlyMap<number, Token>
+  daoById: ReadonlyMap<string, Dao>
+  daoBySlug: ReadonlyMap<string, Dao>
+  chainBySlug: ReadonlyMap<string, Chain>
+  categoryBySlug: ReadonlyMap<string, Category>
+}
+
+/** The registry's files have mistakes: all of them, each naming file, record and field. */
+export class RegistryError extends Error {
+  readonly mistakes: readonly string[]
+
+  constructor(mistakes: readonly string[]) {
+    super(`The registry has ${mistakes.length} mistake(s):\n${mistakes.map((mistake) => `  ${mistake}`).join('\n')}`)
+    this.name = 'RegistryError'
+    this.mistakes = mistakes
+  }
+}
+
+/**
+ * Reads categories.json, chains.json, tokens.json and daos.json of `dir` (the shipped ones by default), checks them
+ * against their schemas and each other, and computes the ids (contract section 3). Records keep the files' order.
+ * Throws a RegistryError that lists every mistake of all files.
+ */
+export function loadRegistry(dir: string = import.meta.dirname): Registry {
+  const mistakes: string[] = []
+  const files: RegistryFiles = {
+    categories: readRegistryFile(dir, 'categories.json', 'slug', categoryRecord, mistakes),
+    chains: readRegistryFile(dir, 'chains.json', 'slug', chainRecord, mistakes),
+    tokens: readRegistryFile(dir, 'tokens.json', 'symbol', tokenRecord, mistakes),
+    daos: readRegistryFile(dir, 'daos.json', 'slug', daoRecord, mistakes),
+  }
+  mistakes.push(...checkReferences(files))
+  if (mistakes.length > 0) throw new RegistryError(mistakes)
+  return toRegistry(files)
+}
+
+function toRegistry(files: RegistryFiles): Registry {
+  const categories = files.categories.records.map(({ record }) => ({ id: toId('category', record.slug), ...record }))
+  const chains = files.chains.records.map(({ record }) => ({ id: toId('chain', record.slug), ...record }))
+  const chainBySlug = toMap(chains, (chain) => chain.slug)
+  const tokens = files.tokens.records.map(({ record }) => toToken(record, isEvm(chainBySlug, record.chain)))
+  const primaryIds = new Map<string, string>()
+  for (const [index, { record }] of files.tokens.records.entries()) {
+    const token = tokens[index]
+    if (token && (record.primary || !primaryIds.has(record.dao))) primaryIds.set(record.dao, token.id)
+  }
+  const daos = files.daos.records.map(({ record }): Dao => {
+    const id = toId('dao', record.slug)
+    const treasuries = record.treasuries.map(({ chain, address }) => ({
+      chain,
+      address: toStoredAddress(address, isEvm(chainBySlug, chain)),
+    }))
+    return { id, key: toKey(id), ...record, treasuries, token: primaryIds.get(record.slug) ?? null }
+  })
+  return {
+    categories,
+    chains,
+    tokens,
+    daos,
+    tokenById: toMap(tokens, (token) => token.id),
+    tokenByKey: toMap(tokens, (token) => token.key),
+    daoById: toMap(daos, (dao) => dao.id),
+    daoBySlug: toMap(daos, (dao) => dao.slug),
+    chainBySlug,
+    categoryBySlug: toMap(categories, (category) => category.slug),
+  }
+}
+
+function toToken({ primary: _, ...record }: TokenRecord, evm: boolean): Token {
+  const contractAddress = toStoredAddress(record.contractAddress, evm)
+  const id = toId('token', record.chain, contractAddress)
+  const hasMarketDataId = record.cmcId !== null || record.coingeckoId !== null
+  const livePrice = record.livePrice ?? (record.live && hasMarketDataId)
+  return { id, key: toKey(id), ...record, contractAddress, livePrice }
+}
+
+function isEvm(chainBySlug: ReadonlyMap<string, Chain>, slug: string): boolean {
+  return chainBySlug.get(slug)?.evm ?? false
+}
+
+function toMap<K, T>(records: readonly T[], keyOf: (record: T) => K): ReadonlyMap<K, T> {
+  return new Map(records.map((record) => [keyOf(record), record]))
+}

@@ -1,0 +1,84 @@
+import { z } from 'zod'
+
+/** Lower-case words joined by hyphens: the form of every slug, which is a record's natural key and may stand in a URL. */
+const slug = z
+  .string()
+  .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lower-case letters and digits joined by single hyphens')
+
+const text = z.string().refine((value) => value === value.trim(), 'must not begin or end with blanks')
+const name = text.min(1, 'must not be empty')
+const externalId = z.string().regex(/^\S+$/, 'must be a non-empty text without blanks')
+const link = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+const secureLink = z.url({ protocol: /^https$/, error: 'must be an https URL' })
+const twitterLink = z
+  .string()
+  .regex(
+    /^https:\/\/(twitter|x)\.com\/[A-Za-z0-9_]{1,15}$/,
+    'must be https://twitter.com/<handle> or https://x.com/<handle>',
+  )
+const telegramLink = z.string().regex(/^https:\/\/t\.me\/\S+$/, 'must be https://t.me/<name>')
+const digits = z.string().regex(/^[1-9][0-9]*$/, 'must be a positive whole number, written as a text')
+
+/** Addresses are checked against their chain's form where chains are known, see `checkReferences`. */
+const address = externalId
+
+/** A record of categories.json. */
+export const categoryRecord = z.strictObject({ slug, name })
+
+/** A record of chains.json. `chainId` is the EIP-155 number, null where the chain has none. */
+export const chainRecord = z.strictObject({
+  slug,
+  name,
+  chainId: z.int().positive().nullable(),
+  evm: z.boolean(),
+})
+
+/**
+ * A record of tokens.json. `dao` is the slug of the DAO that the token governs; `primary` marks the one that stands for
+ * its DAO where several tokens name it. `livePrice` follows from `live` and the market-data ids unless stated.
+ */
+export const tokenRecord = z.strictObject({
+  symbol: name,
+  name,
+  chain: slug,
+  contractAddress: address,
+  decimals: z.int('must be a whole number').min(0, 'must be at least 0').max(77, 'must be at most 77'),
+  dao: slug,
+  cmcId: digits.nullable().default(null),
+  coingeckoId: externalId.nullable().default(null),
+  live: z.boolean(),
+  livePrice: z.boolean().optional(),
+  primary: z.boolean().default(false),
+})
+
+/**
+ * A record of daos.json. Unknown text is an empty string, an unknown link or id null (contract section 4). The DAO's
+ * token is not named here: it is the record of tokens.json that names the DAO.
+ */
+export const daoRecord = z.strictObject({
+  slug,
+  name,
+  image: secureLink.nullable().default(null),
+  categories: z.array(slug).default([]),
+  chains: z.array(slug).default([]),
+  mission: text.default(''),
+  description: text.default(''),
+  website: link.nullable().default(null),
+  twitter: twitterLink.nullable().default(null),
+  discord: link.nullable().default(null),
+  telegram: telegramLink.nullable().default(null),
+  whitepaper: link.nullable().default(null),
+  tokenomics: link.nullable().default(null),
+  twitterId: digits.nullable().default(null),
+  snapshotSpace: externalId.nullable().default(null),
+  defillama: externalId.nullable().default(null),
+  treasuries: z.array(z.strictObject({ chain: slug, address })).default([]),
+  live: z.boolean(),
+  verified: z.boolean(),
+  isOtc: z.boolean(),
+})
+
+export type CategoryRecord = z.infer<typeof categoryRecord>
+export type ChainRecord = z.infer<typeof chainRecord>
+export type TokenRecord = z.infer<typeof tokenRecord>
+export type DaoRecord = z.infer<typeof daoRecord>

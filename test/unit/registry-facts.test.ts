@@ -1,0 +1,50 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+
+const upstream = process.env.UPSTREAM_DATA_DIR ?? join(import.meta.dirname, '../../../shared/data')
+const hasUpstream = existsSync(upstream)
+if (!hasUpstream) console.log(`facts of the registry are not cross-checked: no folder ${upstream}`)
+
+describe.skipIf(!hasUpstream)('facts against recorded sources', () => {
+  const registry = loadRegistry()
+  const listNames = { ethereum: 'mainnet', arbitrum: 'arbitrum', optimism: 'optimism', polygon: 'polygon' }
+  const moreNames = { bnb: 'bnb', base: 'base', avalanche: 'avalanche' }
+  const json = <T>(path: string): T => JSON.parse(readFileSync(join(upstream, path), 'utf8'))
+
+  it('decimals and symbols agree with the token list', () => {
+    let compared = 0
+    for (const [slug, file] of Object.entries({ ...listNames, ...moreNames })) {
+      const listed = json<{ address: string; symbol: string; decimals: number }[]>(
+        `token-list-uniswap/tokens/${file}.json`,
+      )
+      const byAddress = new Map(listed.map((entry) => [entry.address.toLowerCase(), entry]))
+      for (const entry of registry.tokens.filter(({ chain }) => chain === slug)) {
+        const found = byAddress.get(entry.contractAddress)
+        if (!found) continue
+        compared += 1
+        expect({ symbol: entry.symbol, decimals: entry.decimals }).toEqual({
+          symbol: found.symbol,
+          decimals: found.decimals,
+        })
+      }
+    }
+    expect(compared).toBeGreaterThan(60)
+  })
+
+  it('cmcIds agree with the market-data listing, in both directions', () => {
+    const listing = json<{ data: { id: number; platform: { token_address: string } | null }[] }>(
+      'fixtures-coinmarketcap/listings_latest_2022-12-16.json',
+    )
+    const addressById = new Map(
+      listing.data.map(({ id, platform }) => [String(id), platform?.token_address.toLowerCase()]),
+    )
+    const idByAddress = new Map([...addressById].map(([id, address]) => [address, id]))
+    const byId = registry.tokens.filter(({ cmcId }) => cmcId !== null && addressById.get(cmcId) !== undefined)
+    const byAddress = registry.tokens.filter(({ contractAddress }) => idByAddress.has(contractAddress))
+    expect(byId.length).toBeGreaterThan(15)
+    for (const entry of byId) expect(addressById.get(entry.cmcId ?? '')).toBe(entry.contractAddress)
+    for (const entry of byAddress) expect(entry.cmcId).toBe(idByAddress.get(entry.contractAddress))
+  })
+})

@@ -1,0 +1,230 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { toId, toKey } from '../../shared/ids.ts'
+import { duplicateMistakes } from '../../shared/registry/references.ts'
+import { loadRegistry, RegistryError } from '../../shared/registry/registry.ts'
+
+const ADDRESS = '0x1F9840a85d5aF5bf1D1762F925BDADdC4201F984'
+const category = { slug: 'dex', name: 'Exchange' }
+const chain = { slug: 'ethereum', name: 'Ethereum', chainId: 1, evm: true }
+const solana = { slug: 'solana', name: 'Solana', chainId: null, evm: false }
+const token = {
+  symbol: 'UNI',
+  name: 'Uniswap',
+  chain: 'ethereum',
+  contractAddress: ADDRESS,
+  decimals: 18,
+  dao: 'uniswap',
+  cmcId: '7083',
+  coingeckoId: 'uniswap',
+  live: true,
+}
+const dao = {
+  slug: 'uniswap',
+  name: 'Uniswap',
+  categories: ['dex'],
+  chains: ['ethereum'],
+  treasuries: [{ chain: 'ethereum', address: ADDRESS }],
+  live: true,
+  verified: true,
+  isOtc: false,
+}
+
+type Files = Record<'categories' | 'chains' | 'tokens' | 'daos', unknown>
+
+let dir: string
+
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), 'registry-'))
+})
+
+afterEach(() => {
+  rmSync(dir, { recursive: true })
+})
+
+function write(files: Partial<Files> = {}): void {
+  const all = { categories: [category], chains: [chain, solana], tokens: [token], daos: [dao], ...files }
+  for (const [name, content] of Object.entries(all)) {
+    writeFileSync(join(dir, `${name}.json`), typeof content === 'string' ? content : JSON.stringify(content))
+  }
+}
+
+function mistakesOf(files: Partial<Files> = {}): readonly string[] {
+  write(files)
+  return thrownMistakes()
+}
+
+function thrownMistakes(): readonly string[] {
+  try {
+    loadRegistry(dir)
+  } catch (error) {
+    if (error instanceof RegistryError) return error.mistakes
+    throw error
+  }
+  return []
+}
+
+describe('the shipped registry', () => {
+  const registry = loadRegistry()
+
+  it('has enough DAOs and tokens', () => {
+    expect(registry.daos.length).toBeGreaterThanOrEqual(65)
+    expect(registry.tokens.length).toBeGreaterThanOrEqual(60)
+    expect(registry.daos.filter((entry) => entry.treasuries.length > 0).length).toBeGreaterThan(40)
+    expect(registry.daos.filter((entry) => entry.token === null).length).toBeGreaterThan(0)
+  })
+
+  it('keeps its ids', () => {
+    const uniswap = registry.daoBySlug.get('uniswap')
+    expect(uniswap?.id).toBe('893ec80ae8dcc44e6c2a0b49')
+    expect(uniswap?.token).toBe('a00a15074c647764fac27d6c')
+    expect(uniswap?.id).toBe(toId('dao', 'uniswap'))
+    expect(uniswap?.token).toBe(toId('token', 'ethereum', ADDRESS.toLowerCase()))
+  })
+
+  it('finds every entity by id and by key', () => {
+    for (const entry of registry.tokens) {
+      expect(registry.tokenById.get(entry.id)).toBe(entry)
+      expect(registry.tokenByKey.get(entry.key)).toBe(entry)
+      expect(entry.key).toBe(toKey(entry.id))
+      expect(entry.livePrice).toBe(entry.live)
+    }
+    for (const entry of registry.daos) expect(registry.daoById.get(entry.id)).toBe(entry)
+  })
+
+  it('is sorted, so that edits are easy to review', () => {
+    const slugs = registry.daos.map((entry) => entry.slug)
+    const symbols = registry.tokens.map((entry) => entry.symbol)
+    expect(slugs).toEqual([...slugs].sort())
+    expect(symbols).toEqual([...symbols].sort())
+  })
+})
+
+describe('loading', () => {
+  it('fills what the files leave out and lower-cases EVM addresses', () => {
+    write()
+    const registry = loadRegistry(dir)
+    expect(registry.tokens[0]).toMatchObject({ contractAddress: ADDRESS.toLowerCase(), livePrice: true })
+    expect(registry.tokens[0]).not.toHaveProperty('primary')
+    expect(registry.daos[0]).toMatchObject({
+      treasuries: [{ chain: 'ethereum', address: ADDRESS.toLowerCase() }],
+      token: registry.tokens[0]?.id,
+      twitter: null,
+      mission: '',
+    })
+  })
+
+  it('keeps the case of addresses on other chains', () => {
+    write({ tokens: [{ ...token, chain: 'solana', contractAddress: 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN' }] })
+    expect(loadRegistry(dir).tokens[0]?.contractAddress).toBe('JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN')
+  })
+
+  it('takes the primary one of several tokens', () => {
+    const other = { ...token, chain: 'solana', contractAddress: 'uni', cmcId: '1', coingeckoId: null, primary: true }
+    write({ tokens: [token, other] })
+    expect(loadRegistry(dir).daos[0]?.token).toBe(toId('token', 'solana', 'uni'))
+  })
+
+  it('lets a file switch the live price off', () => {
+    write({ tokens: [{ ...token, livePrice: false }] })
+    expect(loadRegistry(dir).tokens[0]?.livePrice).toBe(false)
+  })
+})
+
+describe('mistakes', () => {
+  const cases: [string, Partial<Files>, string][] = [
+    ['unknown field', { chains: [{ ...chain, rpc: 'x' }] }, 'chains.json[0] (ethereum): rpc: unknown field'],
+    ['nested unknown field', nested({ colour: 1 }), 'daos.json[0] (uniswap): treasuries[0].colour: unknown field'],
+    ['no label', { categories: [category, { name: 'x' }] }, 'categories.json[1] (no slug): slug: '],
+    [
+      'bad slug',
+      { categories: [category, { slug: 'A b', name: 'x' }] },
+      'categories.json[1] (A b): slug: must be lower',
+    ],
+    [
+      'two slugs',
+      { daos: [dao, dao] },
+      'daos.json[1] (uniswap): slug: uniswap is already used by daos.json[0] (uniswap)',
+    ],
+    ['two categories', { categories: [category, category] }, 'categories.json[1] (dex): slug: dex is already used'],
+    ['two chain ids', { chains: [chain, { ...chain, slug: 'e2' }] }, 'chains.json[1] (e2): chainId: 1 is already used'],
+    ['unknown chain', { daos: [{ ...dao, chains: ['moon'] }] }, 'chains: moon is not in chains.json'],
+    ['unknown category', { daos: [{ ...dao, categories: ['art'] }] }, 'categories: art is not in categories.json'],
+    ['category twice', { daos: [{ ...dao, categories: ['dex', 'dex'] }] }, 'categories: dex is listed twice'],
+    ['unknown token chain', { tokens: [{ ...token, chain: 'moon' }] }, 'tokens.json[0] (UNI): chain: moon is not in'],
+    ['unknown dao', { tokens: [{ ...token, dao: 'none' }] }, 'tokens.json[0] (UNI): dao: none is not in daos.json'],
+    ['bad address', { tokens: [{ ...token, contractAddress: '0x12' }] }, 'contractAddress: 0x12 is not 0x and 40 hex'],
+    ['bad treasury', nested({ address: '0xz' }), 'treasuries[0].address: 0xz is not 0x and 40 hex digits'],
+    ['unknown treasury chain', nested({ chain: 'moon' }), 'treasuries[0].chain: moon is not in chains.json'],
+    ['decimals', { tokens: [{ ...token, decimals: 1.5 }] }, 'tokens.json[0] (UNI): decimals: must be a whole number'],
+    ['too many decimals', { tokens: [{ ...token, decimals: 300 }] }, 'decimals: must be at most 77'],
+    ['no market-data id', { tokens: [{ ...token, cmcId: null, coingeckoId: null }] }, 'cmcId: a live token needs'],
+    ['live price of a dead token', { tokens: [{ ...token, live: false, livePrice: true }] }, 'livePrice: needs a live'],
+    ['a plain-http image', { daos: [{ ...dao, image: 'ipfs://x' }] }, 'image: must be an https URL'],
+    [
+      'twitter',
+      { daos: [{ ...dao, twitter: 'https://twitter.com/a/b' }] },
+      'twitter: must be https://twitter.com/<handle>',
+    ],
+    ['not a list', { daos: {} }, 'daos.json: must be a list of records'],
+    ['not JSON', { daos: '[\n  {"slug": "a",}\n]' }, 'daos.json: not JSON, line 2 column 16'],
+    ['cut-off JSON', { daos: '[{"slug": "a"' }, 'daos.json: not JSON, line 1 column 14'],
+    ['text after JSON', { daos: '[] x' }, 'daos.json: not JSON, line 1 column 4'],
+  ]
+
+  function nested(treasury: object): Partial<Files> {
+    return { daos: [{ ...dao, treasuries: [{ chain: 'ethereum', address: ADDRESS, ...treasury }] }] }
+  }
+
+  it.each(cases)('%s', (_, files, expected) => {
+    const mistakes = mistakesOf(files)
+    expect(mistakes.filter((mistake) => mistake.includes(expected))).toHaveLength(1)
+  })
+
+  it('one contract under two symbols, however its address is spelt', () => {
+    const twin = { ...token, symbol: 'UNI2', contractAddress: ADDRESS.toLowerCase(), primary: true, cmcId: '1' }
+    expect(mistakesOf({ tokens: [token, { ...twin, coingeckoId: null }] })).toEqual([
+      `tokens.json[1] (UNI2): contractAddress: ethereum:${ADDRESS.toLowerCase()} is already used by tokens.json[0] (UNI)`,
+    ])
+  })
+
+  it('one market-data id for two live tokens', () => {
+    const twin = { ...token, chain: 'solana', contractAddress: 'uni', primary: true }
+    expect(mistakesOf({ tokens: [token, twin] })).toEqual([
+      'tokens.json[1] (UNI): cmcId: 7083 is already used by tokens.json[0] (UNI)',
+      'tokens.json[1] (UNI): coingeckoId: uniswap is already used by tokens.json[0] (UNI)',
+    ])
+    expect(mistakesOf({ tokens: [token, { ...twin, live: false }] })).toEqual([])
+  })
+
+  it('several tokens of a DAO without one primary', () => {
+    const other = { ...token, chain: 'solana', contractAddress: 'uni', cmcId: '1', coingeckoId: null }
+    expect(mistakesOf({ tokens: [token, other] })).toEqual([
+      'tokens.json[0] (UNI), tokens.json[1] (UNI): primary: one token of uniswap must be primary, 0 are',
+    ])
+  })
+
+  it('equal keys', () => {
+    const records = ['a', 'b', 'c'].map((place, index) => ({ place, record: index === 1 ? 8 : 7 }))
+    expect(duplicateMistakes(records, 'key', (key) => key)).toEqual(['c: key: 7 is already used by a'])
+  })
+
+  it('a missing file, without complaints about references into it', () => {
+    write()
+    rmSync(join(dir, 'chains.json'))
+    expect(thrownMistakes()).toEqual([`chains.json: missing, expected at ${join(dir, 'chains.json')}`])
+  })
+
+  it('all of them at once', () => {
+    const mistakes = mistakesOf({
+      categories: '[',
+      chains: [{ ...chain, evm: 'yes' }],
+      tokens: [{ ...token, decimals: -1, cmcId: 'x' }],
+      daos: [{ ...dao, website: 'nowhere', chains: ['moon'] }],
+    })
+    expect(mistakes).toHaveLength(5)
+    expect(() => loadRegistry(dir)).toThrow(/The registry has 5 mistake\(s\):\n {2}categories\.json: not JSON/)
+  })
+})
