@@ -8,6 +8,7 @@ export default defineConfig({
         test: {
           name: 'integration',
           include: ['test/{integration,contract,faults}/**/*.test.ts'],
+          globalSetup: ['test/support/stores.ts'],
           testTimeout: 60_000,
           hookTimeout: 120_000,
         },

@@ -43,6 +43,9 @@ export interface Run<Source, E extends Entity> {
   readonly signal: AbortSignal
 }
 
+/** A row as a provider gave it: every member is there, none is checked yet. The runner's schema check judges it. */
+export type Candidate<Row> = { readonly [K in keyof Row]: unknown }
+
 export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly name: string
   readonly cadence: Cadence
@@ -57,7 +60,7 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly chunkEntities: number
     readonly chunkPoints: number
   }
-  run(run: Run<Source, E>): Promise<Row[]>
+  run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
 /** A declared job with its own types closed over, so that lists can hold jobs of every dataset. */

@@ -1,3 +1,4 @@
+import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
 import { checkReferences, type RegistryFiles, toStoredAddress } from './references.ts'
 import { readRegistryFile } from './registry-file.ts'
@@ -89,11 +90,14 @@ export interface Registry {
 }
 
 /** The registry's files have mistakes: all of them, each naming file, record and field. */
-export class RegistryError extends Error {
+export class RegistryError extends DataError {
   readonly mistakes: readonly string[]
 
   constructor(mistakes: readonly string[]) {
-    super(`The registry has ${mistakes.length} mistake(s):\n${mistakes.map((mistake) => `  ${mistake}`).join('\n')}`)
+    super(
+      'registry',
+      `The registry has ${mistakes.length} mistake(s):\n${mistakes.map((mistake) => `  ${mistake}`).join('\n')}`,
+    )
     this.name = 'RegistryError'
     this.mistakes = mistakes
   }

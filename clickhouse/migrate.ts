@@ -1,0 +1,155 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { z } from 'zod'
+import { createDatabase, type Database } from '../shared/clickhouse.ts'
+import { type Config, loadConfig } from '../shared/config.ts'
+import { DataError } from '../shared/errors.ts'
+import { createLog, type Logger } from '../shared/log.ts'
+import { isMain, runProgram } from '../shared/process.ts'
+import { loadRegistry } from '../shared/registry/registry.ts'
+import { storeRegistry } from './registry.ts'
+
+export interface Migration {
+  /** The file's name, `NNN_<dataset>.sql`. */
+  readonly name: string
+  /** SHA-256 of the file as it stands, so that an edit after it was applied is noticed. */
+  readonly checksum: string
+  readonly statements: readonly string[]
+}
+
+const directory = import.meta.dirname
+
+/** The migration files in order; statements end with a semicolon at a line's end. */
+export function loadMigrations(from: string = directory): Migration[] {
+  const files = readdirSync(from).filter((file) => /^\d{3}_.*\.sql$/.test(file))
+  return files.sort().map((name) => {
+    const sql = readFileSync(join(from, name), 'utf8')
+    const checksum = createHash('sha256').update(sql).digest('hex')
+    return { name, checksum, statements: toStatements(sql) }
+  })
+}
+
+/** `{engine}` is where a replicated cluster puts its engine's prefix; a single server needs none. */
+function toStatements(sql: string): string[] {
+  const rendered = sql.replaceAll('{engine}', '')
+  return rendered.split(/;[ \t]*$/m).filter((statement) => statement.replace(/--.*$/gm, '').trim() !== '')
+}
+
+const appliedRow = z.object({ name: z.string(), checksum: z.string() })
+
+const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations
+(
+    name       String,
+    checksum   String,
+    applied_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplacingMergeTree(applied_at)
+ORDER BY name`
+
+/**
+ * Brings the database's schema up to the files: creates the database, then applies every file that is not recorded.
+ * Each statement may be repeated, so a run that died, or two at once, end in the same schema.
+ * @throws DataError `migration` when an applied file was edited or is gone.
+ */
+export async function migrate(
+  server: Database,
+  db: Database,
+  database: string,
+  log: Logger,
+  from?: string,
+): Promise<void> {
+  await server.command({ name: 'create-database', sql: `CREATE DATABASE IF NOT EXISTS ${database}` })
+  await db.command({ name: 'create-migrations', sql: MIGRATIONS_TABLE })
+  const migrations = loadMigrations(from)
+  const applied = await readApplied(db)
+  refuseDrift(migrations, applied)
+  for (const migration of migrations.filter(({ name }) => !applied.has(name))) {
+    for (const sql of migration.statements) await db.command({ name: migration.name, sql })
+    const row = { name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() }
+    await db.insert({ table: 'migrations', rows: [row] })
+    log.info({ migration: migration.name, statements: migration.statements.length }, 'migration applied')
+  }
+}
+
+async function readApplied(db: Database): Promise<Map<string, string>> {
+  const rows = await db.rows({
+    name: 'migrations',
+    sql: 'SELECT name, checksum FROM migrations FINAL',
+    schema: appliedRow,
+  })
+  return new Map(rows.map(({ name, checksum }) => [name, checksum]))
+}
+
+function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<string, string>): void {
+  const files = new Map(migrations.map((migration) => [migration.name, migration.checksum]))
+  const mistakes = [...applied].flatMap(([name, checksum]) => {
+    const file = files.get(name)
+    if (file === undefined) return [`${name} is applied but its file is gone: the database is newer than this program`]
+    return file === checksum ? [] : [`${name} was edited after it was applied: put the change into a new file`]
+  })
+  if (mistakes.length > 0) throw new DataError('migration', `schema drift: ${mistakes.join('; ')}`)
+}
+
+/**
+ * Compares the tables and columns in the database with those the migration files make in an empty one.
+ * @returns a line per difference; none when the schema is what the files say.
+ */
+export async function findDrift(
+  db: Database,
+  database: string,
+  scratch: Database,
+  scratchName: string,
+): Promise<string[]> {
+  const columns = async (of: Database, name: string) =>
+    new Set(
+      (
+        await of.rows({
+          name: 'columns',
+          sql: `SELECT concat(table, '.', name, ' ', type, ' ', default_kind, ' ', compression_codec) AS column
+                FROM system.columns WHERE database = {database:String} ORDER BY column`,
+          params: { database: name },
+          schema: z.object({ column: z.string() }),
+        })
+      ).map(({ column }) => column),
+    )
+  const [have, want] = [await columns(db, database), await columns(scratch, scratchName)]
+  return [
+    ...[...want].filter((column) => !have.has(column)).map((column) => `missing: ${column}`),
+    ...[...have].filter((column) => !want.has(column)).map((column) => `unexpected: ${column}`),
+  ]
+}
+
+const SCRATCH = 'dao_data_schema_check'
+
+const HELP = `npm run migrate             brings the schema and the registry's records up to the files
+npm run migrate -- --check  compares the schema with the files and changes nothing; exits 1 where they differ`
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
+  if (values.help) return console.log(HELP)
+  const config = loadConfig().clickhouse
+  const log = createLog('migrate', values.check ? 'warn' : 'info')
+  const server = createDatabase(config, 'write', { database: 'default' })
+  const db = createDatabase(config, 'write')
+  if (values.check) await check(server, db, config, log)
+  else {
+    await migrate(server, db, config.database, log)
+    await storeRegistry(db, loadRegistry(), log)
+  }
+  await Promise.all([server.close(), db.close()])
+}
+
+async function check(server: Database, db: Database, config: Config['clickhouse'], log: Logger): Promise<void> {
+  const scratch = createDatabase(config, 'write', { database: SCRATCH })
+  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${SCRATCH}` })
+  await migrate(server, scratch, SCRATCH, log)
+  const differences = await findDrift(db, config.database, scratch, SCRATCH)
+  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE ${SCRATCH}` })
+  await scratch.close()
+  console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))
+  if (differences.length > 0) process.exitCode = 1
+}
+
+if (isMain(import.meta.url)) runProgram(main)

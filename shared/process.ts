@@ -1,0 +1,46 @@
+import { pathToFileURL } from 'node:url'
+import { DataError, toReason } from './errors.ts'
+
+/** Whether a module is the program itself and not an import of another one. */
+export function isMain(moduleUrl: string): boolean {
+  return process.argv[1] !== undefined && moduleUrl === pathToFileURL(process.argv[1]).href
+}
+
+/** How long a stopping process may finish what it has begun. */
+const STOP_DEADLINE_MS = 25_000
+
+/**
+ * Calls `stop` on the first SIGTERM or SIGINT and exits when it is done or its deadline has passed; a second signal
+ * exits at once. A process that was started with a channel to its parent also stops when the parent is gone.
+ */
+export function onStopSignal(stop: () => Promise<void>): void {
+  let stopping = false
+  const handle = () => {
+    if (stopping) process.exit(130)
+    stopping = true
+    setTimeout(() => process.exit(1), STOP_DEADLINE_MS).unref()
+    stop().then(
+      () => process.exit(),
+      (error: unknown) => {
+        console.error(toReason(error))
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', handle)
+  process.on('SIGINT', handle)
+  process.on('disconnect', handle)
+}
+
+/** Tells a parent that follows this process's standard output that it is ready, as one line of JSON. */
+export function announceReady(facts: Readonly<Record<string, unknown>>): void {
+  process.stdout.write(`${JSON.stringify({ ready: true, ...facts })}\n`)
+}
+
+/** Runs a program; a DataError is the operator's to read and is printed without a stack. */
+export function runProgram(main: () => Promise<void>): void {
+  main().catch((error: unknown) => {
+    console.error(error instanceof DataError ? error.message : error)
+    process.exit(1)
+  })
+}

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import type { TokenPriceRow } from '../../shared/datasets/token-prices.ts'
+import { INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+const ROLL_UPS = INTERVALS.filter((interval) => interval !== '5m')
+
+function row(token: number, at: string | number, price: number, more: Partial<TokenPriceRow> = {}): TokenPriceRow {
+  const unknown = null
+  return {
+    token,
+    observed_at: new Date(at).toISOString(),
+    is_latest: false,
+    price,
+    volume_24h: unknown,
+    market_cap: unknown,
+    total_supply: unknown,
+    circulating_supply: unknown,
+    max_supply: unknown,
+    fully_diluted_market_cap: unknown,
+    volume_change_24h: unknown,
+    percent_change_1h: unknown,
+    percent_change_24h: unknown,
+    percent_change_7d: unknown,
+    percent_change_30d: unknown,
+    percent_change_60d: unknown,
+    percent_change_90d: unknown,
+    tvl: unknown,
+    ...more,
+  }
+}
+
+const point = z.object({
+  bucket_at: z.string(),
+  observed_at: z.string(),
+  price: z.number(),
+  volume_24h: z.number().nullable(),
+})
+
+describe('token price roll-ups', () => {
+  let database: TestDatabase
+  beforeAll(async () => {
+    database = await createTestDatabase(createTestConfig())
+  })
+  afterAll(() => database.drop())
+
+  const insert = (rows: TokenPriceRow[]) => database.db.insert({ table: 'token_quotes_in', rows })
+  const rollUp = (interval: Interval, token: number) =>
+    database.db.rows({
+      name: 'roll-up',
+      sql: `SELECT bucket_at, observed_at, price, volume_24h FROM token_prices_${interval} FINAL
+            WHERE token = {token:UInt64} ORDER BY bucket_at`,
+      params: { token },
+      schema: point,
+    })
+  const everything = async () => {
+    const tables = ['token_prices', 'token_quotes', ...ROLL_UPS.map((interval) => `token_prices_${interval}`)]
+    const dumps = await Promise.all(
+      tables.map((table) =>
+        database.db.rows({
+          name: 'dump',
+          sql: `SELECT '${table}' AS from_table, * FROM ${table} FINAL ORDER BY ALL`,
+          schema: z.record(z.string(), z.unknown()),
+        }),
+      ),
+    )
+    return JSON.stringify(dumps)
+  }
+
+  /** Observations at uneven times over three weeks, as a computation in plain code would sort them. */
+  function observations(token: number): TokenPriceRow[] {
+    const start = Date.parse('2024-02-20T00:03:11.250Z')
+    return Array.from({ length: 3_000 }, (_, i) =>
+      row(token, start + i * 613_777, 1 + Math.sin(i) / 3, { volume_24h: i % 7 ? i : null }),
+    )
+  }
+  const expected = (rows: TokenPriceRow[], interval: Interval) => {
+    const first = new Map<number, TokenPriceRow>()
+    for (const one of rows) {
+      const bucket = toBucketStart(Date.parse(one.observed_at), interval)
+      const known = first.get(bucket)
+      if (known === undefined || one.observed_at < known.observed_at) first.set(bucket, one)
+    }
+    return [...first]
+      .sort(([a], [b]) => a - b)
+      .map(([bucket, one]) => ({
+        bucket_at: new Date(bucket).toISOString().replace('.000Z', 'Z'),
+        observed_at: one.observed_at,
+        price: one.price,
+        volume_24h: one.volume_24h,
+      }))
+  }
+
+  it('keep the first observation of each bucket, whatever order inserts come in', async () => {
+    const rows = observations(1)
+    const shuffled = rows.map((_, i) => rows[(i * 1_009) % rows.length]).filter((one) => one !== undefined)
+    for (let at = 0; at < shuffled.length; at += 500) await insert(shuffled.slice(at, at + 500))
+    for (const interval of ROLL_UPS) expect(await rollUp(interval, 1)).toEqual(expected(rows, interval))
+  })
+
+  it('do not change when the same rows are inserted again, in parallel and in other batches', async () => {
+    const rows = observations(1)
+    const before = await everything()
+    await Promise.all([insert(rows), insert(rows.slice(100, 900)), insert(rows.slice().reverse())])
+    expect(await everything()).toBe(before)
+  })
+
+  it('follow a correction of an observation', async () => {
+    await insert([row(2, '2024-05-01T00:00:00Z', 10), row(2, '2024-05-01T00:05:00Z', 11)])
+    await insert([row(2, '2024-05-01T00:00:00Z', 12)])
+    for (const interval of ROLL_UPS) expect((await rollUp(interval, 2)).map(({ price }) => price)).toEqual([12])
+  })
+
+  it('give values back exactly as they were sent', async () => {
+    const values = [Number.MIN_VALUE, 0.1 + 0.2, 1e-12, 123456789.12345678, 1.7976931348623157e308, 5e-324, 2 ** 53 - 1]
+    await insert(
+      values.map((value, i) =>
+        row(3, Date.parse('2024-05-01T00:00:00Z') + i * 1_800_000, value, { volume_24h: value }),
+      ),
+    )
+    const stored = await rollUp('30m', 3)
+    expect(stored.map(({ price }) => price)).toEqual(values)
+    expect(stored.map(({ volume_24h }) => volume_24h)).toEqual(values)
+  })
+
+  it('heal on a retry when one view fails half-way', async () => {
+    const rows = [row(4, '2024-05-01T00:00:00Z', 7), row(4, '2024-05-01T01:00:00Z', 8)]
+    await database.db.command({ name: 'break', sql: 'RENAME TABLE token_prices_4h TO token_prices_4h_away' })
+    await expect(insert(rows)).rejects.toMatchObject({ code: 'storage' })
+    await database.db.command({ name: 'mend', sql: 'RENAME TABLE token_prices_4h_away TO token_prices_4h' })
+    await insert(rows)
+    await insert(rows)
+    expect((await rollUp('1h', 4)).map(({ price }) => price)).toEqual([7, 8])
+    expect((await rollUp('4h', 4)).map(({ price }) => price)).toEqual([7])
+    const raw = await database.db.rows({
+      name: 'raw',
+      sql: 'SELECT price FROM token_prices FINAL WHERE token = 4 ORDER BY observed_at',
+      schema: z.object({ price: z.number() }),
+    })
+    expect(raw).toEqual([{ price: 7 }, { price: 8 }])
+  })
+
+  it('keep the newest latest quote; history never takes its place', async () => {
+    const quotes = () =>
+      database.db.rows({
+        name: 'quotes',
+        sql: 'SELECT price, max_supply FROM token_quotes FINAL WHERE token = 5',
+        schema: z.object({ price: z.number(), max_supply: z.number().nullable() }),
+      })
+    await insert([row(5, '2024-05-01T00:00:00Z', 1, { is_latest: true, max_supply: 100 })])
+    await insert([row(5, '2024-06-01T00:00:00Z', 2)])
+    await insert([row(5, '2024-04-01T00:00:00Z', 3, { is_latest: true, max_supply: 99 })])
+    expect(await quotes()).toEqual([{ price: 1, max_supply: 100 }])
+  })
+})

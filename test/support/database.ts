@@ -1,0 +1,45 @@
+import { randomBytes } from 'node:crypto'
+import { inject } from 'vitest'
+import { migrate } from '../../clickhouse/migrate.ts'
+import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import { type Config, parseConfig } from '../../shared/config.ts'
+import { silent } from './silent.ts'
+
+/** A configuration that points at the run's stores, with a database and a queue prefix nobody else uses. */
+export function createTestConfig(settings: Readonly<Record<string, string>> = {}): Config {
+  const stores = inject('stores')
+  const unique = randomBytes(6).toString('hex')
+  return parseConfig({
+    CLICKHOUSE_URL: stores.clickhouseUrl,
+    CLICKHOUSE_USER: stores.clickhouseUser,
+    CLICKHOUSE_PASSWORD: stores.clickhousePassword,
+    CLICKHOUSE_DATABASE: `test_${unique}`,
+    REDIS_URL: stores.redisUrl,
+    QUEUE_PREFIX: `test-${unique}`,
+    LOG_LEVEL: 'silent',
+    ...settings,
+  })
+}
+
+export interface TestDatabase {
+  readonly db: Database
+  /** The same server without a database of its own, for making and dropping databases. */
+  readonly server: Database
+  drop(): Promise<void>
+}
+
+/** A migrated database of the test's own; `empty` leaves the schema out. */
+export async function createTestDatabase(config: Config, options: { empty?: boolean } = {}): Promise<TestDatabase> {
+  const { database } = config.clickhouse
+  const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
+  const db = createDatabase(config.clickhouse, 'write')
+  if (!options.empty) await migrate(server, db, database, silent)
+  return {
+    db,
+    server,
+    drop: async () => {
+      await server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${database}` })
+      await Promise.all([db.close(), server.close()])
+    },
+  }
+}

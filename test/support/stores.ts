@@ -1,0 +1,93 @@
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ClickHouseContainer } from '@testcontainers/clickhouse'
+import { GenericContainer, Wait } from 'testcontainers'
+import type { TestProject } from 'vitest/node'
+import { startRedis } from '../../tools/redis-server.ts'
+import { startEmbeddedClickHouse } from './embedded-clickhouse.ts'
+
+/** Where the integration tests find their ClickHouse and Redis; both are shared by all test files of a run. */
+export interface Stores {
+  readonly clickhouseUrl: string
+  readonly clickhouseUser: string
+  readonly clickhousePassword: string
+  readonly redisUrl: string
+}
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    stores: Stores
+  }
+}
+
+type Started<T> = T & { stop(): Promise<unknown> }
+
+const PASSWORD = 'test'
+
+/**
+ * The stores, once per run: CLICKHOUSE_URL and REDIS_URL where they are set, containers where Docker runs, else the
+ * embedded engine and a private Redis.
+ */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const docker = spawnSync('docker', ['info'], { stdio: 'ignore' }).status === 0
+  const [clickhouse, redis] = await Promise.all([startClickHouse(docker), startRedisStore(docker)])
+  console.log(`ClickHouse: ${clickhouse.kind}, Redis: ${redis.kind}`)
+  project.provide('stores', {
+    clickhouseUrl: clickhouse.url,
+    clickhouseUser: clickhouse.user,
+    clickhousePassword: clickhouse.password,
+    redisUrl: redis.url,
+  })
+  return async () => {
+    await Promise.all([clickhouse.stop(), redis.stop()])
+  }
+}
+
+async function startClickHouse(
+  docker: boolean,
+): Promise<Started<{ kind: string; url: string; user: string; password: string }>> {
+  const given = process.env.CLICKHOUSE_URL
+  if (given) {
+    const { CLICKHOUSE_USER: user = 'default', CLICKHOUSE_PASSWORD: password = '' } = process.env
+    return { kind: 'from CLICKHOUSE_URL', url: given, user, password, stop: async () => {} }
+  }
+  if (!docker) {
+    const embedded = await startEmbeddedClickHouse()
+    return { kind: 'embedded', url: embedded.url, user: 'writer', password: '', stop: () => embedded.stop() }
+  }
+  const container = await new ClickHouseContainer('clickhouse/clickhouse-server:25.8')
+    .withUsername('writer')
+    .withPassword(PASSWORD)
+    .withEnvironment({ CLICKHOUSE_DEFAULT_ACCESS_MANAGEMENT: '1' })
+    .start()
+  return {
+    kind: 'container',
+    url: container.getHttpUrl(),
+    user: 'writer',
+    password: PASSWORD,
+    stop: () => container.stop(),
+  }
+}
+
+async function startRedisStore(docker: boolean): Promise<Started<{ kind: string; url: string }>> {
+  const given = process.env.REDIS_URL
+  if (given) return { kind: 'from REDIS_URL', url: given, stop: async () => {} }
+  if (docker) {
+    const container = await new GenericContainer('redis:7.4-alpine')
+      .withCommand(['redis-server', '--maxmemory-policy', 'noeviction'])
+      .withExposedPorts(6379)
+      .withWaitStrategy(Wait.forLogMessage('Ready to accept connections'))
+      .start()
+    const url = `redis://${container.getHost()}:${container.getMappedPort(6379)}`
+    return { kind: 'container', url, stop: () => container.stop() }
+  }
+  const dir = mkdtempSync(join(tmpdir(), 'dao-data-redis-'))
+  const redis = await startRedis(dir)
+  const stop = async () => {
+    await redis.stop()
+    rmSync(dir, { recursive: true, force: true })
+  }
+  return { kind: 'private server', url: redis.url, stop }
+}

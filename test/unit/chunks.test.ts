@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { planChunks } from '../../workers/chunks.ts'
+import { defineJob, type Entity } from '../../workers/define.ts'
+
+const at = (iso: string) => Date.parse(iso)
+const entities: Entity[] = [1, 2, 3, 4, 5].map((key) => ({ id: `id${key}`, key, name: `entity ${key}` }))
+const job = defineJob({
+  name: 'prices',
+  cadence: '5m',
+  dataset: tokenPrices,
+  providers: [],
+  entities: () => entities,
+  history: { intervals: ['5m'], chunkEntities: 2, chunkPoints: 288 },
+  run: async () => [],
+})
+
+const range = { from: at('2024-01-01T06:00:00Z'), to: at('2024-01-03T00:05:00Z'), interval: '5m' } as const
+
+describe('planChunks', () => {
+  const chunks = planChunks(job, entities, range)
+
+  it('covers every entity and moment once', () => {
+    for (const { id } of entities) {
+      const own = chunks.filter(({ payload }) => payload.entities?.includes(id)).map(({ payload }) => payload)
+      expect(own[0]?.from).toBe(range.from)
+      expect(own.at(-1)?.to).toBe(range.to)
+      for (const [index, payload] of own.slice(1).entries()) expect(payload.from).toBe(own[index]?.to)
+    }
+  })
+
+  it('names jobs by what they cover, without colons', () => {
+    const ids = chunks.map(({ id }) => id)
+    expect(new Set(ids).size).toBe(ids.length)
+    expect(ids.some((id) => id.includes(':'))).toBe(false)
+    expect(planChunks(job, entities, range).map(({ id }) => id)).toEqual(ids)
+  })
+
+  it('cuts on a fixed grid, so that a longer range shares its whole windows', () => {
+    const longer = planChunks(job, entities, { ...range, to: at('2024-01-09T00:00:00Z') }).map(({ id }) => id)
+    const shared = chunks.filter(({ payload }) => payload.to - payload.from === 86_400_000)
+    expect(shared.length).toBeGreaterThan(0)
+    for (const { id } of shared) expect(longer).toContain(id)
+  })
+
+  it('plans nothing for a dataset without history', () => {
+    const { history: _, ...without } = job
+    expect(planChunks({ ...without, history: undefined }, entities, range)).toEqual([])
+  })
+})

@@ -1,0 +1,87 @@
+import { describe, expect, it } from 'vitest'
+import { DataError } from '../../shared/errors.ts'
+import { collect } from '../../workers/collect.ts'
+import type { Collector, Entity, Range } from '../../workers/define.ts'
+import { silent } from '../support/silent.ts'
+
+const entity = (key: number): Entity => ({ id: String(key), key, name: `entity ${key}` })
+const entities = [1, 2, 3, 4].map(entity)
+const range: Range = { from: 0, to: 3_600_000, interval: '5m' }
+const wanted = { entities, entityColumn: 'token', slot: 0, range: undefined, signal: new AbortController().signal }
+
+/** A provider that answers for some entities and notes for whom it was asked. */
+function provider(name: string, options: { covers?: number[]; answers?: number[]; fails?: DataError }) {
+  const asked: number[][] = []
+  const collector: Collector = {
+    provider: name,
+    covers: ({ key }) => options.covers?.includes(key) ?? true,
+    collect: async (run) => {
+      asked.push(run.entities.map(({ key }) => key))
+      if (options.fails) throw options.fails
+      return run.entities.filter(({ key }) => options.answers?.includes(key) ?? true).map(({ key }) => ({ token: key }))
+    },
+  }
+  return { collector, asked }
+}
+
+const unavailable = new DataError('provider_unavailable', 'first: 503')
+const rejected = new DataError('provider_rejected', 'second: 401')
+const keys = (rows: { row: object }[]) => rows.map(({ row }) => (row as { token: number }).token)
+
+describe('collect', () => {
+  it('asks only the first provider when it answers for everyone', async () => {
+    const [first, second] = [provider('first', {}), provider('second', {})]
+    const collected = await collect([first.collector, second.collector], wanted, silent)
+    expect(keys(collected.rows)).toEqual([1, 2, 3, 4])
+    expect(second.asked).toEqual([])
+    expect(collected.providers).toEqual(['first'])
+  })
+
+  it('asks the next one for whom the first does not cover or does not know', async () => {
+    const [first, second] = [
+      provider('first', { covers: [1, 2, 3], answers: [1, 2] }),
+      provider('second', { answers: [3] }),
+    ]
+    const collected = await collect([first.collector, second.collector], wanted, silent)
+    expect(first.asked).toEqual([[1, 2, 3]])
+    expect(second.asked).toEqual([[3, 4]])
+    expect(keys(collected.rows)).toEqual([1, 2, 3])
+    expect(collected.uncovered).toBe(1)
+    expect(collected.pending).toBeUndefined()
+  })
+
+  it('falls back to the next one when the first fails', async () => {
+    const [first, second] = [provider('first', { fails: unavailable }), provider('second', {})]
+    const collected = await collect([first.collector, second.collector], wanted, silent)
+    expect(keys(collected.rows)).toEqual([1, 2, 3, 4])
+    expect(collected.pending).toBeUndefined()
+  })
+
+  it('throws the first failure when nobody answered', async () => {
+    const [first, second] = [provider('first', { fails: unavailable }), provider('second', { fails: rejected })]
+    await expect(collect([first.collector, second.collector], wanted, silent)).rejects.toBe(unavailable)
+  })
+
+  it('takes no rows for an answer in a range, where a token may have no history', async () => {
+    const [first, second] = [provider('first', { answers: [1] }), provider('second', {})]
+    const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
+    expect(second.asked).toEqual([])
+    expect(collected.uncovered).toBe(0)
+  })
+
+  it('leaves a part of a range pending when its provider was away', async () => {
+    const [first, second] = [provider('first', { covers: [1, 2] }), provider('second', { fails: unavailable })]
+    const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
+    expect(keys(collected.rows)).toEqual([1, 2])
+    expect(collected.pending).toBe(unavailable)
+  })
+
+  it('lets a programming error through', async () => {
+    const broken: Collector = {
+      provider: 'broken',
+      covers: () => true,
+      collect: () => Promise.reject(new TypeError('x')),
+    }
+    await expect(collect([broken, provider('second', {}).collector], wanted, silent)).rejects.toThrow(TypeError)
+  })
+})

@@ -1,0 +1,105 @@
+import type { ServerResponse } from 'node:http'
+import { z } from 'zod'
+import type { Provider, Reply, UpstreamRequest } from './exchange.ts'
+import { htmlReply } from './exchange.ts'
+
+/** What goes wrong. `html` on a status picks a gateway's HTML page; the default is HTML for 5xx, else the provider's own body. */
+export const Fault = z.discriminatedUnion('kind', [
+  z.strictObject({
+    kind: z.literal('status'),
+    status: z.int().min(400).max(599),
+    retryAfter: z.union([z.number(), z.string()]).nullish(),
+    html: z.boolean().optional(),
+  }),
+  z.strictObject({ kind: z.literal('timeout') }),
+  z.strictObject({ kind: z.literal('reset') }),
+  z.strictObject({ kind: z.literal('truncate') }),
+  z.strictObject({ kind: z.literal('content-type') }),
+  z.strictObject({ kind: z.literal('empty') }),
+])
+export type Fault = z.infer<typeof Fault>
+
+/** `times`: how many requests fail (default: all until cleared). `match`: only paths with their query that contain it. */
+export const FaultScope = z.strictObject({ times: z.int().min(1).optional(), match: z.string().optional() })
+export type FaultScope = z.infer<typeof FaultScope>
+
+export interface FaultControl {
+  /** Adds a fault; the oldest fault that fits a request acts, so a sequence of failures is several calls with `times`. */
+  set(provider: string, fault: Fault, scope?: FaultScope): void
+  /** Removes the faults of one provider, or all. */
+  clear(provider?: string): void
+}
+
+export interface FaultSwitch extends FaultControl {
+  /** The fault that this request meets, if any; uses up one of its `times`. */
+  take(provider: string, pathAndQuery: string): Fault | null
+}
+
+export function createFaults(): FaultSwitch {
+  let active: { provider: string; fault: Fault; match: string; left: number }[] = []
+  return {
+    set(provider, fault, scope = {}) {
+      active.push({ provider, fault, match: scope.match ?? '', left: scope.times ?? Number.POSITIVE_INFINITY })
+    },
+    clear(provider) {
+      active = provider === undefined ? [] : active.filter((entry) => entry.provider !== provider)
+    },
+    take(provider, pathAndQuery) {
+      const found = active.find((entry) => entry.provider === provider && pathAndQuery.includes(entry.match))
+      if (!found) return null
+      found.left -= 1
+      if (found.left <= 0) active = active.filter((entry) => entry !== found)
+      return found.fault
+    },
+  }
+}
+
+const GATEWAY_PAGE =
+  '<html>\r\n<head><title>Error</title></head>\r\n<body>\r\n<center><h1>The server cannot answer</h1></center>\r\n</body>\r\n</html>\r\n'
+const LOGIN_PAGE =
+  '<!doctype html><html><head><title>Sign in</title></head><body><form method="post"></form></body></html>'
+
+/** Acts one fault out on a response. `answer` produces the reply that the provider would have given. */
+export async function actOut(
+  fault: Fault,
+  provider: Provider,
+  request: UpstreamRequest,
+  response: ServerResponse,
+  answer: () => Promise<Reply>,
+): Promise<void> {
+  switch (fault.kind) {
+    case 'timeout':
+      return
+    case 'reset':
+      response.socket?.resetAndDestroy()
+      return
+    case 'truncate':
+      return sendHalf(response, await answer())
+    case 'content-type':
+      return sendReply(response, htmlReply(LOGIN_PAGE))
+    case 'empty':
+      return sendReply(response, provider.empty(request))
+    case 'status':
+      return sendReply(response, statusReply(fault, provider, request.now))
+  }
+}
+
+function statusReply(fault: Extract<Fault, { kind: 'status' }>, provider: Provider, now: number): Reply {
+  const html = fault.html ?? fault.status >= 500
+  const reply = html ? htmlReply(GATEWAY_PAGE, fault.status) : provider.failure(fault.status, now)
+  if (fault.retryAfter === undefined || fault.retryAfter === null) return reply
+  return { ...reply, headers: { ...reply.headers, 'retry-after': String(fault.retryAfter) } }
+}
+
+export function sendReply(response: ServerResponse, reply: Reply): void {
+  const bytes = Buffer.from(reply.body)
+  response.writeHead(reply.status, { ...reply.headers, 'content-length': bytes.length })
+  response.end(bytes)
+}
+
+/** Announces the whole body, sends its first half and cuts the connection once that half is on the wire. */
+function sendHalf(response: ServerResponse, reply: Reply): void {
+  const bytes = Buffer.from(reply.body)
+  response.writeHead(reply.status, { ...reply.headers, 'content-length': bytes.length })
+  response.write(bytes.subarray(0, bytes.length >> 1), () => response.destroy())
+}

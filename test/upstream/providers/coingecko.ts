@@ -1,0 +1,107 @@
+import { jsonReply, type Provider, type Reply, type UpstreamRequest } from '../exchange.ts'
+import { type Asset, DAY, FIVE_MINUTES, HOUR, type Listing, type World } from '../world.ts'
+
+const RATE_LIMIT_MESSAGE =
+  "You've exceeded the Rate Limit. Please visit https://www.coingecko.com/en/api/pricing to subscribe to our API plans for higher rate limits."
+const STEPS: Readonly<Record<string, number>> = { '5m': FIVE_MINUTES, hourly: HOUR, daily: DAY }
+
+/** CoinGecko, public or pro; `/api/v3` before a path may be left out. Source: providers document, section 2. */
+export const coingecko: Provider = {
+  name: 'coingecko',
+  handle(request, world) {
+    const path = request.path.replace(/^\/api\/v3/, '')
+    if (path === '/coins/markets') return answerMarkets(request, world)
+    const [, id] = /^\/coins\/([^/]+)\/market_chart\/range$/.exec(path) ?? []
+    if (id !== undefined) return answerChart(decodeURIComponent(id), request, world)
+    return jsonReply({ error: 'Incorrect path. Please check https://www.coingecko.com/api/' }, 404)
+  },
+  failure(status) {
+    if (status === 429) return jsonReply({ status: { error_code: 429, error_message: RATE_LIMIT_MESSAGE } }, 429)
+    return jsonReply({ status, error: status === 500 ? 'Internal Server Error' : `Error ${status}` }, status)
+  },
+  empty: ({ path }) =>
+    jsonReply(path.endsWith('/coins/markets') ? [] : { prices: [], market_caps: [], total_volumes: [] }),
+}
+
+function answerMarkets({ query, now }: UpstreamRequest, world: World): Reply {
+  if (!query.has('vs_currency')) return missing('vs_currency')
+  if (query.get('vs_currency') !== 'usd') return jsonReply({ error: 'invalid vs_currency' }, 422)
+  const perPage = Number(query.get('per_page') ?? 100)
+  const page = Number(query.get('page') ?? 1)
+  if (!Number.isInteger(perPage) || perPage < 1 || perPage > 250) return jsonReply({ error: 'invalid per_page' }, 422)
+  if (!Number.isInteger(page) || page < 1) return jsonReply({ error: 'invalid page' }, 422)
+
+  const ids = query.get('ids')?.split(',')
+  const wanted = world.assets.filter(({ coingeckoId }) => coingeckoId !== null && (ids?.includes(coingeckoId) ?? true))
+  const spans = (query.get('price_change_percentage') ?? '').split(',')
+  const rows = wanted.flatMap((asset) => {
+    const listing = world.listing(asset, now)
+    return listing === null ? [] : [{ asset, listing }]
+  })
+  rows.sort((left, right) => (right.listing.marketCap ?? 0) - (left.listing.marketCap ?? 0))
+  const shown = rows.slice((page - 1) * perPage, page * perPage)
+  return jsonReply(shown.map(({ asset, listing }) => toMarket(asset, listing, spans)))
+}
+
+function toMarket(asset: Asset, listing: Listing, spans: readonly string[]) {
+  const change = listing.change24h
+  const before = change === null ? null : listing.price / (1 + change / 100)
+  const changes: Readonly<Record<string, number | null>> = {
+    '1h': listing.change1h,
+    '24h': listing.change24h,
+    '7d': listing.change7d,
+    '30d': listing.change30d,
+  }
+  const extra = spans.filter((span) => span in changes)
+  return {
+    id: asset.coingeckoId,
+    symbol: asset.symbol.toLowerCase(),
+    name: asset.name,
+    image: `https://assets.coingecko.com/coins/images/${asset.coingeckoId}/large/${asset.coingeckoId}.png`,
+    current_price: listing.price,
+    market_cap: listing.marketCap,
+    market_cap_rank: listing.rank,
+    fully_diluted_valuation: listing.fullyDilutedMarketCap,
+    total_volume: listing.volume24h,
+    high_24h: before === null ? null : Math.max(listing.price, before),
+    low_24h: before === null ? null : Math.min(listing.price, before),
+    price_change_24h: before === null ? null : listing.price - before,
+    price_change_percentage_24h: change,
+    market_cap_change_24h: null,
+    market_cap_change_percentage_24h: null,
+    circulating_supply: listing.circulatingSupply,
+    total_supply: listing.totalSupply,
+    max_supply: listing.maxSupply,
+    ath: null,
+    ath_change_percentage: null,
+    ath_date: null,
+    atl: null,
+    atl_change_percentage: null,
+    atl_date: null,
+    roi: null,
+    last_updated: new Date(listing.at).toISOString(),
+    ...Object.fromEntries(extra.map((span) => [`price_change_percentage_${span}_in_currency`, changes[span]])),
+  }
+}
+
+function answerChart(id: string, { query, now }: UpstreamRequest, world: World): Reply {
+  for (const name of ['vs_currency', 'from', 'to']) if (!query.has(name)) return missing(name)
+  if (query.get('vs_currency') !== 'usd') return jsonReply({ error: 'invalid vs_currency' }, 422)
+  const from = Number(query.get('from')) * 1000
+  const to = Number(query.get('to')) * 1000
+  if (!(from <= to)) return jsonReply({ error: 'invalid date range' }, 422)
+  const asset = world.assets.find(({ coingeckoId }) => coingeckoId === id)
+  const step = STEPS[query.get('interval') ?? ''] ?? toAutoStep(from, to, now)
+  const chart = asset ? world.chart(asset, from, to, step, now) : null
+  return chart === null ? jsonReply({ error: 'coin not found' }, 404) : jsonReply(chart)
+}
+
+/** Five minutes within the last day, hours up to 90 days, else days. */
+function toAutoStep(from: number, to: number, now: number): number {
+  if (from >= now - DAY) return FIVE_MINUTES
+  return to - from <= 90 * DAY ? HOUR : DAY
+}
+
+function missing(parameter: string): Reply {
+  return jsonReply({ error: `Missing parameter ${parameter}` }, 422)
+}

@@ -1,0 +1,153 @@
+import {
+  listTvlFiles,
+  type RecordedCoin,
+  type RecordedProtocol,
+  readCandles,
+  readChart,
+  readListing,
+  readProtocols,
+  readTvlSeries,
+  toLlamaSlug,
+} from './recorded-files.ts'
+import { joinHistories, toCandleHistory, toChartHistory } from './recorded-history.ts'
+import {
+  type Asset,
+  type History,
+  type Listing,
+  type MarketChart,
+  type Protocol,
+  toAssets,
+  type World,
+  type WorldRegistry,
+} from './world.ts'
+
+/**
+ * What was really recorded, from a folder of recordings. Values and times are those of the files; a token without a
+ * recording is absent. Files are read on first use and kept. Time does not pass here: `now` is only the newest moment
+ * that may be served.
+ */
+export function createRecordedWorld(registry: WorldRegistry, dir: string): World {
+  const assets = toAssets(registry)
+  const listings = once(() => readListing(dir))
+  const tvlFiles = once(() => listTvlFiles(dir))
+  const protocols = once(() => toProtocols(readProtocols(dir), registry))
+  const chartOf = memoize((coingeckoId: string) => readChart(dir, coingeckoId))
+  const tvlOf = memoize((file: string) => readTvlSeries(file))
+  const historyOf = memoize((index: number) => readHistory(assets[index]))
+  const indexes = new Map(assets.map((asset, index) => [asset.id, index]))
+  const coinOf = (asset: Asset): RecordedCoin | undefined => listings().get(asset.cmcId ?? '')
+
+  function readHistory(asset: Asset | undefined): History | null {
+    if (!asset) return null
+    const chart = asset.coingeckoId === null ? null : chartOf(asset.coingeckoId)
+    const candles = readCandles(dir, asset.symbol.toUpperCase())
+    const coin = coinOf(asset)
+    const supply = { circulating: coin?.circulating_supply ?? null, total: coin?.total_supply ?? null }
+    return joinHistories(chart && toChartHistory(chart), candles && toCandleHistory(candles, supply))
+  }
+
+  return {
+    assets,
+    listing(asset) {
+      const coin = coinOf(asset)
+      return coin ? toListing(coin) : null
+    },
+    history: (asset) => historyOf(indexes.get(asset.id) ?? -1),
+    chart(asset, from, to) {
+      const chart = asset.coingeckoId === null ? null : chartOf(asset.coingeckoId)
+      return chart && cut(chart, from, to)
+    },
+    protocols,
+    tvlSeries(protocol) {
+      const file = tvlFiles().get(protocol.slug)
+      return file === undefined ? [] : tvlOf(file)
+    },
+  }
+}
+
+function toListing(coin: RecordedCoin): Listing {
+  const usd = coin.quote.USD
+  return {
+    at: Date.parse(usd.last_updated),
+    rank: coin.cmc_rank,
+    slug: coin.slug,
+    dateAdded: Date.parse(coin.date_added),
+    marketPairs: coin.num_market_pairs,
+    tags: coin.tags,
+    price: usd.price,
+    volume24h: usd.volume_24h,
+    volumeChange24h: usd.volume_change_24h,
+    change1h: usd.percent_change_1h,
+    change24h: usd.percent_change_24h,
+    change7d: usd.percent_change_7d,
+    change30d: usd.percent_change_30d,
+    change60d: usd.percent_change_60d,
+    change90d: usd.percent_change_90d,
+    marketCap: usd.market_cap,
+    dominance: usd.market_cap_dominance,
+    fullyDilutedMarketCap: usd.fully_diluted_market_cap,
+    circulatingSupply: coin.circulating_supply,
+    totalSupply: coin.total_supply,
+    maxSupply: coin.max_supply,
+    tvl: usd.tvl,
+    tvlRatio: coin.tvl_ratio,
+  }
+}
+
+/**
+ * The recording lacks ids, slugs and parents. Ids are positions, slugs come from names, and a protocol is a child of
+ * the DAO's parent when its slug is the DAO's with a version behind it ("uniswap-v3" of "uniswap").
+ */
+function toProtocols(recorded: readonly RecordedProtocol[], registry: WorldRegistry): readonly Protocol[] {
+  const parents = new Set(registry.daos.flatMap((dao) => (dao.defillama === null ? [] : [dao.defillama])))
+  return recorded.map((entry, index) => {
+    const slug = toLlamaSlug(entry.name)
+    const family = slug.replace(/-v\d+$/, '')
+    return {
+      id: String(index + 1),
+      name: entry.name,
+      slug,
+      symbol: '-',
+      address: null,
+      addressChain: null,
+      url: entry.url,
+      category: entry.category,
+      chains: entry.chains,
+      geckoId: null,
+      cmcId: null,
+      parent: family !== slug && parents.has(family) ? family : null,
+      listedAt: 0,
+      tvl: entry.tvl ?? null,
+      change1h: null,
+      change1d: null,
+      change7d: null,
+      marketCap: null,
+    }
+  })
+}
+
+function cut(chart: MarketChart, from: number, to: number): MarketChart {
+  const within = ([time]: readonly [number, number]): boolean => time >= from && time <= to
+  return {
+    prices: chart.prices.filter(within),
+    market_caps: chart.market_caps.filter(within),
+    total_volumes: chart.total_volumes.filter(within),
+  }
+}
+
+function once<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined
+  return () => {
+    made ??= { value: make() }
+    return made.value
+  }
+}
+
+function memoize<K, T>(make: (key: K) => T): (key: K) => T {
+  const made = new Map<K, { readonly value: T }>()
+  return (key) => {
+    const known = made.get(key) ?? { value: make(key) }
+    made.set(key, known)
+    return known.value
+  }
+}

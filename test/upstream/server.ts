@@ -1,0 +1,95 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { control } from './control.ts'
+import { type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
+import { actOut, createFaults, type FaultControl, sendReply } from './faults.ts'
+import { coingecko } from './providers/coingecko.ts'
+import { coinmarketcap } from './providers/coinmarketcap.ts'
+import { defillama } from './providers/defillama.ts'
+import { defillamaCoins } from './providers/defillama-coins.ts'
+import { createRateLimit, type Limits } from './rate-limit.ts'
+import { createRecordedWorld } from './recorded.ts'
+import { createRequestLog, type RequestLog } from './request-log.ts'
+import { createSimulatedWorld } from './simulated.ts'
+import type { WorldRegistry } from './world.ts'
+
+/** Every provider that the stand-in speaks for; each is mounted under `/<name>`. */
+const PROVIDERS = [coinmarketcap, coingecko, defillama, defillamaCoins] as const satisfies readonly Provider[]
+
+export interface UpstreamOptions {
+  readonly registry: WorldRegistry
+  /** 0, the default, takes a free port. */
+  readonly port?: number
+  readonly host?: string
+  readonly seed?: number
+  /** Folder of recorded data; without it the world is simulated. */
+  readonly dataDir?: string | null
+  /** The world's clock in Unix milliseconds. */
+  readonly now?: () => number
+  readonly limits?: Limits
+}
+
+export interface Upstream {
+  /** `http://host:port`; a provider's base URL is this with `/<provider>`. */
+  readonly url: string
+  readonly port: number
+  readonly faults: FaultControl
+  readonly requests: RequestLog
+  close(): Promise<void>
+}
+
+/** Starts a local server that answers in the providers' wire formats. */
+export async function createUpstream(options: UpstreamOptions): Promise<Upstream> {
+  const { registry, port = 0, host = '127.0.0.1', seed = 1, dataDir = null, now = Date.now, limits = {} } = options
+  const world = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const faults = createFaults()
+  const requests = createRequestLog()
+  const isOverLimit = createRateLimit(limits)
+
+  async function respond(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const url = new URL(incoming.url ?? '/', 'http://upstream')
+    const body = await text(incoming)
+    const method = incoming.method ?? 'GET'
+    const own = control(method, url.pathname, body, { faults, requests })
+    if (own) return sendReply(response, own)
+    const provider = PROVIDERS.find(({ name }) => url.pathname.startsWith(`/${name}/`))
+    if (!provider) return sendReply(response, textReply('No such provider', 404))
+
+    const path = url.pathname.slice(provider.name.length + 1)
+    const request = { method, path, query: url.searchParams, headers: incoming.headers, body, now: now() }
+    requests.record(provider.name, path)
+    const fault = faults.take(provider.name, path + url.search)
+    const answer = async () => answerOf(provider, request)
+    return fault ? actOut(fault, provider, request, response, answer) : sendReply(response, await answer())
+  }
+  async function answerOf(provider: Provider, request: UpstreamRequest): Promise<Reply> {
+    if (isOverLimit(provider.name, request.now)) return provider.failure(429, request.now)
+    return provider.handle(request, world)
+  }
+
+  const server = createServer((incoming, response) => {
+    respond(incoming, response).catch((error: unknown) => {
+      console.error('upstream stand-in failed on', incoming.url, error)
+      response.destroy()
+    })
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => resolve())
+  })
+  const address = server.address() as AddressInfo
+  return {
+    url: `http://${host}:${address.port}`,
+    port: address.port,
+    faults,
+    requests,
+    close() {
+      const closed = new Promise<void>((resolve, reject) => {
+        server.close((error) => (error ? reject(error) : resolve()))
+      })
+      server.closeAllConnections()
+      return closed
+    },
+  }
+}

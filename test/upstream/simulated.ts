@@ -1,0 +1,158 @@
+import { createMarketProcess, type MarketProcess } from './market-process.ts'
+import { toNoiseKey, unit } from './noise.ts'
+import { createSimulatedProtocols } from './simulated-protocols.ts'
+import {
+  type Asset,
+  DAY,
+  FIVE_MINUTES,
+  type History,
+  HOUR,
+  type Listing,
+  type MarketChart,
+  MINUTE,
+  PUBLICATION_LAG,
+  percentChange,
+  type Quote,
+  toAssets,
+  toSlug,
+  type World,
+  type WorldRegistry,
+} from './world.ts'
+
+/** A market invented from a seed: the same seed and registry give the same answers, in any process and order. */
+export function createSimulatedWorld(registry: WorldRegistry, seed: number): World {
+  const assets = toAssets(registry)
+  const processes = new Map(assets.map((asset) => [asset.id, createMarketProcess(seed, asset)]))
+  const protocols = createSimulatedProtocols(registry, seed)
+  const processOf = (asset: Asset): MarketProcess | undefined => processes.get(asset.id)
+  const marketRanks = rankBySlot(processes)
+
+  function listing(asset: Asset, now: number): Listing | null {
+    const process = processOf(asset)
+    const at = Math.floor((now - PUBLICATION_LAG) / MINUTE) * MINUTE
+    if (!process || at < process.launch) return null
+    const { rank, total } = marketRanks(asset.id, at)
+    const reportsTvl = asset.dao !== null && unit(toNoiseKey(seed, asset.id), -20) < 0.5
+    const tvl = reportsTvl && asset.dao !== null ? protocols.tvlOfDao(asset.dao, at) : null
+    return toListing(asset, process, at, { rank, total, tvl })
+  }
+
+  return {
+    assets,
+    listing,
+    history(asset) {
+      const process = processOf(asset)
+      return process ? toHistory(process) : null
+    },
+    chart(asset, from, to, step, now) {
+      const process = processOf(asset)
+      return process ? toChart(process, from, Math.min(to, now), step) : null
+    },
+    protocols: protocols.list,
+    tvlSeries: protocols.tvlSeries,
+  }
+}
+
+function toListing(
+  asset: Asset,
+  process: MarketProcess,
+  at: number,
+  standing: { rank: number; total: number; tvl: number | null },
+): Listing {
+  const price = process.price(at) ?? 0
+  const marketCap = price * process.circulatingSupply(at)
+  const change = (span: number): number | null => percentChange(price, process.price(at - span))
+  const before = at - DAY < process.launch ? null : process.volume24h(at - DAY)
+  const volume24h = process.volume24h(at)
+  return {
+    at,
+    rank: standing.rank,
+    slug: toSlug(asset.name),
+    dateAdded: process.launch,
+    marketPairs: 20 + (asset.id.charCodeAt(0) + asset.symbol.length * 37) * 2,
+    tags: asset.dao === null ? [] : ['defi', 'dao', 'governance'],
+    price,
+    volume24h,
+    volumeChange24h: percentChange(volume24h, before),
+    change1h: change(HOUR),
+    change24h: change(DAY),
+    change7d: change(7 * DAY),
+    change30d: change(30 * DAY),
+    change60d: change(60 * DAY),
+    change90d: change(90 * DAY),
+    marketCap,
+    dominance: Math.round((marketCap / standing.total) * 1e6) / 1e4,
+    fullyDilutedMarketCap: price * (process.maxSupply ?? process.totalSupply),
+    circulatingSupply: process.circulatingSupply(at),
+    totalSupply: process.totalSupply,
+    maxSupply: process.maxSupply,
+    tvl: standing.tvl,
+    tvlRatio: standing.tvl === null ? null : marketCap / standing.tvl,
+  }
+}
+
+function toHistory(process: MarketProcess): History {
+  function quoteAt(at: number, price: number): Quote {
+    const circulatingSupply = process.circulatingSupply(at)
+    return {
+      at,
+      price,
+      volume24h: process.volume24h(at),
+      marketCap: price * circulatingSupply,
+      circulatingSupply,
+      totalSupply: process.totalSupply,
+      change1h: percentChange(price, process.price(at - HOUR)),
+      change24h: percentChange(price, process.price(at - DAY)),
+      change7d: percentChange(price, process.price(at - 7 * DAY)),
+      change30d: percentChange(price, process.price(at - 30 * DAY)),
+    }
+  }
+  return {
+    first: process.launch,
+    firstIn(from, to) {
+      const at = Math.ceil(Math.max(from, process.launch) / FIVE_MINUTES) * FIVE_MINUTES
+      const price = at < to ? process.price(at) : null
+      return price === null ? null : quoteAt(at, price)
+    },
+    lastAt(wanted) {
+      const at = Math.floor(wanted / FIVE_MINUTES) * FIVE_MINUTES
+      const price = process.price(at)
+      return price === null ? null : quoteAt(at, price)
+    },
+  }
+}
+
+function toChart(process: MarketProcess, from: number, to: number, step: number): MarketChart {
+  const prices: [number, number][] = []
+  const market_caps: [number, number][] = []
+  const total_volumes: [number, number][] = []
+  const first = Math.ceil(Math.max(from, process.launch) / step) * step
+  for (let at = first; at <= to; at += step) {
+    const price = process.price(at)
+    if (price === null) continue
+    prices.push([at, price])
+    market_caps.push([at, price * process.circulatingSupply(at)])
+    total_volumes.push([at, process.volume24h(at)])
+  }
+  return { prices, market_caps, total_volumes }
+}
+
+/** Market-cap ranks and their sum, worked out once per five-minute slot because one batch asks for every token's. */
+function rankBySlot(
+  processes: ReadonlyMap<string, MarketProcess>,
+): (id: string, at: number) => { rank: number; total: number } {
+  let known = { slot: Number.NaN, ranks: new Map<string, number>(), total: 0 }
+  return (id, at) => {
+    const slot = Math.floor(at / FIVE_MINUTES)
+    if (known.slot !== slot) {
+      const caps = [...processes].map(([key, process]) => ({
+        key,
+        cap: (process.price(at) ?? 0) * process.circulatingSupply(at),
+      }))
+      caps.sort((left, right) => right.cap - left.cap)
+      const total = caps.reduce((sum, entry) => sum + entry.cap, 0)
+      known = { slot, ranks: new Map(caps.map((entry, index) => [entry.key, index + 1])), total }
+    }
+    return { rank: known.ranks.get(id) ?? 0, total: known.total }
+  }
+}

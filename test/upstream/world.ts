@@ -1,0 +1,164 @@
+import type { Dao, Token } from '../../shared/registry/registry.ts'
+
+export const MINUTE = 60_000
+export const FIVE_MINUTES = 5 * MINUTE
+export const HOUR = 60 * MINUTE
+export const DAY = 24 * HOUR
+
+/** The newest datum that a market-data provider serves is about a minute old. */
+export const PUBLICATION_LAG = MINUTE
+
+/** What the stand-in needs to know of the registry. */
+export interface WorldRegistry {
+  readonly tokens: readonly Token[]
+  readonly daos: readonly Dao[]
+}
+
+/** A token as the world knows it: registry tokens, and the assets that DEX pools quote in. */
+export type Asset = Pick<
+  Token,
+  'id' | 'symbol' | 'name' | 'chain' | 'contractAddress' | 'decimals' | 'cmcId' | 'coingeckoId'
+> & { readonly dao: string | null }
+
+/** The state of a token's market now. Percents: 1.5 means +1.5 %. Times in Unix milliseconds, money in USD. */
+export interface Listing {
+  readonly at: number
+  readonly rank: number
+  readonly slug: string
+  readonly dateAdded: number
+  readonly marketPairs: number
+  readonly tags: readonly string[]
+  readonly price: number
+  readonly volume24h: number | null
+  readonly volumeChange24h: number | null
+  readonly change1h: number | null
+  readonly change24h: number | null
+  readonly change7d: number | null
+  readonly change30d: number | null
+  readonly change60d: number | null
+  readonly change90d: number | null
+  readonly marketCap: number | null
+  readonly dominance: number | null
+  readonly fullyDilutedMarketCap: number | null
+  readonly circulatingSupply: number | null
+  readonly totalSupply: number | null
+  readonly maxSupply: number | null
+  readonly tvl: number | null
+  readonly tvlRatio: number | null
+}
+
+/** One observation of a token's past. */
+export interface Quote {
+  readonly at: number
+  readonly price: number
+  readonly volume24h: number | null
+  readonly marketCap: number | null
+  readonly circulatingSupply: number | null
+  readonly totalSupply: number | null
+  readonly change1h: number | null
+  readonly change24h: number | null
+  readonly change7d: number | null
+  readonly change30d: number | null
+}
+
+export interface History {
+  /** Time of the first observation. */
+  readonly first: number
+  /** The first observation at or after `from` and before `to`; null if there is none. */
+  firstIn(from: number, to: number): Quote | null
+  /** The last observation at or before `at`; null if there is none. */
+  lastAt(at: number): Quote | null
+}
+
+export interface TvlPoint {
+  /** Unix seconds. */
+  readonly date: number
+  readonly totalLiquidityUSD: number
+}
+
+/** A protocol in DefiLlama's list. */
+export interface Protocol {
+  readonly id: string
+  readonly name: string
+  readonly slug: string
+  readonly symbol: string
+  readonly address: string | null
+  /** The address's chain, null where there is no address. */
+  readonly addressChain: string | null
+  readonly url: string
+  readonly category: string
+  readonly chains: readonly string[]
+  readonly geckoId: string | null
+  readonly cmcId: string | null
+  /** Slug of the parent protocol, without the "parent#" before it. */
+  readonly parent: string | null
+  readonly listedAt: number
+  readonly tvl: number | null
+  readonly change1h: number | null
+  readonly change1d: number | null
+  readonly change7d: number | null
+  readonly marketCap: number | null
+}
+
+/** Points of CoinGecko's market_chart: [Unix milliseconds, value]. */
+export interface MarketChart {
+  readonly prices: readonly (readonly [number, number])[]
+  readonly market_caps: readonly (readonly [number, number])[]
+  readonly total_volumes: readonly (readonly [number, number])[]
+}
+
+/** What there is to say about the market, whoever asks: providers only put it into their own words. */
+export interface World {
+  readonly assets: readonly Asset[]
+  /** Null for a token that the world has no current data of. */
+  listing(asset: Asset, now: number): Listing | null
+  /** Null for a token without any past. */
+  history(asset: Asset): History | null
+  /** Points between `from` and `to` (both inclusive, milliseconds), one for each `step`; null for an unknown coin. */
+  chart(asset: Asset, from: number, to: number, step: number, now: number): MarketChart | null
+  protocols(now: number): readonly Protocol[]
+  /** Daily TVL, oldest first, of a protocol of the list; the last point is of `now`. */
+  tvlSeries(protocol: Protocol, now: number): readonly TvlPoint[]
+}
+
+/** Assets that are nobody's governance token but that prices are asked of. */
+export const QUOTE_ASSETS: readonly Asset[] = [
+  quoteAsset('WETH', 'WETH', '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2', 18, '2396', 'weth'),
+  quoteAsset('ETH', 'Ethereum', '0x0000000000000000000000000000000000000000', 18, '1027', 'ethereum'),
+  quoteAsset('USDC', 'USDC', '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 6, '3408', 'usd-coin'),
+  quoteAsset('USDT', 'Tether USDt', '0xdac17f958d2ee523a2206206994597c13d831ec7', 6, '825', 'tether'),
+  quoteAsset('DAI', 'Dai', '0x6b175474e89094c44da98b954eedeac495271d0f', 18, '4943', 'dai'),
+]
+
+function quoteAsset(
+  symbol: string,
+  name: string,
+  contractAddress: string,
+  decimals: number,
+  cmcId: string,
+  coingeckoId: string,
+): Asset {
+  const id = `quote-asset-${symbol.toLowerCase()}`
+  return { id, symbol, name, chain: 'ethereum', contractAddress, decimals, cmcId, coingeckoId, dao: null }
+}
+
+/** The registry's tokens first; a quote asset that the registry has as a token is not repeated. */
+export function toAssets(registry: WorldRegistry): readonly Asset[] {
+  const addresses = new Set(registry.tokens.map((token) => `${token.chain}:${token.contractAddress}`))
+  const extra = QUOTE_ASSETS.filter((asset) => !addresses.has(`${asset.chain}:${asset.contractAddress}`))
+  return [...registry.tokens, ...extra]
+}
+
+/** Lower-case words joined by hyphens, as providers make slugs from names. */
+export function toSlug(name: string): string {
+  return name
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-|-$/g, '')
+}
+
+/** Change in percent with eight decimals; null when either side is unknown. */
+export function percentChange(now: number | null, before: number | null): number | null {
+  if (now === null || before === null || before === 0) return null
+  return Math.round((now / before - 1) * 1e10) / 1e8
+}

@@ -1,0 +1,56 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createInterface } from 'node:readline'
+import { DataError } from '../shared/errors.ts'
+
+/** A part of the system that runs as a process of its own. */
+export interface Child {
+  readonly name: string
+  readonly process: ChildProcess
+  /** Asks it to stop and resolves when it has. */
+  stop(): Promise<void>
+}
+
+/**
+ * Starts a TypeScript program in its own process group, so that Ctrl-C reaches only the parent, which stops its
+ * children in order. With an open channel to the parent, it stops by itself when the parent is killed.
+ */
+export function startChild(name: string, file: string, env: NodeJS.ProcessEnv, args: readonly string[] = []): Child {
+  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    detached: true,
+  })
+  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  return {
+    name,
+    process: child,
+    stop: async () => {
+      child.kill('SIGTERM')
+      await exited
+    },
+  }
+}
+
+/**
+ * Waits for the child's line `{"ready": true, ...}` or, for programs that only announce an address, `{"url": ...}`.
+ * @throws DataError `config` when it ends before.
+ */
+export function untilReady(child: Child): Promise<Record<string, unknown>> {
+  return new Promise((resolve, reject) => {
+    const output = child.process.stdout
+    if (output === null) throw new Error(`${child.name} was started without a standard output`)
+    createInterface({ input: output }).on('line', (line) => {
+      const facts = toFacts(line)
+      if (facts !== undefined) resolve(facts)
+    })
+    child.process.once('exit', (code) =>
+      reject(new DataError('config', `${child.name} ended with code ${code} before it was ready`)),
+    )
+  })
+}
+
+function toFacts(line: string): Record<string, unknown> | undefined {
+  if (!line.startsWith('{')) return undefined
+  const value: unknown = JSON.parse(line)
+  return typeof value === 'object' && value !== null ? { ...value } : undefined
+}

@@ -1,0 +1,160 @@
+import { resolve } from 'node:path'
+import { migrate } from '../clickhouse/migrate.ts'
+import { storeRegistry } from '../clickhouse/registry.ts'
+import { createDatabase } from '../shared/clickhouse.ts'
+import { type Config, loadConfig } from '../shared/config.ts'
+import { createLog } from '../shared/log.ts'
+import { onStopSignal, runProgram } from '../shared/process.ts'
+import { createRedis } from '../shared/redis.ts'
+import { loadRegistry } from '../shared/registry/registry.ts'
+import { planBackfill, runBackfills } from '../workers/backfill.ts'
+import { type Child, startChild, untilReady } from './children.ts'
+import { findFreePort, startRedis } from './redis-server.ts'
+
+const HELP = `tsx tools/stack.ts demo|live
+
+Runs every part of the system on this machine and stops all of them together. What REDIS_URL or CLICKHOUSE_URL name is
+used; what they do not name is started as a private child over the data folder.
+
+  demo  simulated providers, a database of its own, history back-filled at once (npm start)
+  live  the real providers, settings from .env (npm run live)`
+
+const DAY_MS = 86_400_000
+
+/** The demo's own settings; the environment wins over them, and they win over .env, which is for going live. */
+function toDemoSettings(upstream: string): Record<string, string> {
+  const dataDir = resolve('.data/demo')
+  return {
+    DAO_DATA_MODE: 'demo',
+    DATA_DIR: dataDir,
+    CLICKHOUSE_DATABASE: 'dao_data_demo',
+    QUEUE_PREFIX: 'dao-data-demo',
+    LOG_LEVEL: 'warn',
+    WORKER_QUEUES: 'all',
+    COINMARKETCAP_BASE_URL: `${upstream}/coinmarketcap`,
+    COINMARKETCAP_API_KEY: 'demo',
+    COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
+    COINGECKO_BASE_URL: `${upstream}/coingecko/api/v3`,
+    COINGECKO_API_KEY: 'demo',
+    COINGECKO_REQUESTS_PER_MINUTE: '60000',
+    DEFILLAMA_BASE_URL: `${upstream}/defillama`,
+    DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+  }
+}
+
+/** Settings that are not in the environment yet get these values, for this process and its children. */
+function provide(values: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(values)) process.env[name] ||= value
+}
+
+const children: { name: string; stop(): Promise<void> }[] = []
+let stopping = false
+
+/** Starts a part and counts it among those to stop; when it ends by itself, everything ends. */
+function startPart(name: string, file: string, args: readonly string[] = []): Child {
+  const child = startChild(name, file, {}, args)
+  children.push(child)
+  child.process.once('exit', (code) => {
+    if (stopping) return
+    console.error(`${name} ended with code ${code}: stopping everything`)
+    process.exitCode = 1
+    process.kill(process.pid, 'SIGTERM')
+  })
+  return child
+}
+
+/** The last one started is the first one stopped, so that nobody loses what it still needs. */
+async function stopAll(): Promise<void> {
+  stopping = true
+  for (const child of children.reverse()) await child.stop()
+}
+
+async function startUpstream(): Promise<string> {
+  const upstream = await untilReady(startPart('upstream stand-in', 'test/upstream/main.ts'))
+  return String(upstream.url)
+}
+
+async function startStores(config: Config): Promise<void> {
+  if (!process.env.REDIS_URL) {
+    const redis = await startRedis(resolve(config.dataDir, 'redis'), { detached: true })
+    children.push({ name: 'redis', stop: redis.stop })
+    provide({ REDIS_URL: redis.url })
+  }
+  if (!process.env.CLICKHOUSE_URL) {
+    const port = String(await findFreePort())
+    provide({ CLICKHOUSE_EMBEDDED_PORT: port })
+    await untilReady(startPart('embedded ClickHouse', 'clickhouse/embedded.ts'))
+    provide({ CLICKHOUSE_URL: `http://127.0.0.1:${process.env.CLICKHOUSE_EMBEDDED_PORT}` })
+  }
+}
+
+async function prepareSchema(config: Config): Promise<void> {
+  const log = createLog('migrate', config.logLevel)
+  const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
+  const db = createDatabase(config.clickhouse, 'write')
+  await migrate(server, db, config.clickhouse.database, log)
+  await storeRegistry(db, loadRegistry(), log)
+  await Promise.all([server.close(), db.close()])
+}
+
+/** The demo's history: daily from the interface's earliest start, hourly for 90 days, 5-minute for the last 31. */
+async function backfillDemo(config: Config): Promise<void> {
+  const registry = loadRegistry()
+  const now = Date.now()
+  const daysAgo = (days: number) => new Date(now - days * DAY_MS).toISOString().slice(0, 10)
+  const plan = (dataset: string, interval: string, from: string, to?: string) =>
+    planBackfill({ dataset, interval, from, to, only: undefined }, registry, now)
+  const backfills = [
+    plan('prices', '1d', '2022-02-01', daysAgo(90)),
+    plan('prices', '1h', daysAgo(90), daysAgo(31)),
+    plan('prices', '5m', daysAgo(31)),
+    plan('tvl', '1d', daysAgo(90)),
+  ]
+  const log = createLog('backfill', 'warn')
+  const redis = createRedis(config.redis.url, log)
+  const blocking = createRedis(config.redis.url, log, 'blocking')
+  const failed = await runBackfills(backfills, { redis, blocking, prefix: config.redis.prefix }, { again: false })
+  redis.disconnect()
+  blocking.disconnect()
+  console.log(
+    failed === 0 ? 'history is complete' : `${failed} parts of the history are missing: see the reasons above`,
+  )
+}
+
+function printAddresses(config: Config): void {
+  const base = config.api.publicUrl
+  const start = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10)
+  console.log(`
+dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by the local stand-in' : 'live providers'}). Try:
+  ${base}/data/tokens
+  ${base}/data/tokens/historic-financial?name=Uniswap&interval=1h&start=${start}
+  ${base}/data/status
+  ${base}/docs
+Ctrl-C stops everything.
+`)
+}
+
+async function main(): Promise<void> {
+  const mode = process.argv[2]
+  if (mode !== 'demo' && mode !== 'live') {
+    console.log(HELP)
+    process.exitCode = mode === '--help' ? 0 : 2
+    return
+  }
+  onStopSignal(stopAll)
+  if (mode === 'demo') provide(toDemoSettings(await startUpstream()))
+  await startStores(loadConfig())
+  const config = loadConfig()
+  await prepareSchema(config)
+  for (const [name, file] of [
+    ['worker', 'workers/main.ts'],
+    ['scheduler', 'workers/scheduler.ts'],
+  ] as const) {
+    startPart(name, file)
+  }
+  await untilReady(startPart('api', 'api/main.ts'))
+  printAddresses(config)
+  if (mode === 'demo') await backfillDemo(config)
+}
+
+runProgram(main)

@@ -1,0 +1,17 @@
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { INTERVALS } from '../../shared/intervals.ts'
+import { defineJob } from '../define.ts'
+import { coingecko } from '../providers/coingecko.ts'
+import { coinmarketcap } from '../providers/coinmarketcap.ts'
+
+/** Market data of every token with a live price. */
+export default defineJob({
+  name: 'prices',
+  cadence: '5m',
+  dataset: tokenPrices,
+  providers: [coinmarketcap, coingecko],
+  entities: (registry) => registry.tokens.filter((token) => token.live && token.livePrice),
+  history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500 },
+  run: ({ provider, entities, range, signal }) =>
+    range ? provider.fetchHistory(entities, range, signal) : provider.fetchLatest(entities, signal),
+})

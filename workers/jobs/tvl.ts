@@ -1,0 +1,15 @@
+import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
+import { defineJob } from '../define.ts'
+import { defillama } from '../providers/defillama.ts'
+
+/** Total value locked of every live DAO with protocols. */
+export default defineJob({
+  name: 'tvl',
+  cadence: '1h',
+  dataset: protocolTvl,
+  providers: [defillama],
+  entities: (registry) => registry.daos.filter((dao) => dao.live),
+  history: { intervals: ['1d'], chunkEntities: 20, chunkPoints: 2500 },
+  run: ({ provider, entities, range, slot, signal }) =>
+    range ? provider.fetchTvlHistory(entities, range, signal) : provider.fetchTvl(entities, slot, signal),
+})

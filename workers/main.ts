@@ -1,0 +1,50 @@
+import { createDatabase } from '../shared/clickhouse.ts'
+import { loadConfig } from '../shared/config.ts'
+import { DataError } from '../shared/errors.ts'
+import { CADENCES } from '../shared/intervals.ts'
+import { createLog } from '../shared/log.ts'
+import { isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { createRedis } from '../shared/redis.ts'
+import { loadRegistry } from '../shared/registry/registry.ts'
+import type { Job } from './define.ts'
+import { jobs } from './jobs.ts'
+import { createHttpClients } from './providers/http.ts'
+import { createRunner } from './runner.ts'
+
+/** The jobs that WORKER_QUEUES names: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. */
+export function selectJobs(queues: readonly string[]): readonly Job[] {
+  const known = new Set<string>(['all', ...CADENCES, ...jobs.map(({ name }) => name)])
+  const unknown = queues.filter((queue) => !known.has(queue))
+  if (unknown.length > 0) {
+    throw new DataError(
+      'config',
+      `WORKER_QUEUES: no queue is called ${unknown.join(', ')}; there are ${[...known].join(', ')}`,
+    )
+  }
+  return jobs.filter(({ name, cadence }) =>
+    queues.some((queue) => queue === 'all' || queue === name || queue === cadence),
+  )
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig()
+  const selected = selectJobs(config.worker.queues)
+  const log = createLog('worker', config.logLevel)
+  const registry = loadRegistry()
+  const db = createDatabase(config.clickhouse, 'write')
+  const redis = createRedis(config.redis.url, log)
+  const blocking = createRedis(config.redis.url, log, 'blocking')
+  const http = createHttpClients({ log })
+  const context = { config, http, db, redis, blocking, registry, log, now: Date.now }
+  const runners = selected.map((job) => createRunner(job, context))
+  log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
+  onStopSignal(async () => {
+    await Promise.all(runners.map((runner) => runner.close()))
+    await db.close()
+    redis.disconnect()
+    blocking.disconnect()
+    log.info('worker stopped')
+  })
+}
+
+if (isMain(import.meta.url)) runProgram(main)

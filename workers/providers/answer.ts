@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { DataError } from '../../shared/errors.ts'
+
+/** A member that is passed on as sent: the dataset's row check judges it, so that one bad value costs one row. */
+export const asSent = z.unknown().optional()
+
+/**
+ * The answer in the shape that the provider documents.
+ * @throws DataError `provider_malformed` naming the provider, the path and the first places that differ.
+ */
+export function checkAnswer<T>(schema: z.ZodType<T>, answer: unknown, source: { provider: string; path: string }): T {
+  const checked = schema.safeParse(answer)
+  if (checked.success) return checked.data
+  const places = checked.error.issues
+    .slice(0, 3)
+    .map(({ path, message }) => `${path.join('.') || 'answer'}: ${message}`)
+  throw new DataError('provider_malformed', `${source.provider} ${source.path}: ${places.join('; ')}`)
+}
+
+/** A provider's time (Unix milliseconds or ISO 8601) in ISO 8601; anything else as it is, for the row check to reject. */
+export function toIso(value: unknown): unknown {
+  if (typeof value !== 'string' && typeof value !== 'number') return value ?? null
+  const time = new Date(value)
+  return Number.isNaN(time.getTime()) ? value : time.toISOString()
+}

@@ -1,0 +1,107 @@
+import { z } from 'zod'
+import type { TokenPriceRow } from '../../shared/datasets/token-prices.ts'
+import type { Interval } from '../../shared/intervals.ts'
+import type { Token } from '../../shared/registry/registry.ts'
+import type { Candidate, Provider, Range } from '../define.ts'
+import { checkAnswer } from './answer.ts'
+import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './coingecko-markets.ts'
+import type { ErrorReading, HttpClient } from './http.ts'
+import { toBatches, toPages } from './paging.ts'
+import type { PriceSource } from './price-source.ts'
+
+const MARKETS = '/coins/markets'
+const COINS_PER_PAGE = 250
+const DAY_MS = 86_400_000
+
+/**
+ * The longest range that is answered at the wanted step or a finer one: the provider picks 5 minutes within a day, hours
+ * up to 90 days and days beyond (providers document, section 2). Of a day's steps any length is fine enough.
+ */
+const LONGEST_PAGE_MS: Readonly<Record<Interval, number>> = {
+  '5m': DAY_MS,
+  '30m': DAY_MS,
+  '1h': 90 * DAY_MS,
+  '4h': 90 * DAY_MS,
+  '1d': Number.POSITIVE_INFINITY,
+  '7d': Number.POSITIVE_INFINITY,
+}
+
+/** CoinGecko, with a Pro key, a Demo key or none (providers document, section 2). A Demo key has 365 days of history. */
+export const coingecko: Provider<PriceSource, Token> = {
+  name: 'coingecko',
+  covers: (token) => token.coingeckoId !== null,
+  connect({ config, http }) {
+    const { apiKey, ...settings } = config.providers.coingecko
+    const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
+    const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
+    const client = http.open({ provider: 'coingecko', ...settings, headers, readError })
+    return {
+      fetchLatest: (tokens, signal) => fetchLatest(client, tokens, signal),
+      fetchHistory: (tokens, range, signal) => fetchHistory(client, tokens, range, signal),
+    }
+  },
+}
+
+async function fetchLatest(client: HttpClient, tokens: readonly Token[], signal: AbortSignal) {
+  const rows: Candidate<TokenPriceRow>[] = []
+  for (const batch of toBatches(tokens, COINS_PER_PAGE)) {
+    const query = {
+      vs_currency: 'usd',
+      ids: batch.map((token) => token.coingeckoId).join(','),
+      per_page: COINS_PER_PAGE,
+      page: 1,
+      price_change_percentage: '1h,24h,7d,30d',
+    }
+    const answer = await client.json({ path: MARKETS, query, signal })
+    rows.push(...toLatestRows(checkAnswer(marketsAnswer, answer, { provider: 'coingecko', path: MARKETS }), batch))
+  }
+  return rows
+}
+
+async function fetchHistory(client: HttpClient, tokens: readonly Token[], range: Range, signal: AbortSignal) {
+  const rows: Candidate<TokenPriceRow>[][] = []
+  for (const token of tokens) {
+    const charts = []
+    for (const page of toPages(range, LONGEST_PAGE_MS[range.interval])) {
+      const chart = await fetchChart(client, token, page, signal)
+      if (chart) charts.push(chart)
+    }
+    rows.push(toHistoryRows(charts, token, range))
+  }
+  return rows.flat()
+}
+
+/** One coin's chart; undefined for a coin that the provider does not know. */
+async function fetchChart(client: HttpClient, token: Token, page: Range, signal: AbortSignal) {
+  const path = `/coins/${encodeURIComponent(token.coingeckoId ?? '')}/market_chart/range`
+  const route = '/coins/{id}/market_chart/range'
+  const query = { vs_currency: 'usd', from: Math.floor(page.from / 1000), to: Math.ceil(page.to / 1000) }
+  const answer = await client.json({ path, route, query, signal, absent: [404] })
+  return answer === undefined ? undefined : checkAnswer(chartAnswer, answer, { provider: 'coingecko', path })
+}
+
+const errorStatus = z.object({ error_code: z.coerce.number(), error_message: z.string() })
+const errorAnswer = z.union([
+  z.object({ status: errorStatus }).transform(({ status }) => status),
+  z.object({ error: z.object({ status: errorStatus }) }).transform(({ error }) => error.status),
+])
+const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
+
+/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+function readError(status: number, body: string): ErrorReading | undefined {
+  if (status === 429 || status >= 500) return undefined
+  const parsed = errorAnswer.safeParse(toValue(body))
+  if (!parsed.success) return undefined
+  const { error_code, error_message } = parsed.data
+  const hint = KEY_PROBLEMS.has(error_code) ? ' (check COINGECKO_API_KEY and COINGECKO_BASE_URL)' : ''
+  return { code: 'provider_rejected', says: `error ${error_code}: ${error_message}${hint}` }
+}
+
+/** The body as JSON; undefined where it is a gateway's page. */
+function toValue(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}

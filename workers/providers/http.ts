@@ -1,0 +1,191 @@
+import { DataError } from '../../shared/errors.ts'
+import type { Logger } from '../../shared/log.ts'
+import { type Answer, attempt } from './http-attempt.ts'
+import { isJsonType } from './http-body.ts'
+import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './http-retry.ts'
+import { type Target, toExcerpt, toTarget } from './http-target.ts'
+import { createRateLimit, type RateLimit } from './rate-limit.ts'
+
+/** How one provider's host is spoken to. */
+export interface HttpSettings {
+  readonly provider: string
+  readonly baseUrl: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** For a whole answer, body included; each retry has it anew. */
+  readonly timeoutMs: number
+  /** The largest body, after decompression. */
+  readonly maxBytes: number
+  /** Shared by all clients of one provider's name in this process; the first to open sets it. */
+  readonly requestsPerMinute: number
+  /** The provider's own reading of its error answers, where the status alone misleads. */
+  readonly readError?: (status: number, body: string) => ErrorReading | undefined
+}
+
+/** What an error answer means: `provider_unavailable` is worth another try. `says` replaces the excerpt of the body. */
+export interface ErrorReading {
+  readonly code: 'provider_unavailable' | 'provider_rejected'
+  readonly says: string
+}
+
+export interface HttpRequest {
+  /** Appended to the base URL; begins with a slash. */
+  readonly path: string
+  /** The path with placeholders for ids, by which calls are counted; `path` where it has none. */
+  readonly route?: string
+  readonly query?: Readonly<Record<string, string | number | undefined>>
+  readonly method?: 'GET' | 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly signal: AbortSignal
+  /** Statuses that say "there is no such thing": `json` then answers undefined, `text` an empty text. */
+  readonly absent?: readonly number[]
+  /** How often the request is sent again after a transient failure, 3 by default. */
+  readonly retries?: number
+}
+
+/**
+ * Sends requests, within the provider's rate limit, again after network errors, timeouts, 408, 429 and 5xx.
+ * Both calls throw DataError, its message naming provider, path and reason but never a key:
+ * - `provider_unavailable` when the retries are used up, or at once when the provider asks for a wait of over a minute;
+ *   `retryAfterMs` is the wait it asked for.
+ * - `provider_rejected` for any other error status and for redirects to another host; never sent again.
+ * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
+ * An aborted signal rejects with the signal's reason.
+ */
+export interface HttpClient {
+  json(request: HttpRequest): Promise<unknown>
+  text(request: HttpRequest): Promise<string>
+}
+
+/** One call as it went, its retries included. `quotaLeft` is what the provider says is left of its limit. */
+export interface ProviderCall {
+  readonly provider: string
+  readonly path: string
+  readonly outcome: 'ok' | 'rejected' | 'unavailable' | 'malformed' | 'aborted'
+  readonly status: number | undefined
+  readonly seconds: number
+  readonly retries: number
+  readonly quotaLeft?: number
+}
+
+export interface HttpClients {
+  open(settings: HttpSettings): HttpClient
+}
+
+interface Options {
+  readonly log: Logger
+  readonly observe?: (call: ProviderCall) => void
+  /** The first backoff before jitter; each further one doubles. 500 by default. */
+  readonly backoffMs?: number
+}
+
+/** A call under way: what it has come to so far. */
+interface Progress {
+  status: number | undefined
+  quotaLeft: number | undefined
+  retries: number
+}
+
+const DEFAULT_RETRIES = 3
+
+/** The door to all providers: the rate limits live here, so a process creates it once. */
+export function createHttpClients(options: Options): HttpClients {
+  const limits = new Map<string, RateLimit>()
+  return {
+    open(settings) {
+      const limit = limits.get(settings.provider) ?? createRateLimit(settings.requestsPerMinute)
+      limits.set(settings.provider, limit)
+      toHeaders(settings.provider, settings.headers)
+      return createClient(settings, limit, options)
+    },
+  }
+}
+
+function createClient(settings: HttpSettings, limit: RateLimit, options: Options): HttpClient {
+  const { provider } = settings
+  const { backoffMs = 500, log, observe } = options
+
+  async function fetchAnswer<T>(request: HttpRequest, read: (answer: Answer, target: Target) => T): Promise<T> {
+    const headers = toHeaders(provider, { ...settings.headers, ...request.headers })
+    if (request.body !== undefined) headers.set('content-type', 'application/json')
+    const target = toTarget(settings.baseUrl, request.path, request.query ?? {}, headers)
+    const progress: Progress = { status: undefined, quotaLeft: undefined, retries: 0 }
+    const startedAt = performance.now()
+    let outcome: ProviderCall['outcome'] = 'aborted'
+    try {
+      const answer = await sendUntilAnswered(request, headers, target, progress)
+      const value = read(answer, target)
+      outcome = 'ok'
+      return value
+    } catch (error) {
+      if (error instanceof DataError) outcome = OUTCOMES[error.code] ?? 'malformed'
+      throw error
+    } finally {
+      const { quotaLeft, ...rest } = progress
+      const seconds = (performance.now() - startedAt) / 1000
+      const path = request.route ?? request.path
+      observe?.({ provider, path, outcome, seconds, ...rest, ...(quotaLeft === undefined ? {} : { quotaLeft }) })
+    }
+  }
+
+  async function sendUntilAnswered(request: HttpRequest, headers: Headers, target: Target, progress: Progress) {
+    const { signal, retries = DEFAULT_RETRIES } = request
+    for (;;) {
+      await limit.take(signal)
+      const result = await attempt(settings, request, headers, target)
+      progress.status = result.status
+      progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
+      if ('body' in result) return result
+      const { code, reason, retryAfterMs } = result
+      const failed = `${provider} ${target.shown}: ${reason}`
+      const isPatient = (retryAfterMs ?? 0) <= LONGEST_WAIT_MS
+      if (code !== 'provider_unavailable' || progress.retries >= retries || !isPatient) {
+        throw new DataError(code, failed, { cause: result.cause, retryAfterMs })
+      }
+      const jitterMs = toBackoffMs(backoffMs, progress.retries, Math.random())
+      const waitMs = Math.round(retryAfterMs === undefined ? jitterMs : retryAfterMs + jitterMs)
+      progress.retries += 1
+      log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider call failed, trying again')
+      await sleep(waitMs, signal)
+    }
+  }
+
+  return {
+    json: (request) => fetchAnswer(request, (answer, target) => toJson(provider, answer, target)),
+    text: (request) => fetchAnswer(request, (answer) => answer.body),
+  }
+}
+
+const OUTCOMES: Readonly<Record<string, ProviderCall['outcome']>> = {
+  provider_unavailable: 'unavailable',
+  provider_rejected: 'rejected',
+  provider_malformed: 'malformed',
+}
+
+function toJson(provider: string, { isAbsent, body, contentType }: Answer, { shown, secrets }: Target): unknown {
+  if (isAbsent) return undefined
+  const found = () => (body === '' ? 'an empty body' : toExcerpt(body, secrets))
+  if (!isJsonType(contentType)) {
+    const message = `${provider} ${shown}: expected JSON, received ${contentType}: ${found()}`
+    throw new DataError('provider_malformed', message)
+  }
+  try {
+    return JSON.parse(body)
+  } catch (cause) {
+    throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })
+  }
+}
+
+/** A key with a line break in it is a setting's mistake; the platform's own message for it would repeat the key. */
+function toHeaders(provider: string, given: Readonly<Record<string, string>> = {}): Headers {
+  const headers = new Headers({ accept: 'application/json', 'user-agent': 'dao-data' })
+  for (const [name, value] of Object.entries(given)) {
+    try {
+      headers.set(name, value)
+    } catch {
+      throw new DataError('config', `${provider}: the header ${name} has characters that no header may have`)
+    }
+  }
+  return headers
+}

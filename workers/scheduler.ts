@@ -1,0 +1,132 @@
+import type { Redis } from 'ioredis'
+import { schedule } from 'node-cron'
+import { z } from 'zod'
+import { createDatabase, type Database } from '../shared/clickhouse.ts'
+import { loadConfig } from '../shared/config.ts'
+import { toReason } from '../shared/errors.ts'
+import { CADENCES, type Cadence, INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
+import { createLog, type Logger } from '../shared/log.ts'
+import { isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { createQueue, type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../shared/queues.ts'
+import { createRedis } from '../shared/redis.ts'
+import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
+import { planChunks } from './chunks.ts'
+import type { Job } from './define.ts'
+import { jobs } from './jobs.ts'
+
+export interface SchedulerContext {
+  readonly db: Database
+  readonly redis: Redis
+  readonly prefix: string
+  readonly registry: Registry
+  readonly log: Logger
+  readonly now: () => number
+}
+
+/** A job with the queue its slots go to. */
+export interface Scheduled {
+  readonly job: Job
+  readonly queue: DatasetQueue
+}
+
+/** How far back missed slots are caught up without being asked; beyond it the operator back-fills. */
+const CATCH_UP_MS = 31 * 86_400_000
+
+const newestStored = z.object({ newest: z.number().nullable() })
+
+/** The newest slot that was enqueued, or that the stored series tells of when Redis has no record. */
+async function readNewestSlot(context: SchedulerContext, job: Job): Promise<number | undefined> {
+  const recorded = await context.redis.hget(slotsKey(context.prefix), job.name)
+  if (recorded !== null) return Number(recorded)
+  const { table, time } = job.dataset.series
+  const [row] = await context.db.rows({
+    name: 'newest-stored',
+    sql: `SELECT if(count() = 0, NULL, toUnixTimestamp64Milli(max(${time}))) AS newest FROM ${table}`,
+    schema: newestStored,
+  })
+  return row?.newest == null ? undefined : toBucketStart(row.newest, job.cadence)
+}
+
+const slotsKey = (prefix: string) => `${prefix}:slots`
+
+/**
+ * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history. Job ids
+ * are deterministic and the record only moves after everything is enqueued, so any number of schedulers may do this
+ * at once, and one that dies half-way is repeated by the next.
+ */
+export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
+  const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
+  const current = toBucketStart(context.now(), job.cadence)
+  const newest = await readNewestSlot(context, job)
+  if (newest !== undefined && newest >= current) return
+  if (newest !== undefined && newest + cadenceMs < current)
+    await enqueueMissed({ job, queue }, newest + cadenceMs, current, context)
+  await queue.add(job.name, { kind: 'slot', slot: current }, { jobId: toSlotJobId(job.name, current) })
+  await context.redis.hset(slotsKey(context.prefix), job.name, current)
+  context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
+}
+
+async function enqueueMissed(
+  { job, queue }: Scheduled,
+  firstMissed: number,
+  current: number,
+  context: SchedulerContext,
+): Promise<void> {
+  const from = Math.max(firstMissed, current - CATCH_UP_MS)
+  const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000)
+  const chunks = planChunks(job, job.entities(context.registry), { from, to: current, interval: job.cadence })
+  await queue.addBulk(
+    chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
+  )
+  const told = { dataset: job.name, missed, from: new Date(from).toISOString(), jobs: chunks.length }
+  context.log.warn(
+    told,
+    chunks.length > 0 ? 'missed slots enqueued' : 'missed slots are lost: this dataset has no history',
+  )
+}
+
+/** How often due slots are looked for, per cadence: a slot starts at most this late. */
+const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
+
+/** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
+export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): { stop(): Promise<void> } {
+  const tick = async (cadence: Cadence) => {
+    for (const one of scheduled.filter(({ job }) => job.cadence === cadence)) {
+      try {
+        await enqueueDue(one, context)
+      } catch (error) {
+        context.log.error({ dataset: one.job.name, reason: toReason(error) }, 'slots could not be enqueued')
+      }
+    }
+  }
+  const tasks = CADENCES.map((cadence) =>
+    schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
+  )
+  const first = Promise.all(CADENCES.map(tick))
+  return {
+    stop: async () => {
+      await Promise.all(tasks.map((task) => task.destroy()))
+      await first
+    },
+  }
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig()
+  const log = createLog('scheduler', config.logLevel)
+  const redis = createRedis(config.redis.url, log)
+  const db = createDatabase(config.clickhouse, 'write')
+  const context = { db, redis, prefix: config.redis.prefix, registry: loadRegistry(), log, now: Date.now }
+  const scheduled = jobs.map((job) => ({ job, queue: createQueue(job.name, redis, config.redis.prefix) }))
+  const scheduler = startScheduler(scheduled, context)
+  log.info({ datasets: jobs.map(({ name }) => name) }, 'scheduler started')
+  onStopSignal(async () => {
+    await scheduler.stop()
+    await Promise.all(scheduled.map(({ queue }) => queue.close()))
+    await db.close()
+    redis.disconnect()
+    log.info('scheduler stopped')
+  })
+}
+
+if (isMain(import.meta.url)) runProgram(main)
