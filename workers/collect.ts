@@ -1,6 +1,7 @@
 import { DataError, toReason } from '../shared/errors.ts'
 import type { Logger } from '../shared/log.ts'
 import type { Collector, Entity, Range } from './define.ts'
+import type { JobState } from './state.ts'
 
 interface Collected {
   rows: { row: object; provider: string }[]
@@ -18,6 +19,7 @@ interface Wanted {
   entityColumn: string
   slot: number
   range: Range | undefined
+  state: JobState
   signal: AbortSignal
 }
 

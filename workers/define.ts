@@ -3,6 +3,7 @@ import type { Dataset } from '../shared/datasets/define.ts'
 import type { Cadence, Interval } from '../shared/intervals.ts'
 import type { Registry } from '../shared/registry/registry.ts'
 import type { HttpClients } from './providers/http.ts'
+import type { JobState } from './state.ts'
 
 /** A stretch of time in Unix milliseconds, `from` inclusive and `to` exclusive, and the step wanted inside it. */
 export interface Range {
@@ -40,6 +41,7 @@ export interface Run<Source, E extends Entity> {
   readonly entities: readonly E[]
   readonly slot: number
   readonly range: Range | undefined
+  readonly state: JobState
   readonly signal: AbortSignal
 }
 

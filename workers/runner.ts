@@ -3,14 +3,16 @@ import type { Redis } from 'ioredis'
 import type { Database } from '../shared/clickhouse.ts'
 import { publishCommit } from '../shared/commits.ts'
 import type { Config } from '../shared/config.ts'
+import type { Dataset } from '../shared/datasets/define.ts'
 import { DataError, isTransient, toReason } from '../shared/errors.ts'
-import { INTERVAL_SECONDS } from '../shared/intervals.ts'
+import { INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
 import type { Logger } from '../shared/log.ts'
 import { type JobPayload, type JobReport, jobPayload } from '../shared/queues.ts'
 import type { Registry } from '../shared/registry/registry.ts'
 import { collect } from './collect.ts'
 import type { Collector, Entity, Job, ProviderContext, Range } from './define.ts'
 import { checkRows } from './rows.ts'
+import { openState } from './state.ts'
 
 /** What every job of a process shares. `now` is the wall clock in Unix milliseconds; tests give their own. */
 export interface RunnerContext extends ProviderContext {
@@ -88,25 +90,50 @@ export async function runJob(
   const { slot, range } = toTimes(job, payload.data, context.now())
   const entities = toEntities(job, context.registry, payload.data)
   const signal = AbortSignal.timeout(JOB_TIMEOUT_MS)
-  const wanted = { entities, entityColumn: job.dataset.entity, slot, range, signal }
+  const state = openState(context.db, job.name, context.now)
+  const wanted = { entities, entityColumn: job.dataset.entity, slot, range, state, signal }
   const collected = await collect(collectors, wanted, context.log.child({ dataset: job.name }))
   const { rows, rejected } = checkRows(job.dataset, collected.rows, context.log)
-  if (rows.length > 0) {
-    await context.db.insert({ table: job.dataset.table, rows, signal })
-    await publishCommit(context.redis, context.config.redis.prefix, job.dataset.name)
-  }
+  if (rows.length > 0) await store(job.dataset, rows, slot, context, signal)
+  await state.store()
   if (collected.pending !== undefined) throw collected.pending
   return { rows: rows.length, rejected, uncovered: collected.uncovered, providers: collected.providers }
 }
 
+/** The one insert, what is computed from it, and the word to every reader that the dataset changed. */
+async function store(
+  dataset: Dataset,
+  rows: readonly object[],
+  slot: number,
+  context: Pick<RunnerContext, 'config' | 'db' | 'redis'>,
+  signal: AbortSignal,
+): Promise<void> {
+  await context.db.insert({ table: dataset.table, rows, signal })
+  const entities = [...new Set(rows.map((row) => Number(Reflect.get(row, dataset.entity))))]
+  for (const { name, sql } of dataset.derive ?? []) {
+    await context.db.command({
+      name,
+      sql,
+      params: { entities, slot: new Date(slot).toISOString().slice(0, -1) },
+      signal,
+    })
+  }
+  await publishCommit(context.redis, context.config.redis.prefix, dataset.name)
+}
+
 const JOB_TIMEOUT_MS = 10 * 60_000
 
-/** A slot whose cadence has passed is history: what is true now would be stored under another time. */
+/**
+ * What is true now must not be stored under another time: a slot whose cadence has passed is collected as history, or,
+ * where the sources have none at that step, as the slot it has become.
+ */
 function toTimes(job: Job, payload: JobPayload, now: number): { slot: number; range: Range | undefined } {
   if (payload.kind === 'range') return { slot: payload.from, range: payload }
   const end = payload.slot + INTERVAL_SECONDS[job.cadence] * 1000
-  const late = now >= end && job.history !== undefined
-  return { slot: payload.slot, range: late ? { from: payload.slot, to: end, interval: job.cadence } : undefined }
+  if (now < end) return { slot: payload.slot, range: undefined }
+  const hasHistory = job.history?.intervals.includes(job.cadence) ?? false
+  if (hasHistory) return { slot: payload.slot, range: { from: payload.slot, to: end, interval: job.cadence } }
+  return { slot: toBucketStart(now, job.cadence), range: undefined }
 }
 
 function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {

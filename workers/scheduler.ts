@@ -74,7 +74,8 @@ async function enqueueMissed(
 ): Promise<void> {
   const from = Math.max(firstMissed, current - CATCH_UP_MS)
   const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000)
-  const chunks = planChunks(job, job.entities(context.registry), { from, to: current, interval: job.cadence })
+  const interval = job.history?.intervals[0] ?? job.cadence
+  const chunks = planChunks(job, job.entities(context.registry), { from, to: current, interval })
   await queue.addBulk(
     chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
   )

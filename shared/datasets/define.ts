@@ -10,6 +10,11 @@ export interface Dataset<Row extends object = object> {
   readonly row: z.ZodType<Row>
   /** The row member that names the entity, by its integer key. */
   readonly entity: keyof Row & string
+  /**
+   * Statements that the runner executes after the insert, for tables that are computed from what is stored. They get
+   * `{entities: Array(UInt64)}`, the keys of the inserted rows, and `{slot: DateTime64(3)}`, and may be repeated.
+   */
+  readonly derive?: readonly { readonly name: string; readonly sql: string }[]
   /** The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. */
   readonly series: { readonly table: string; readonly entity: string; readonly time: string }
 }

@@ -7,7 +7,15 @@ import { silent } from '../support/silent.ts'
 const entity = (key: number): Entity => ({ id: String(key), key, name: `entity ${key}` })
 const entities = [1, 2, 3, 4].map(entity)
 const range: Range = { from: 0, to: 3_600_000, interval: '5m' }
-const wanted = { entities, entityColumn: 'token', slot: 0, range: undefined, signal: new AbortController().signal }
+const state = { get: async () => undefined, set: () => {} }
+const wanted = {
+  state,
+  entities,
+  entityColumn: 'token',
+  slot: 0,
+  range: undefined,
+  signal: new AbortController().signal,
+}
 
 /** A provider that answers for some entities and notes for whom it was asked. */
 function provider(name: string, options: { covers?: number[]; answers?: number[]; fails?: DataError }) {

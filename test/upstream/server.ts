@@ -3,14 +3,14 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { control } from './control.ts'
 import { type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
-import { actOut, createFaults, type FaultControl, sendReply } from './faults.ts'
+import { actOut, createFaults, type FaultControl, type FaultSwitch, sendReply } from './faults.ts'
 import { coingecko } from './providers/coingecko.ts'
 import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
-import { createRequestLog, type RequestLog } from './request-log.ts'
+import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
 import { createSimulatedWorld } from './simulated.ts'
 import type { WorldRegistry } from './world.ts'
 
@@ -41,33 +41,10 @@ export interface Upstream {
 
 /** Starts a local server that answers in the providers' wire formats. */
 export async function createUpstream(options: UpstreamOptions): Promise<Upstream> {
-  const { registry, port = 0, host = '127.0.0.1', seed = 1, dataDir = null, now = Date.now, limits = {} } = options
-  const world = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const { port = 0, host = '127.0.0.1' } = options
   const faults = createFaults()
   const requests = createRequestLog()
-  const isOverLimit = createRateLimit(limits)
-
-  async function respond(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const url = new URL(incoming.url ?? '/', 'http://upstream')
-    const body = await text(incoming)
-    const method = incoming.method ?? 'GET'
-    const own = control(method, url.pathname, body, { faults, requests })
-    if (own) return sendReply(response, own)
-    const provider = PROVIDERS.find(({ name }) => url.pathname.startsWith(`/${name}/`))
-    if (!provider) return sendReply(response, textReply('No such provider', 404))
-
-    const path = url.pathname.slice(provider.name.length + 1)
-    const request = { method, path, query: url.searchParams, headers: incoming.headers, body, now: now() }
-    requests.record(provider.name, path)
-    const fault = faults.take(provider.name, path + url.search)
-    const answer = async () => answerOf(provider, request)
-    return fault ? actOut(fault, provider, request, response, answer) : sendReply(response, await answer())
-  }
-  async function answerOf(provider: Provider, request: UpstreamRequest): Promise<Reply> {
-    if (isOverLimit(provider.name, request.now)) return provider.failure(429, request.now)
-    return provider.handle(request, world)
-  }
-
+  const respond = createResponder(options, faults, requests)
   const server = createServer((incoming, response) => {
     respond(incoming, response).catch((error: unknown) => {
       console.error('upstream stand-in failed on', incoming.url, error)
@@ -91,5 +68,34 @@ export async function createUpstream(options: UpstreamOptions): Promise<Upstream
       server.closeAllConnections()
       return closed
     },
+  }
+}
+
+type Respond = (incoming: IncomingMessage, response: ServerResponse) => Promise<void>
+
+function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests: RequestRecorder): Respond {
+  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {} } = options
+  const world = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const isOverLimit = createRateLimit(limits)
+
+  async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {
+    if (isOverLimit(provider.name, request.now)) return provider.failure(429, request.now)
+    return provider.handle(request, world)
+  }
+  return async (incoming, response) => {
+    const url = new URL(incoming.url ?? '/', 'http://upstream')
+    const body = await text(incoming)
+    const method = incoming.method ?? 'GET'
+    const own = control(method, url.pathname, body, { faults, requests })
+    if (own) return sendReply(response, own)
+    const provider = PROVIDERS.find(({ name }) => url.pathname.startsWith(`/${name}/`))
+    if (!provider) return sendReply(response, textReply('No such provider', 404))
+
+    const path = url.pathname.slice(provider.name.length + 1)
+    const request = { method, path, query: url.searchParams, headers: incoming.headers, body, now: now() }
+    requests.record(provider.name, path)
+    const fault = faults.take(provider.name, path + url.search)
+    if (fault) return actOut(fault, provider, request, response, () => answer(provider, request))
+    sendReply(response, await answer(provider, request))
   }
 }

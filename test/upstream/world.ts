@@ -6,7 +6,7 @@ export const HOUR = 60 * MINUTE
 export const DAY = 24 * HOUR
 
 /** The newest datum that a market-data provider serves is about a minute old. */
-export const PUBLICATION_LAG = MINUTE
+export const PUBLICATION_LAG = 60 * 1_000
 
 /** What the stand-in needs to know of the registry. */
 export interface WorldRegistry {
@@ -122,7 +122,7 @@ export interface World {
 }
 
 /** Assets that are nobody's governance token but that prices are asked of. */
-export const QUOTE_ASSETS: readonly Asset[] = [
+const QUOTE_ASSETS: readonly Asset[] = [
   quoteAsset('WETH', 'WETH', '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2', 18, '2396', 'weth'),
   quoteAsset('ETH', 'Ethereum', '0x0000000000000000000000000000000000000000', 18, '1027', 'ethereum'),
   quoteAsset('USDC', 'USDC', '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 6, '3408', 'usd-coin'),
