@@ -243,7 +243,8 @@ describe('jobs', () => {
     const collectors = prices.connect({ config, http: createObservedClients().http })
     expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
     expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
-    const run = { entities: [live], slot: start, signal }
+    const state = { get: async () => undefined, set: () => {} }
+    const run = { entities: [live], slot: start, state, signal }
     expect(await collectors[0]?.collect({ ...run, range: undefined })).toMatchObject([{ is_latest: true }])
     const range: Range = { from: start, to: start + DAY, interval: '1d' }
     expect(await collectors[0]?.collect({ ...run, range })).toMatchObject([{ is_latest: false }])
