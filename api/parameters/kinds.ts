@@ -52,7 +52,7 @@ export const manyNames = (noun: string, example: string) =>
 const toInteger = (value: unknown) => (typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value)
 
 function wholeNumber(max: number) {
-  const rule = `must be a whole number from 1 to ${max}`
+  const rule = `must be a whole number, at least 1 and at most ${max}`
   return z.preprocess(toInteger, z.int(rule).min(1, rule).max(max, rule))
 }
 
