@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import { type ClickHouseClient, ClickHouseError, createClient } from '@clickhouse/client'
+import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import type { z } from 'zod'
 import type { Config } from './config.ts'
 import { DataError, toReason } from './errors.ts'
@@ -70,6 +70,8 @@ export function createDatabase(
     clickhouse_settings: SETTINGS,
     max_open_connections: 32,
     request_timeout: 300_000,
+    // Every failure is thrown to the caller, who logs it once with what it was doing.
+    log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true },
   })
   const common = (s: Statement) => ({
