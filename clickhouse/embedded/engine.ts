@@ -103,9 +103,11 @@ function openFirstConnection(dataDir: string, limits: EngineLimits): Session {
 /** `readonly` stands last in the one `SET`, because no setting can follow it. */
 function toPrelude({ database, settings, parameters, readonly }: EngineStatement, token: string): string {
   const comment = settings.get('log_comment')
-  const assignments = [...settings]
-    .filter(([name]) => name !== 'log_comment')
-    .map(([name, value]) => `${name} = ${quoteText(value)}`)
+  // A server has no implicit SELECT; with it, a misspelled keyword would be an unknown column.
+  const assignments = ['implicit_select = 0']
+  for (const [name, value] of settings) {
+    if (name !== 'log_comment') assignments.push(`${name} = ${quoteText(value)}`)
+  }
   for (const [name, value] of parameters) assignments.push(`param_${name} = ${quoteText(value)}`)
   assignments.push(`log_comment = ${quoteText(comment === undefined ? token : `${token} ${comment}`)}`)
   if (readonly !== 0) assignments.push(`readonly = ${readonly}`)
