@@ -140,6 +140,8 @@ async function startAgain(threads: number): Promise<void> {
   process.env.UV_THREADPOOL_SIZE = String(threads)
   const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), '--serve'], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    // Ctrl-C must reach only this process: the child would take our SIGTERM for the second signal and exit at once.
+    detached: true,
   })
   const exited = once(child, 'exit')
   onStopSignal(async () => {
