@@ -30,7 +30,7 @@ SELECT h.observed_at AS as_of,
     arrayMap(holder -> tuple(holder.1, holder.2, holder.3, holder.4), h.holders))), $record$${RECORD}$record$) AS record
 FROM (SELECT * FROM tokens FINAL) AS t
 INNER JOIN (SELECT * FROM token_holders_latest FINAL) AS h ON h.token = t.key
-LEFT JOIN (SELECT token, toNullable(market_cap) AS market_cap FROM token_quotes FINAL) AS q ON q.token = t.key
+LEFT JOIN (SELECT token, market_cap FROM token_quotes FINAL) AS q ON q.token = t.key
 WHERE t.live AND ({all: Bool} OR has({keys: Array(UInt64)}, t.key))
 ORDER BY has({exact: Array(UInt64)}, t.key) DESC, q.market_cap DESC NULLS LAST, t.name, t.key
 LIMIT {limit: UInt32}`
