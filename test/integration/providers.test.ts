@@ -152,8 +152,11 @@ describe('coingecko', () => {
     })
     const to = start + 91 * DAY
     for (const interval of INTERVALS) await source.fetchHistory([alfa], { from: start, to, interval }, signal)
-    expect(server.requests).toHaveLength(91 + 91 + 2 + 2 + 1 + 1)
+    expect(server.requests).toHaveLength(2 + 2 + 2 + 2 + 1 + 1)
     expect(server.requests[0]?.url.pathname).toBe('/coins/alfa-coin/market_chart/range')
+    const split = String((to - DAY) / 1000)
+    expect(paramOf(server, 'to')[0]).toBe(split)
+    expect(paramOf(server, 'from')[1]).toBe(split)
     expect(paramOf(server, 'from').at(-1)).toBe(String(start / 1000))
     expect(paramOf(server, 'to').at(-1)).toBe(String(to / 1000))
   })
@@ -244,8 +247,8 @@ describe('jobs', () => {
     const collectors = prices.connect({ config, http: createObservedClients().http })
     expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
     expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
-    const state = { get: async () => undefined, set: () => {} }
-    const run = { entities: [live], slot: start, state, log: silent, signal }
+    const state = { get: () => Promise.resolve(undefined), set: () => undefined }
+    const run = { entities: [live], slot: start, signal, state, log: silent }
     expect(await collectors[0]?.collect({ ...run, range: undefined })).toMatchObject([{ is_latest: true }])
     const range: Range = { from: start, to: start + DAY, interval: '1d' }
     expect(await collectors[0]?.collect({ ...run, range })).toMatchObject([{ is_latest: false }])
