@@ -79,7 +79,7 @@ async function process(
 }
 
 /** One job from payload to stored rows. */
-async function runJob(
+export async function runJob(
   job: Job,
   collectors: readonly Collector[],
   context: Pick<RunnerContext, 'config' | 'db' | 'redis' | 'registry' | 'log' | 'now'>,
