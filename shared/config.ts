@@ -50,6 +50,7 @@ export const settings = z.object({
   COINGECKO_REQUESTS_PER_MINUTE: count.default(25),
   DEFILLAMA_BASE_URL: url.default('https://api.llama.fi'),
   DEFILLAMA_REQUESTS_PER_MINUTE: count.default(60),
+  DEFILLAMA_COINS_BASE_URL: url.default('https://coins.llama.fi'),
   MORALIS_BASE_URL: url.default('https://deep-index.moralis.io/api/v2.2'),
   MORALIS_API_KEY: optionalText,
   MORALIS_REQUESTS_PER_MINUTE: count.default(300),
@@ -58,6 +59,10 @@ export const settings = z.object({
   ETHPLORER_API_KEY: text.default('freekey'),
   ETHPLORER_REQUESTS_PER_MINUTE: count.default(20),
   ETHPLORER_REQUESTS_PER_HOUR: count.default(16),
+  GOLDRUSH_BASE_URL: url.default('https://api.covalenthq.com'),
+  GOLDRUSH_API_KEY: optionalText,
+  GOLDRUSH_REQUESTS_PER_MINUTE: count.default(200),
+  RATINGS_SOURCE: optionalText,
   PROVIDER_TIMEOUT_MS: count.default(30_000),
   PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
 })
@@ -112,6 +117,11 @@ function toConfig(s: Settings) {
         apiKey: undefined,
         requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
       },
+      defillamaCoins: {
+        ...http,
+        baseUrl: s.DEFILLAMA_COINS_BASE_URL,
+        requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
+      },
       moralis: {
         ...http,
         baseUrl: s.MORALIS_BASE_URL,
@@ -126,6 +136,13 @@ function toConfig(s: Settings) {
         requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
         requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
       },
+      goldrush: {
+        ...http,
+        baseUrl: s.GOLDRUSH_BASE_URL,
+        apiKey: s.GOLDRUSH_API_KEY,
+        requestsPerMinute: s.GOLDRUSH_REQUESTS_PER_MINUTE,
+      },
+      ratings: { ...http, source: s.RATINGS_SOURCE },
     },
   }
 }

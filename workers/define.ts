@@ -23,6 +23,8 @@ export interface Entity {
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
+  /** The wall clock in Unix milliseconds, for providers that count back from now; `Date.now` unless given. */
+  readonly now?: () => number
 }
 
 /**

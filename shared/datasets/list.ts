@@ -2,9 +2,10 @@ import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
+import { daoTreasury } from './treasury.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders] as const satisfies readonly DatasetFacts[]
+export const datasets = [tokenPrices, protocolTvl, tokenHolders, daoTreasury] as const satisfies readonly DatasetFacts[]

@@ -34,6 +34,7 @@ export async function createPipeline(
     COINMARKETCAP_API_KEY: 'test',
     COINGECKO_BASE_URL: `${upstream.url}/coingecko/api/v3`,
     DEFILLAMA_BASE_URL: `${upstream.url}/defillama`,
+    DEFILLAMA_COINS_BASE_URL: `${upstream.url}/defillama-coins`,
     COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
@@ -44,6 +45,9 @@ export async function createPipeline(
     ETHPLORER_BNB_BASE_URL: `${upstream.url}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    GOLDRUSH_BASE_URL: `${upstream.url}/goldrush`,
+    GOLDRUSH_API_KEY: 'test',
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
     ...options.settings,
   })
   const database = await createTestDatabase(config)
