@@ -15,8 +15,16 @@ export interface Dataset<Row extends object = object> {
    * `{entities: Array(UInt64)}`, the keys of the inserted rows, and `{slot: DateTime64(3)}`, and may be repeated.
    */
   readonly derive?: readonly { readonly name: string; readonly sql: string }[]
-  /** The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. */
-  readonly series: { readonly table: string; readonly entity: string; readonly time: string }
+  /**
+   * The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. `source`
+   * is the column in which rows say whose they are, where that is worth telling with the status.
+   */
+  readonly series: {
+    readonly table: string
+    readonly entity: string
+    readonly time: string
+    readonly source?: string
+  }
 }
 
 /** Declares a dataset; the row type follows from its schema. */

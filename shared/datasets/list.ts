@@ -1,6 +1,7 @@
 import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
 import { protocolTvl } from './protocol-tvl.ts'
+import { daoRatings } from './ratings.ts'
 import { tokenPrices } from './token-prices.ts'
 import { daoTreasury } from './treasury.ts'
 
@@ -8,4 +9,10 @@ import { daoTreasury } from './treasury.ts'
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders, daoTreasury] as const satisfies readonly DatasetFacts[]
+export const datasets = [
+  tokenPrices,
+  protocolTvl,
+  tokenHolders,
+  daoTreasury,
+  daoRatings,
+] as const satisfies readonly DatasetFacts[]

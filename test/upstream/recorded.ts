@@ -60,6 +60,9 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
       return chart && cut(chart, from, to)
     },
     holders: (asset) => holderLists().get(asset.contractAddress) ?? null,
+    // No treasury was recorded.
+    treasury: () => null,
+    treasuries: () => [],
     protocols,
     tvlSeries(protocol) {
       const file = tvlFiles().get(protocol.slug)

@@ -9,6 +9,7 @@ import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
+import { goldrush } from './providers/goldrush.ts'
 import { moralis } from './providers/moralis.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
@@ -25,6 +26,7 @@ const PROVIDERS = [
   moralis,
   ethplorer,
   binplorer,
+  goldrush,
 ] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {

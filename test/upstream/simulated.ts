@@ -2,6 +2,7 @@ import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
+import { createSimulatedTreasuries } from './simulated-treasuries.ts'
 import {
   type Asset,
   DAY,
@@ -25,6 +26,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
   const assets = toAssets(registry)
   const processes = new Map(assets.map((asset) => [asset.id, createMarketProcess(seed, asset)]))
   const protocols = createSimulatedProtocols(registry, seed)
+  const treasuries = createSimulatedTreasuries(registry, seed, processes)
   const processOf = (asset: Asset): MarketProcess | undefined => processes.get(asset.id)
   const marketRanks = rankBySlot(processes)
 
@@ -53,6 +55,8 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
       const process = processOf(asset)
       return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
+    treasury: treasuries.holdings,
+    treasuries: treasuries.ofSlug,
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
   }

@@ -1,6 +1,7 @@
 import { jsonReply, type Provider, textReply } from '../exchange.ts'
 import { type Asset, PUBLICATION_LAG, type World } from '../world.ts'
 import { toLlamaChain } from './defillama-chains.ts'
+import { toBatch } from './defillama-coins-batch.ts'
 
 interface CoinPrice {
   decimals?: number
@@ -16,7 +17,10 @@ interface CoinPrice {
  */
 export const defillamaCoins: Provider = {
   name: 'defillama-coins',
-  handle({ path, now }, world) {
+  handle({ path, query, now }, world) {
+    if (path === '/batchHistorical') {
+      return toBatch(query.get('coins'), (coin, at) => toCoinPrice(coin, world, at, false, now))
+    }
     const [, current, seconds, list] = /^\/prices\/(?:(current)|historical\/(\d+))\/(.+)$/.exec(path) ?? []
     if (list === undefined) return textReply('Not found', 404)
     const at = current === undefined ? Number(seconds) * 1000 : now - PUBLICATION_LAG
