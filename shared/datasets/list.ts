@@ -1,3 +1,4 @@
+import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
 import { protocolTvl } from './protocol-tvl.ts'
@@ -13,6 +14,7 @@ export const datasets = [
   tokenPrices,
   protocolTvl,
   tokenHolders,
+  daoLinks,
   daoTreasury,
   daoRatings,
 ] as const satisfies readonly DatasetFacts[]
