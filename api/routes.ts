@@ -2,6 +2,8 @@ import type { Route } from './define.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { ratingsRoute } from './routes/daos/ratings.ts'
+import { treasuryRoute } from './routes/daos/treasury.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -16,6 +18,8 @@ export const routes = [
   holdersRoute,
   historicFinancialRoute,
   daosRoute,
+  treasuryRoute,
+  ratingsRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,
