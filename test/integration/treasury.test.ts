@@ -166,7 +166,11 @@ describe('treasuries from provider to answer', () => {
     const inch = daoOf('1inch')
     const address = inch.wallets[1]?.address ?? ''
     pipeline.clock.now += DAY
-    for (const fault of [{ kind: 'empty' }, { kind: 'status', status: 404 }, { kind: 'status', status: 500 }] as const) {
+    for (const fault of [
+      { kind: 'empty' },
+      { kind: 'status', status: 404 },
+      { kind: 'status', status: 500 },
+    ] as const) {
       pipeline.upstream.faults.set('goldrush', fault, { match: address })
       const before = newest(await stored(), inch)
       const report = await collect()

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toBucketStart } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import type { Range } from '../define.ts'
 import { asSent } from './answer.ts'
 import { thin } from './paging.ts'
@@ -15,8 +15,9 @@ type Answer = z.infer<typeof treasuryAnswer>
 type Amounts = z.infer<typeof amounts>[number]
 
 const OWN_TOKENS = 'OwnTokens'
+const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
 /** Older than this is not what is held now. */
-const FRESH_MS = 2 * 86_400_000
+const FRESH_MS = 2 * DAY_MS
 
 /**
  * The series that together are everything held: those of the chains and the DAO's own tokens. `<Chain>-OwnTokens` are
@@ -41,17 +42,36 @@ export function toLatestHoldings(answer: Answer, slot: number): Holding[] {
   })
 }
 
-/** What was held on each day inside the range: the first point of the day, because the newest day has two. */
+/**
+ * What was held on each day inside the range: the first point of the day, because the newest day has two. A day that one
+ * series leaves out between its first and its last is left out: the others alone would look like the whole.
+ */
 export function toDailyHoldings(answer: Answer, range: Range): Map<number, Holding[]> {
   const days = new Map<number, Holding[]>()
+  const gaps = new Set<number>()
   for (const [key, { tokens, tokensInUsd }] of toParts(answer)) {
     const values = toValues(tokensInUsd)
-    for (const amount of thin(tokens ?? [], ({ date }) => date * 1000, range)) {
-      const day = toBucketStart(amount.date * 1000, range.interval)
-      days.set(day, [...(days.get(day) ?? []), ...toHoldings(key, amount, values.get(amount.date))])
+    const points = new Map(
+      thin(tokens ?? [], toTime, range).map((point) => [toBucketStart(toTime(point), '1d'), point]),
+    )
+    for (const [day, point] of points) {
+      days.set(day, [...(days.get(day) ?? []), ...toHoldings(key, point, values.get(point.date))])
     }
+    for (const day of toInnerDays(tokens ?? [], range)) if (!points.has(day)) gaps.add(day)
   }
+  for (const day of gaps) days.delete(day)
   return days
+}
+
+const toTime = ({ date }: Amounts) => date * 1000
+
+/** The days of the range between the first and the last of a series. */
+function toInnerDays(points: readonly Amounts[], range: Range): number[] {
+  const times = points.map(toTime)
+  const first = toBucketStart(Math.max(range.from, Math.min(...times)), '1d')
+  const last = Math.min(range.to - 1, Math.max(...times))
+  const count = Math.max(0, Math.floor((last - first) / DAY_MS) + 1)
+  return Array.from({ length: count }, (_, day) => first + day * DAY_MS)
 }
 
 function toValues(tokensInUsd: readonly Amounts[] | null | undefined): Map<number, Amounts['tokens']> {

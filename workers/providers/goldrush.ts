@@ -3,7 +3,7 @@ import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Provider, Range } from '../define.ts'
 import type { TreasuryDao, Wallet } from '../treasury-daos.ts'
-import { checkAnswer } from './answer.ts'
+import { asSent, checkAnswer } from './answer.ts'
 import { openPrices, type TokenPrices, toCoin } from './defillama-prices.ts'
 import { balancesData, type Position, toPositions } from './goldrush-balances.ts'
 import { portfolioData, toDailyPositions } from './goldrush-portfolio.ts'
@@ -121,7 +121,7 @@ async function fetchDailyPositions(
 }
 
 const envelope = z.object({
-  data: z.unknown(),
+  data: asSent,
   error: z.boolean().nullish(),
   error_message: z.string().nullish(),
   // Documented as a number in the schemas and as a text in the examples.
