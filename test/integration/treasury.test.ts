@@ -139,6 +139,8 @@ describe('treasuries from provider to answer', () => {
     expect(record?.treasuryData.percentChange7d).toBeCloseTo(change(7), 10)
     expect(record?.treasuryData.percentChange30d).toBeCloseTo(change(30), 10)
     expect(change(7)).not.toBe(0)
+    // Spam that lies there now is in the portfolio too.
+    for (const { tokens } of await stored()) expect(tokens.map(({ symbol }) => symbol)).not.toContain('GIFT')
     await backfill(TODAY - 31 * DAY, TODAY, daos)
     expect([await stored(), await text()]).toEqual(before)
   })
