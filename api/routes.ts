@@ -6,11 +6,13 @@ import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { statusRoute } from './routes/status.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
+import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokensRoute } from './routes/tokens.ts'
 
 /** Every route, in the order of the documentation. A new endpoint is one file and one line here. */
 export const routes = [
   tokensRoute,
+  holdersRoute,
   historicFinancialRoute,
   categoriesRoute,
   chainsRoute,

@@ -38,7 +38,11 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
     const asked = left.filter((entity) => collector.covers(entity))
     if (asked.length === 0) continue
     try {
-      const answer = await collector.collect({ ...wanted, entities: asked })
+      const answer = await collector.collect({
+        ...wanted,
+        entities: asked,
+        log: log.child({ provider: collector.provider }),
+      })
       for (const row of answer) rows.push({ row, provider: collector.provider })
       providers.push(collector.provider)
       const settled = toSettled(asked, answer, wanted)

@@ -1,6 +1,7 @@
 import type { Config } from '../shared/config.ts'
 import type { Dataset } from '../shared/datasets/define.ts'
 import type { Cadence, Interval } from '../shared/intervals.ts'
+import type { Logger } from '../shared/log.ts'
 import type { Registry } from '../shared/registry/registry.ts'
 import type { HttpClients } from './providers/http.ts'
 import type { JobState } from './state.ts'
@@ -42,6 +43,7 @@ export interface Run<Source, E extends Entity> {
   readonly slot: number
   readonly range: Range | undefined
   readonly state: JobState
+  readonly log: Logger
   readonly signal: AbortSignal
 }
 

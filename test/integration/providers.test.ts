@@ -10,6 +10,7 @@ import { coinmarketcap } from '../../workers/providers/coinmarketcap.ts'
 import { defillama } from '../../workers/providers/defillama.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { readFixture, toTestDao, toTestToken } from '../samples.ts'
+import { silent } from '../support/silent.ts'
 
 type Server = Awaited<ReturnType<typeof startProviderServer>>
 
@@ -247,7 +248,7 @@ describe('jobs', () => {
     expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
     expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
     const state = { get: () => Promise.resolve(undefined), set: () => undefined }
-    const run = { entities: [live], slot: start, signal, state }
+    const run = { entities: [live], slot: start, signal, state, log: silent }
     expect(await collectors[0]?.collect({ ...run, range: undefined })).toMatchObject([{ is_latest: true }])
     const range: Range = { from: start, to: start + DAY, interval: '1d' }
     expect(await collectors[0]?.collect({ ...run, range })).toMatchObject([{ is_latest: false }])

@@ -37,6 +37,13 @@ export async function createPipeline(
     COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    MORALIS_BASE_URL: `${upstream.url}/moralis/api/v2.2`,
+    MORALIS_API_KEY: 'test',
+    MORALIS_REQUESTS_PER_MINUTE: '60000',
+    ETHPLORER_BASE_URL: `${upstream.url}/ethplorer`,
+    ETHPLORER_BNB_BASE_URL: `${upstream.url}/binplorer`,
+    ETHPLORER_REQUESTS_PER_MINUTE: '60000',
+    ETHPLORER_REQUESTS_PER_HOUR: '60000',
     ...options.settings,
   })
   const database = await createTestDatabase(config)

@@ -8,6 +8,8 @@ import { coingecko } from './providers/coingecko.ts'
 import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
+import { binplorer, ethplorer } from './providers/ethplorer.ts'
+import { moralis } from './providers/moralis.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
@@ -15,7 +17,15 @@ import { createSimulatedWorld } from './simulated.ts'
 import type { WorldRegistry } from './world.ts'
 
 /** Every provider that the stand-in speaks for; each is mounted under `/<name>`. */
-const PROVIDERS = [coinmarketcap, coingecko, defillama, defillamaCoins] as const satisfies readonly Provider[]
+const PROVIDERS = [
+  coinmarketcap,
+  coingecko,
+  defillama,
+  defillamaCoins,
+  moralis,
+  ethplorer,
+  binplorer,
+] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {
   readonly registry: WorldRegistry

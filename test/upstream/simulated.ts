@@ -1,5 +1,6 @@
 import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
+import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
 import {
   type Asset,
@@ -47,6 +48,10 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     chart(asset, from, to, step, now) {
       const process = processOf(asset)
       return process ? toChart(process, from, Math.min(to, now), step) : null
+    },
+    holders(asset, now) {
+      const process = processOf(asset)
+      return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
