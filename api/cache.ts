@@ -37,7 +37,7 @@ export interface ByteCache {
     key: string,
     datasets: readonly DatasetFacts[],
     make: () => Promise<ReadyAnswer | StreamAnswer>,
-  ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: 'cache' | 'flight' | 'database' }>
+  ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: 'cache' | 'flight' | 'made' }>
 }
 
 /** A cache of answers by byte budget. An entry holds for the dataset versions that were current before it was made. */
@@ -79,7 +79,7 @@ export function createByteCache(options: { maxBytes: number; commits: CommitFeed
       flights.set(flightKey, flight)
       const answer = await flight
       if ('body' in answer) kept.set(key, { answer, versions, madeAt })
-      return { answer, from: 'database' }
+      return { answer, from: 'made' }
     },
   }
 }

@@ -2,7 +2,7 @@ import { Counter, Histogram, type Registry } from 'prom-client'
 
 export interface ApiMetrics {
   request(route: string, status: number, seconds: number): void
-  answer(route: string, from: 'cache' | 'flight' | 'database'): void
+  answer(route: string, from: 'cache' | 'flight' | 'made'): void
 }
 
 /** The API's own metrics: requests by route and status, their durations, and where answers come from. */
@@ -16,7 +16,7 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
   })
   const answers = new Counter({
     name: 'api_answers_total',
-    help: 'Answers by route and origin: kept bytes, a query under way for somebody else, or an own query.',
+    help: 'Answers by route and origin: kept bytes, a query under way for somebody else, or made for this request.',
     labelNames: ['route', 'from'],
     registers: [registry],
   })

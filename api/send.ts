@@ -77,7 +77,7 @@ export async function sendStream(
     ...toCommonHeaders(exchange.requestId),
     ...headers,
     ...['ETag', toEntityTag(tag, encoding)],
-    ...toMomentHeaders(exchange, moment.staleAt, moment.now, 'database'),
+    ...toMomentHeaders(exchange, moment.staleAt, moment.now, 'made'),
     ...exchange.extra,
     ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
   ]

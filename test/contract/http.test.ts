@@ -185,14 +185,14 @@ describe('kept bytes', () => {
     expect(await volume()).toEqual({ ...before, from: 'cache' })
     commits.commit('prices')
     const after = await volume()
-    expect(after.from).toBe('database')
+    expect(after.from).toBe('made')
     expect(after.price).not.toBe(before.price)
   })
 
   it('ask once, however many wait', async () => {
     commits.commit('prices')
     const all = await Promise.all(Array.from({ length: 20 }, () => volume()))
-    expect(all.filter(({ from }) => from === 'database')).toHaveLength(1)
+    expect(all.filter(({ from }) => from === 'made')).toHaveLength(1)
   })
 
   it('follow commits over Redis', async () => {
@@ -210,7 +210,7 @@ describe('kept bytes', () => {
       const heard = new Promise((resolve) => subscriber.once('message', resolve))
       await publishCommit(publisher, prefix, 'prices')
       await heard
-      expect((await volume(other.url)).from).toBe('database')
+      expect((await volume(other.url)).from).toBe('made')
     } finally {
       await other.close()
       await feed.close()

@@ -26,10 +26,10 @@ function setUp(maxBytes = 1_000_000) {
 describe('the byte cache', () => {
   it('makes an answer once per version', async () => {
     const { state, get } = setUp()
-    expect((await get('a')).from).toBe('database')
+    expect((await get('a')).from).toBe('made')
     expect((await get('a')).from).toBe('cache')
     state.version = 'v2'
-    expect((await get('a')).from).toBe('database')
+    expect((await get('a')).from).toBe('made')
     expect(state.made).toBe(2)
   })
 
@@ -48,7 +48,7 @@ describe('the byte cache', () => {
     })
     await slow
     expect(cache.peek('a', [tokenPrices])).toBeUndefined()
-    expect((await get('a')).from).toBe('database')
+    expect((await get('a')).from).toBe('made')
   })
 
   it('serves for a second while commits cannot be heard, and not after they can', async () => {
@@ -77,7 +77,7 @@ describe('the byte cache', () => {
       throw new Error('no')
     })
     await expect(failing).rejects.toThrow('no')
-    expect((await get('a')).from).toBe('database')
+    expect((await get('a')).from).toBe('made')
   })
 
   it('stays within its bytes', async () => {
