@@ -1,7 +1,6 @@
 -- Who holds a token. Every snapshot is kept under its slot, so an insert may be repeated and the same slot collected
 -- again replaces itself. Of one snapshot to the next most holders are the same: sorted by token they lie side by side,
--- and a compressor with a window that spans both stores little more than the differences: 0.9 kB for a hundred holders,
--- most of it the values in USD, which all move with the price.
+-- and a compressor with a window that spans both stores little more than the differences.
 CREATE TABLE IF NOT EXISTS token_holders
 (
     token         UInt64 CODEC(ZSTD(1)),
