@@ -1,5 +1,6 @@
 import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
+import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
 
@@ -7,4 +8,4 @@ import { tokenPrices } from './token-prices.ts'
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders] as const satisfies readonly DatasetFacts[]
+export const datasets = [tokenPrices, protocolTvl, tokenHolders, marketCap] as const satisfies readonly DatasetFacts[]
