@@ -35,6 +35,9 @@ export const settings = z.object({
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
+  API_CACHE_MB: count.default(64),
+  OPS_HOST: text.default('127.0.0.1'),
+  API_OPS_PORT: port.default(9464),
 
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
@@ -78,7 +81,9 @@ function toConfig(s: Settings) {
       host: s.API_HOST,
       port: s.API_PORT,
       publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
+      cacheBytes: s.API_CACHE_MB * 1024 * 1024,
     },
+    ops: { host: s.OPS_HOST, apiPort: s.API_OPS_PORT },
     worker: { queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()), concurrency: s.WORKER_CONCURRENCY },
     providers: {
       coinmarketcap: {

@@ -6,6 +6,8 @@ export function isMain(moduleUrl: string): boolean {
   return process.argv[1] !== undefined && moduleUrl === pathToFileURL(process.argv[1]).href
 }
 
+const SAME_SIGNAL_MS = 1_000
+
 /** How long a stopping process may finish what it has begun. */
 const STOP_DEADLINE_MS = 25_000
 
@@ -14,10 +16,12 @@ const STOP_DEADLINE_MS = 25_000
  * exits at once. A process that was started with a channel to its parent also stops when the parent is gone.
  */
 export function onStopSignal(stop: () => Promise<void>): void {
-  let stopping = false
+  let stoppingSince: number | undefined
   const handle = () => {
-    if (stopping) process.exit(130)
-    stopping = true
+    // One Ctrl-C may arrive more than once: from the terminal, and from the npm that started this process.
+    if (stoppingSince !== undefined && performance.now() - stoppingSince < SAME_SIGNAL_MS) return
+    if (stoppingSince !== undefined) process.exit(130)
+    stoppingSince = performance.now()
     setTimeout(() => process.exit(1), STOP_DEADLINE_MS).unref()
     stop().then(
       () => process.exit(),

@@ -134,6 +134,18 @@ Ctrl-C stops everything.
 `)
 }
 
+/** Stops what was started when a later part cannot start, and says why. */
+async function run(): Promise<void> {
+  try {
+    await main()
+  } catch (error) {
+    // While stopping, a part that ends before it was ready is no news.
+    if (stopping) return
+    await stopAll()
+    throw error
+  }
+}
+
 async function main(): Promise<void> {
   const mode = process.argv[2]
   if (mode !== 'demo' && mode !== 'live') {
@@ -157,4 +169,4 @@ async function main(): Promise<void> {
   if (mode === 'demo') await backfillDemo(config)
 }
 
-runProgram(main)
+runProgram(run)

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { onStopSignal } from '../../shared/process.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createUpstream } from './server.ts'
 
@@ -24,7 +25,7 @@ const upstream = await createUpstream({
 })
 process.stdout.write(`${JSON.stringify({ url: upstream.url, port: upstream.port })}\n`)
 
-for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => void upstream.close())
+onStopSignal(() => upstream.close())
 
 function toWholeNumber(flag: string, text: string): number {
   if (!/^\d+$/.test(text)) throw new Error(`--${flag} must be a whole number, not "${text}"`)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../shared/datasets/token-prices.ts'
-import type { Interval } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Candidate, Provider, Range } from '../define.ts'
 import { checkAnswer } from './answer.ts'
@@ -11,20 +11,10 @@ import type { PriceSource } from './price-source.ts'
 
 const MARKETS = '/coins/markets'
 const COINS_PER_PAGE = 250
-const DAY_MS = 86_400_000
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
 
-/**
- * The longest range that is answered at the wanted step or a finer one: the provider picks 5 minutes within a day, hours
- * up to 90 days and days beyond (providers document, section 2). Of a day's steps any length is fine enough.
- */
-const LONGEST_PAGE_MS: Readonly<Record<Interval, number>> = {
-  '5m': DAY_MS,
-  '30m': DAY_MS,
-  '1h': 90 * DAY_MS,
-  '4h': 90 * DAY_MS,
-  '1d': Number.POSITIVE_INFINITY,
-  '7d': Number.POSITIVE_INFINITY,
-}
+const HOURLY_PAGE_MS = 90 * DAY_MS
 
 /** CoinGecko, with a Pro key, a Demo key or none (providers document, section 2). A Demo key has 365 days of history. */
 export const coingecko: Provider<PriceSource, Token> = {
@@ -62,13 +52,25 @@ async function fetchHistory(client: HttpClient, tokens: readonly Token[], range:
   const rows: Candidate<TokenPriceRow>[][] = []
   for (const token of tokens) {
     const charts = []
-    for (const page of toPages(range, LONGEST_PAGE_MS[range.interval])) {
+    for (const page of toChartPages(range)) {
       const chart = await fetchChart(client, token, page, signal)
       if (chart) charts.push(chart)
     }
     rows.push(toHistoryRows(charts, token, range))
   }
   return rows.flat()
+}
+
+/**
+ * The pages that are answered at the wanted step, or as near to it as can be had. The provider picks the step by the
+ * page's length: hours up to 90 days, days beyond, and 5 minutes only within a day that ends now (providers document,
+ * section 2). So a range of finer steps has its last day asked for alone: older days would come by the hour anyway.
+ */
+function toChartPages(range: Range): Range[] {
+  const stepMs = INTERVAL_SECONDS[range.interval] * 1000
+  if (stepMs >= DAY_MS) return toPages(range, Number.POSITIVE_INFINITY)
+  const lastDay = stepMs >= HOUR_MS ? range.to : Math.max(range.from, range.to - DAY_MS)
+  return [...toPages({ ...range, to: lastDay }, HOURLY_PAGE_MS), ...toPages({ ...range, from: lastDay }, DAY_MS)]
 }
 
 /** One coin's chart; undefined for a coin that the provider does not know. */
@@ -89,7 +91,7 @@ const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
 
 /** Adds the setting to look at; which statuses are worth another try is as everywhere. */
 function readError(status: number, body: string): ErrorReading | undefined {
-  if (status === 429 || status >= 500) return undefined
+  if (status === 408 || status === 429 || status >= 500) return undefined
   const parsed = errorAnswer.safeParse(toValue(body))
   if (!parsed.success) return undefined
   const { error_code, error_message } = parsed.data

@@ -1,0 +1,100 @@
+import type { RequestListener } from 'node:http'
+import express, { type NextFunction, type Request, type Response } from 'express'
+import type { Registry as MetricsRegistry } from 'prom-client'
+import type { Logger } from '../shared/log.ts'
+import type { Route, Surroundings } from './define.ts'
+import { createDocs } from './docs.ts'
+import { type FlatHeaders, toCommonHeaders, toPreflightHeaders, toRequestId } from './headers.ts'
+import { createApiMetrics } from './metrics.ts'
+import { toOpenApi } from './openapi.ts'
+import { Problem } from './problem/problem.ts'
+import { openApiRoute } from './routes/openapi.ts'
+import { routes } from './routes.ts'
+import type { Exchange } from './send.ts'
+import { createServing } from './serve.ts'
+
+export type AppOptions = Omit<Surroundings, 'now'> & {
+  readonly log: Logger
+  readonly metrics: MetricsRegistry
+  /** The clock, in Unix milliseconds; the machine's unless a test has another. */
+  readonly now?: () => number
+}
+
+const ALLOWED = 'GET, HEAD, OPTIONS'
+
+/** `/charts/{tokenId}.svg` as Express writes it. */
+const toPattern = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
+
+function toExchange(request: Request, response: Response): Exchange {
+  const { requestId, startedAt } = response.locals as { requestId: string; startedAt: number }
+  const extra = (response.locals.extra ?? []) as FlatHeaders
+  return { request, response, requestId, startedAt, extra }
+}
+
+function refuseMethod(request: Request, response: Response): void {
+  if (request.method === 'OPTIONS') {
+    const headers = [...toCommonHeaders(toExchange(request, response).requestId), ...toPreflightHeaders(ALLOWED)]
+    response.writeHead(204, headers).end()
+    return
+  }
+  throw new Problem('method_not_allowed', `${request.method} is not allowed: the service is read-only.`, {
+    allowed: ALLOWED.split(', '),
+    headers: { Allow: ALLOWED },
+  })
+}
+
+/** Express raises an error of its own for a path with a malformed percent-encoding. */
+function toRoutingProblem(error: unknown): unknown {
+  if (!(error instanceof URIError)) return error
+  return new Problem('invalid_parameter', 'The path has a malformed percent-encoding.', { cause: error })
+}
+
+/** The service as a request listener: kept bytes are looked up first, Express does everything else. */
+export function createApp(options: AppOptions): RequestListener {
+  const surroundings: Surroundings = { ...options, now: options.now ?? Date.now }
+  const metrics = createApiMetrics(options.metrics)
+  const cacheBytes = options.config.api.cacheBytes
+  const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes })
+  const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
+
+  const app = express()
+  app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true)
+  app.use((request: Request, response: Response, next: NextFunction) => {
+    response.once('close', () => {
+      const route = String(response.locals.route ?? 'none')
+      const started = (response.locals as { startedAt: number }).startedAt
+      metrics.request(route, response.statusCode, (performance.now() - started) / 1000)
+    })
+    if (request.method === 'GET' || request.method === 'HEAD') next()
+    else refuseMethod(request, response)
+  })
+  for (const route of all) {
+    app.get([route.path, ...route.aliases].map(toPattern), async (request: Request, response: Response) => {
+      response.locals.route = route.path
+      const inPlace = route.path.includes('{') || request.path === route.path
+      response.locals.extra = inPlace ? [] : ['Link', `<${route.path}>; rel="canonical"`]
+      await serving.serve(route, request, toExchange(request, response))
+    })
+  }
+  app.use(createDocs())
+  app.use(() => {
+    throw new Problem('not_found', 'There is nothing at this path.')
+  })
+  app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
+    serving.fail(toExchange(request, response), toRoutingProblem(error))
+  })
+
+  return (request, response) => {
+    const exchange: Exchange = {
+      request,
+      response,
+      requestId: toRequestId(request),
+      startedAt: performance.now(),
+      extra: [],
+    }
+    if (serving.serveKept(exchange)) return
+    const { requestId, startedAt } = exchange
+    Object.assign(response, { locals: { requestId, startedAt } })
+    app(request as Request, response as Response)
+  }
+}

@@ -1,0 +1,111 @@
+import { toId } from '../shared/ids.ts'
+import type { Registry, Token } from '../shared/registry/registry.ts'
+import { manyIds, manyNames, oneId, oneName } from './parameters/kinds.ts'
+import { Problem } from './problem/problem.ts'
+
+/** What every named record of the registry has; `symbol` where it has one. */
+export interface Named {
+  readonly id: string
+  readonly key: number
+  readonly name: string
+  readonly symbol?: string
+}
+
+/** A kind of entity that routes select by id or name. */
+export interface EntityKind<E extends Named> {
+  readonly noun: string
+  readonly example: { readonly id: string; readonly name: string }
+  all(registry: Registry): readonly E[]
+  byId(registry: Registry, id: string): E | undefined
+}
+
+export const tokenKind: EntityKind<Token> = {
+  noun: 'token',
+  example: { id: toId('token', 'ethereum', '0x1f9840a85d5af5bf1d1762f925bdaddc4201f984'), name: 'Uniswap' },
+  all: (registry) => registry.tokens,
+  byId: (registry, id) => registry.tokenById.get(id),
+}
+
+/** The parameters of a single-entity route. */
+export const oneOfKind = <E extends Named>(kind: EntityKind<E>) => ({
+  id: oneId(kind.noun, kind.example.id).optional(),
+  name: oneName(kind.noun, kind.example.name).optional(),
+})
+
+/** The parameters that select on a list route. */
+export const manyOfKind = <E extends Named>(kind: EntityKind<E>) => ({
+  id: manyIds(`${kind.noun}s`, kind.example.id),
+  name: manyNames(`${kind.noun}s`, kind.example.name),
+})
+
+const MAX_CANDIDATES = 20
+const fold = (text: string) => text.toLowerCase()
+
+function findByName<E extends Named>(kind: EntityKind<E>, registry: Registry, name: string): E {
+  const wanted = fold(name)
+  const exact = kind.all(registry).filter((entity) => fold(entity.name) === wanted)
+  const found = exact.length > 0 ? exact : kind.all(registry).filter((entity) => fold(entity.name).includes(wanted))
+  const [first, second] = found
+  if (first === undefined) throw new Problem('not_found', `There is no ${kind.noun} with this name.`, { param: 'name' })
+  if (second === undefined) return first
+  throw new Problem('ambiguous_name', `${found.length} ${kind.noun}s have this name: ask by id.`, {
+    param: 'name',
+    candidates: found.slice(0, MAX_CANDIDATES).map((entity) => ({ id: entity.id, name: entity.name })),
+  })
+}
+
+/**
+ * The one entity that `id` or `name` means, live or not (contract sections 2 and 3).
+ * @throws Problem `missing_parameter`, `not_found`, `ambiguous_name`, or `invalid_parameter` when the two differ.
+ */
+export function findOne<E extends Named>(
+  kind: EntityKind<E>,
+  registry: Registry,
+  wanted: { id?: string | undefined; name?: string | undefined },
+): E {
+  if (wanted.id === undefined && wanted.name === undefined) {
+    throw new Problem('missing_parameter', `Give the ${kind.noun}'s id or its name.`, {
+      param: 'id',
+      allowed: ['id', 'name'],
+    })
+  }
+  const byId = wanted.id === undefined ? undefined : kind.byId(registry, wanted.id)
+  if (wanted.id !== undefined && byId === undefined) {
+    throw new Problem('not_found', `There is no ${kind.noun} with this id.`, { param: 'id' })
+  }
+  const byName = wanted.name === undefined ? undefined : findByName(kind, registry, wanted.name)
+  if (byId && byName && byId.id !== byName.id) {
+    throw new Problem('invalid_parameter', `id and name mean different ${kind.noun}s.`, { param: 'name' })
+  }
+  return (byId ?? byName) as E
+}
+
+/** Which records a list route is asked for, by the integer keys of ClickHouse. */
+export interface Selection {
+  /** Nothing was asked for: every live record. */
+  readonly all: boolean
+  readonly keys: readonly number[]
+  /** Those whose name is exactly one that was asked for: they come first. */
+  readonly exact: readonly number[]
+}
+
+/**
+ * The union that the ids and names of a list route select (contract sections 2 and 3): a name fits by a part of the
+ * name or by the whole symbol. Unknown ids and names select nothing.
+ */
+export function selectMany<E extends Named>(
+  kind: EntityKind<E>,
+  registry: Registry,
+  wanted: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
+): Selection {
+  if (wanted.id === undefined && wanted.name === undefined) return { all: true, keys: [], exact: [] }
+  const ids = new Set(wanted.id)
+  const names = (wanted.name ?? []).map(fold)
+  const fits = ({ name, symbol }: E) => {
+    const [foldedName, foldedSymbol] = [fold(name), symbol === undefined ? undefined : fold(symbol)]
+    return names.some((wantedName) => foldedName.includes(wantedName) || foldedSymbol === wantedName)
+  }
+  const found = kind.all(registry).filter((entity) => ids.has(entity.id) || fits(entity))
+  const exact = found.filter((entity) => names.includes(fold(entity.name)))
+  return { all: false, keys: found.map((entity) => entity.key), exact: exact.map((entity) => entity.key) }
+}

@@ -1,0 +1,31 @@
+import { DataError } from '../shared/errors.ts'
+
+/** How ClickHouse marks a failure inside an answer that it began as a success: newer and older versions. */
+const FAILURE_MARKS = [Buffer.from('__exception__'), Buffer.from('DB::Exception')]
+
+/** Held back until more comes, so that a mark across two chunks is seen. */
+const HELD_BYTES = 32
+
+/**
+ * Puts a frame around the JSON array that ClickHouse writes.
+ * @throws DataError `storage` when the array breaks off or reports a failure, so that the response breaks off too and
+ * nobody takes half a series for a whole one.
+ */
+export async function* frame(source: AsyncIterable<Buffer>, before: string, after: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(before)
+  let held: Buffer = Buffer.alloc(0)
+  for await (const chunk of source) {
+    const joined = held.length === 0 ? chunk : Buffer.concat([held, chunk])
+    if (FAILURE_MARKS.some((mark) => joined.includes(mark))) {
+      throw new DataError('storage', 'ClickHouse failed in the middle of an answer')
+    }
+    const cut = Math.max(0, joined.length - HELD_BYTES)
+    if (cut > 0) yield joined.subarray(0, cut)
+    held = joined.subarray(cut)
+  }
+  if (!held.toString('latin1').trimEnd().endsWith(']')) {
+    throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
+  }
+  yield held
+  yield Buffer.from(after)
+}

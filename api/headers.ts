@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+
+/** Headers of data answers that scripts of other origins may read, with what they say (contract section 6). */
+export const ANSWER_HEADERS = {
+  ETag: 'Strong entity tag of exactly these bytes; send it back as If-None-Match for a 304.',
+  'Last-Modified': 'Time of the newest datum used; absent when the answer holds none.',
+  'Cache-Control': 'For how long the answer may be reused, after how often its data is refreshed.',
+  'X-Data-As-Of': 'Time of the newest datum used, as ISO 8601 UTC.',
+  'X-Data-Stale': '"true" once the data is older than twice its refresh cadence; absent otherwise.',
+  'X-Request-Id': 'Id of the request: the one that the client sent, or a new one.',
+  'Server-Timing': 'Where the time went, in milliseconds.',
+} as const
+
+/** The headers of series answers. */
+export const SERIES_HEADERS = {
+  'X-Series-Interval': 'The interval of the series.',
+  'X-Series-Points': 'How many points the answer holds.',
+  'X-Series-Missing': 'How many buckets of the range have no observation.',
+} as const
+
+const EXPOSED = [...Object.keys(ANSWER_HEADERS), ...Object.keys(SERIES_HEADERS), 'Link', 'Retry-After'].join(', ')
+
+/** Header names and values in turn, as `writeHead` takes them. */
+export type FlatHeaders = readonly string[]
+
+/** What every response carries. */
+export function toCommonHeaders(requestId: string): FlatHeaders {
+  return [
+    ...['X-Request-Id', requestId],
+    ...['Access-Control-Allow-Origin', '*'],
+    ...['Access-Control-Expose-Headers', EXPOSED],
+    ...['X-Content-Type-Options', 'nosniff'],
+  ]
+}
+
+/** What a preflight request of a browser is told. */
+export function toPreflightHeaders(allow: string): FlatHeaders {
+  return [
+    ...['Allow', allow],
+    ...['Access-Control-Allow-Methods', allow],
+    ...['Access-Control-Allow-Headers', 'If-None-Match, X-Request-Id'],
+    ...['Access-Control-Max-Age', '86400'],
+  ]
+}
+
+const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/
+
+/** The client's request id where it is harmless in headers and logs, else a new one. */
+export function toRequestId(request: IncomingMessage): string {
+  const given = request.headers['x-request-id']
+  return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID()
+}
+
+/** Flat headers from a record. */
+export function toFlat(headers: Readonly<Record<string, string>>): FlatHeaders {
+  return Object.entries(headers).flat()
+}

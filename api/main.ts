@@ -1,0 +1,82 @@
+import { createServer } from 'node:http'
+import { createDatabase } from '../shared/clickhouse.ts'
+import { type CommitFeed, createCommitFeed } from '../shared/commits.ts'
+import { type Config, loadConfig } from '../shared/config.ts'
+import { DataError, toReason } from '../shared/errors.ts'
+import { createLog, type Logger } from '../shared/log.ts'
+import { createMetrics, createOpsServer } from '../shared/metrics.ts'
+import { createRedis } from '../shared/redis.ts'
+import { loadRegistry } from '../shared/registry/registry.ts'
+import { createApp } from './app.ts'
+
+/** How long requests under way may take to end once the process is told to. */
+const DRAIN_MS = 10_000
+
+/** Follows commits as soon as Redis is there: the service starts, and serves, without it. */
+function followCommits(config: Config, log: Logger): CommitFeed {
+  const subscriber = createRedis(config.redis.url, log, 'subscriber')
+  const reader = createRedis(config.redis.url, log, 'commands')
+  let feed: CommitFeed | undefined
+  createCommitFeed(subscriber, reader, config.redis.prefix, log).then(
+    (created) => {
+      feed = created
+    },
+    (error: unknown) => log.warn({ reason: toReason(error) }, 'commits cannot be followed'),
+  )
+  return {
+    version: (dataset) => feed?.version(dataset),
+    close: async () => {
+      subscriber.disconnect()
+      reader.disconnect()
+    },
+  }
+}
+
+async function start(config: Config, log: Logger): Promise<() => Promise<void>> {
+  const metrics = createMetrics('api')
+  const registry = loadRegistry()
+  const db = createDatabase(config.clickhouse, 'read')
+  const commits = followCommits(config, log)
+  const server = createServer(createApp({ db, registry, config, commits, log, metrics }))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(config.api.port, config.api.host, resolve)
+  })
+  const { host, apiPort } = config.ops
+  const ops = apiPort === 0 ? undefined : await createOpsServer({ registry: metrics, host, port: apiPort })
+  log.info({ address: server.address(), opsPort: ops?.port, mode: config.mode }, 'the API listens')
+
+  return async () => {
+    const drained = new Promise<void>((resolve) => server.close(() => resolve()))
+    const deadline = setTimeout(() => server.closeAllConnections(), DRAIN_MS)
+    await drained
+    clearTimeout(deadline)
+    await Promise.all([ops?.close(), commits.close(), db.close()])
+  }
+}
+
+async function main(): Promise<void> {
+  const config = loadConfig()
+  const log = createLog('api', config.logLevel)
+  const stop = await start(config, log)
+  let stopping = false
+  const onSignal = (signal: NodeJS.Signals) => {
+    // Whoever asks twice does not want to wait for open requests.
+    if (stopping) process.exit(1)
+    stopping = true
+    log.info({ signal }, 'the API stops')
+    stop().then(
+      () => process.exit(0),
+      (error: unknown) => {
+        log.error({ err: error }, 'the API did not stop cleanly')
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof DataError ? error.message : String((error as Error).stack ?? error)}\n`)
+  process.exitCode = 1
+  process.exit()
+})

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import { parseTime } from './time.ts'
+
+/** Most values that one array parameter takes (contract section 2). */
+export const MAX_VALUES = 100
+const MAX_NAME_LENGTH = 200
+
+const id = z
+  .string()
+  .regex(/^[0-9a-f]{24}$/, 'must be an id: 24 lower-case hexadecimal characters')
+  .meta({ description: 'Id of a record.' })
+
+/** Names are compared without regard to case, so the canonical one is lower-case. */
+const name = z
+  .string()
+  .trim()
+  .min(1, 'must not be empty')
+  .max(MAX_NAME_LENGTH, `must have at most ${MAX_NAME_LENGTH} characters`)
+
+/** One id. */
+export const oneId = (noun: string, example: string) =>
+  id.meta({ description: `Id of the ${noun}: 24 lower-case hexadecimal characters.`, examples: [example] })
+
+/** One name of a single-entity route. */
+export const oneName = (noun: string, example: string) =>
+  name.meta({
+    description: `Name of the ${noun}, without regard to case: the exact name, else a part that only one has.`,
+    examples: [example],
+  })
+
+const several = <S extends z.ZodType<string>>(value: S) =>
+  z.array(value).max(MAX_VALUES, `must have at most ${MAX_VALUES} values`)
+
+/** Several ids: repeated, as `id[]`, or separated by commas. */
+export const manyIds = (noun: string, example: string) =>
+  several(id)
+    .optional()
+    .meta({
+      description: `Ids of ${noun}: \`id=a&id=b\`, \`id[]=a&id[]=b\` or \`id=a,b\`, at most ${MAX_VALUES}.`,
+      examples: [[example]],
+    })
+
+/** Several names: repeated or as `name[]`; never split, because names may contain commas. */
+export const manyNames = (noun: string, example: string) =>
+  several(name)
+    .optional()
+    .meta({
+      description: `Names of ${noun}, without regard to case: a part of the name or the whole symbol. Repeated values, at most ${MAX_VALUES}; with \`id\` the union.`,
+      examples: [[example]],
+    })
+
+const toInteger = (value: unknown) => (typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value)
+
+function wholeNumber(max: number) {
+  const rule = `must be a whole number from 1 to ${max}`
+  return z.preprocess(toInteger, z.int(rule).min(1, rule).max(max, rule))
+}
+
+/** How many records at most; never clamped in silence. */
+export const limit = (noun: string, bounds: { default: number; max: number }) =>
+  wholeNumber(bounds.max)
+    .default(bounds.default)
+    .meta({ description: `Most ${noun} to return, at most ${bounds.max}.`, examples: [Math.min(3, bounds.max)] })
+
+/** How many records at most, without a limit unless it is given. */
+export const optionalLimit = (noun: string, bounds: { max: number }) =>
+  wholeNumber(bounds.max)
+    .optional()
+    .meta({ description: `Most ${noun} to return, at most ${bounds.max}; all when it is not given.`, examples: [100] })
+
+/** One of a few words. */
+export const oneOf = <const Words extends readonly [string, ...string[]]>(words: Words, description: string) =>
+  z.enum(words, `must be one of ${words.join(', ')}`).meta({ description, examples: [words[2] ?? words[0]] })
+
+const TIME_FORMS = 'ISO date, ISO date-time, Unix seconds or Unix milliseconds; UTC.'
+
+/** A moment, in Unix milliseconds once parsed. */
+export function time(description: string, example: string, options: { earliest?: string } = {}) {
+  const earliest = options.earliest === undefined ? undefined : Date.parse(options.earliest)
+  return z
+    .string()
+    .transform((text, context) => {
+      const ms = parseTime(text)
+      if (ms === undefined) context.addIssue(`must be a time that exists, as ${TIME_FORMS}`)
+      else if (earliest !== undefined && ms < earliest) context.addIssue(`must not be before ${options.earliest}`)
+      return ms ?? z.NEVER
+    })
+    .meta({ description: `${description} ${TIME_FORMS}`, examples: [example] })
+}

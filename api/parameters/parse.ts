@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { Problem } from '../problem/problem.ts'
+import { nearestWord } from './nearest.ts'
+import type { RawParameters } from './raw.ts'
+
+export type QueryShape = Readonly<Record<string, z.ZodType>>
+
+/** The schema inside optional and default wrappers. */
+function inner(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return inner(schema.unwrap() as z.ZodType)
+  return schema
+}
+
+/** Whether a parameter takes several values. */
+export function takesSeveral(schema: z.ZodType): boolean {
+  return inner(schema) instanceof z.ZodArray
+}
+
+/** Whether a request without this parameter is refused. */
+export function isRequired(schema: z.ZodType): boolean {
+  return !schema.safeParse(undefined).success
+}
+
+function refuseUnknown(raw: RawParameters, known: readonly string[]): void {
+  for (const name of raw.values.keys()) {
+    if (known.includes(name)) continue
+    const nearest = nearestWord(name, known)
+    const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`
+    const shown = name.slice(0, 60)
+    throw new Problem('unknown_parameter', `"${shown}" is not a parameter of this path.${hint}`, {
+      param: shown,
+      allowed: known,
+    })
+  }
+}
+
+function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
+  const given = raw.values.get(name)
+  if (given === undefined) return undefined
+  const several = takesSeveral(schema)
+  // Ids hold no commas, so they may be listed in one value; names may hold them and are never split.
+  const values = several && name === 'id' ? given.flatMap((value) => value.split(',')) : given
+  if (values.includes('')) throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
+  if (several) return [...new Set(values)].sort()
+  if (values.length > 1 || raw.bracketed.has(name)) {
+    throw new Problem('invalid_parameter', `${name} takes one value here.`, { param: name })
+  }
+  return values[0]
+}
+
+function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodIssue): Problem {
+  const bare = inner(schema)
+  const allowed = bare instanceof z.ZodEnum ? { allowed: bare.options.map(String) } : {}
+  return new Problem('invalid_parameter', `${name} ${issue.message}.`.replace(/\.\.$/, '.'), {
+    param: name,
+    ...allowed,
+  })
+}
+
+/**
+ * The typed values of a request's parameters (contract section 2).
+ * @throws Problem `unknown_parameter`, `missing_parameter` or `invalid_parameter`, naming the parameter.
+ */
+export function parseParameters<Shape extends QueryShape>(
+  shape: Shape,
+  raw: RawParameters,
+): z.output<z.ZodObject<Shape>> {
+  refuseUnknown(raw, Object.keys(shape))
+  const parsed: Record<string, unknown> = {}
+  for (const [name, schema] of Object.entries(shape)) {
+    const value = toValue(name, schema, raw)
+    if (value === undefined && isRequired(schema)) {
+      throw new Problem('missing_parameter', `${name} is required.`, { param: name })
+    }
+    const result = schema.safeParse(value)
+    if (!result.success) {
+      const [issue] = result.error.issues
+      if (issue) throw toParameterProblem(name, schema, issue)
+    } else if (result.data !== undefined) parsed[name] = result.data
+  }
+  return parsed as z.output<z.ZodObject<Shape>>
+}

@@ -1,0 +1,58 @@
+/**
+ * The closed table of everything a request can fail with (contract section 5). The error page and the OpenAPI
+ * document are generated from it.
+ */
+export const PROBLEM_CODES = {
+  missing_parameter: {
+    status: 400,
+    title: 'A required parameter is missing',
+    meaning: 'Give the parameter that `param` names. Single-entity routes take one `id` or one `name`.',
+  },
+  invalid_parameter: {
+    status: 400,
+    title: 'A parameter has an invalid value',
+    meaning: '`param` names the parameter, `detail` what is wrong, `allowed` the accepted values where they are few.',
+  },
+  unknown_parameter: {
+    status: 400,
+    title: 'A parameter is not known here',
+    meaning: '`detail` names the nearest known parameter, `allowed` all of them. Nothing is ignored in silence.',
+  },
+  not_found: {
+    status: 404,
+    title: 'Not found',
+    meaning: 'There is no such path, or no entity with this id or name.',
+  },
+  method_not_allowed: {
+    status: 405,
+    title: 'The method is not allowed',
+    meaning: 'The service is read-only: GET, HEAD and OPTIONS, as the `Allow` header says.',
+  },
+  not_acceptable: {
+    status: 406,
+    title: 'No acceptable representation',
+    meaning: 'The `Accept` header excludes the only media type that the path has, which `allowed` names.',
+  },
+  ambiguous_name: {
+    status: 409,
+    title: 'The name fits several entities',
+    meaning: '`candidates` lists them with their ids: ask again with one `id`.',
+  },
+  rate_limited: {
+    status: 429,
+    title: 'Too many requests',
+    meaning: 'Wait for the seconds that `Retry-After` says.',
+  },
+  internal: {
+    status: 500,
+    title: 'Internal error',
+    meaning: 'A mistake of the service. Report it with its `requestId`.',
+  },
+  unavailable: {
+    status: 503,
+    title: 'Temporarily unavailable',
+    meaning: 'The database cannot answer now. Try again after the seconds that `Retry-After` says.',
+  },
+} as const satisfies Record<string, { status: number; title: string; meaning: string }>
+
+export type ProblemCode = keyof typeof PROBLEM_CODES

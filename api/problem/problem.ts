@@ -1,0 +1,93 @@
+import { ClickHouseError } from '@clickhouse/client'
+import { z } from 'zod'
+import { DataError } from '../../shared/errors.ts'
+import { PROBLEM_CODES, type ProblemCode } from './codes.ts'
+
+const candidate = z.strictObject({ id: z.string(), name: z.string() })
+
+/** The body of every failure: RFC 9457 problem details with the members of contract section 5. */
+export const problemBody = z.strictObject({
+  type: z.string().meta({ description: 'URL of the explanation of `code`.' }),
+  title: z.string(),
+  status: z.int(),
+  detail: z.string(),
+  instance: z.string().meta({ description: 'The path that was asked for.' }),
+  code: z.enum(Object.keys(PROBLEM_CODES) as [ProblemCode, ...ProblemCode[]]),
+  requestId: z.string(),
+  param: z.string().optional(),
+  allowed: z.array(z.string()).optional(),
+  candidates: z.array(candidate).optional(),
+})
+
+export type ProblemBody = z.infer<typeof problemBody>
+
+interface Particulars {
+  param?: string
+  allowed?: readonly string[]
+  candidates?: readonly z.infer<typeof candidate>[]
+  headers?: Readonly<Record<string, string>>
+  cause?: unknown
+}
+
+/** A failure that a client is told of. `detail` is for its eyes: no SQL, no engine text, no stack. */
+export class Problem extends Error {
+  readonly code: ProblemCode
+  readonly particulars: Particulars
+
+  constructor(code: ProblemCode, detail: string, particulars: Particulars = {}) {
+    super(detail, { cause: particulars.cause })
+    this.name = 'Problem'
+    this.code = code
+    this.particulars = particulars
+  }
+
+  get status(): number {
+    return PROBLEM_CODES[this.code].status
+  }
+}
+
+/**
+ * Engine codes that pass: overload, limits and a database that is not set up yet. 60 and 81: no such table, no such
+ * database; 159 and 160: too slow; 202: too many queries; 209, 210, 279: network; 241: memory; 242: read-only table.
+ */
+const PASSING_ENGINE_CODES: ReadonlySet<string> = new Set([
+  ...['60', '81', '159', '160', '202', '209', '210', '241', '242', '279'],
+])
+
+const RETRY_AFTER_SECONDS = 5
+
+/** 503 with `Retry-After`, for whatever is away or overloaded. */
+export function toUnavailable(detail: string, cause?: unknown): Problem {
+  return new Problem('unavailable', detail, { headers: { 'Retry-After': String(RETRY_AFTER_SECONDS) }, cause })
+}
+
+/** What a client is told of any thrown value; only a Problem's own words go out. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error
+  if (error instanceof DataError && error.code === 'storage') {
+    const passing = !(error.cause instanceof ClickHouseError) || PASSING_ENGINE_CODES.has(error.cause.code)
+    // An answer of an unexpected shape has no cause: it is a mistake of the service, waiting does not help.
+    if (error.cause !== undefined && passing) return toUnavailable('The database cannot answer at the moment.', error)
+  }
+  return new Problem('internal', 'The service failed to answer this request.', { cause: error })
+}
+
+/** The body of a problem; `publicUrl` is where the explanations are served. */
+export function toProblemBody(
+  problem: Problem,
+  request: { publicUrl: string; instance: string; requestId: string },
+): ProblemBody {
+  const { param, allowed, candidates } = problem.particulars
+  return {
+    type: `${request.publicUrl}/docs/errors#${problem.code}`,
+    title: PROBLEM_CODES[problem.code].title,
+    status: problem.status,
+    detail: problem.message,
+    instance: request.instance,
+    code: problem.code,
+    requestId: request.requestId,
+    ...(param === undefined ? {} : { param }),
+    ...(allowed === undefined ? {} : { allowed: [...allowed] }),
+    ...(candidates === undefined ? {} : { candidates: [...candidates] }),
+  }
+}

@@ -1,0 +1,21 @@
+import type { Route } from './define.ts'
+import { categoriesRoute } from './routes/categories.ts'
+import { chainsRoute } from './routes/chains.ts'
+import { chart24hRoute } from './routes/charts/24h.ts'
+import { liveRoute } from './routes/health/live.ts'
+import { readyRoute } from './routes/health/ready.ts'
+import { statusRoute } from './routes/status.ts'
+import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
+import { tokensRoute } from './routes/tokens.ts'
+
+/** Every route, in the order of the documentation. A new endpoint is one file and one line here. */
+export const routes = [
+  tokensRoute,
+  historicFinancialRoute,
+  categoriesRoute,
+  chainsRoute,
+  chart24hRoute,
+  statusRoute,
+  liveRoute,
+  readyRoute,
+] as const satisfies readonly Route[]

@@ -1,0 +1,18 @@
+import { z } from 'zod'
+import { defineRoute } from '../define.ts'
+import { idValue } from '../values.ts'
+
+const categoryRecord = z.strictObject({ _id: idValue, name: z.string(), slug: z.string() })
+
+export const categoriesRoute = defineRoute({
+  path: '/data/categories',
+  tag: 'Registry',
+  summary: 'The records behind category ids',
+  query: {},
+  response: z.array(categoryRecord),
+  datasets: [],
+  handle: async ({ registry }) => {
+    const records = registry.categories.map(({ id, name, slug }) => ({ _id: id, name, slug }))
+    return { body: Buffer.from(JSON.stringify(records)), asOf: null }
+  },
+})

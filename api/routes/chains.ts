@@ -1,0 +1,23 @@
+import { z } from 'zod'
+import { defineRoute } from '../define.ts'
+import { idValue } from '../values.ts'
+
+const chainRecord = z.strictObject({
+  _id: idValue,
+  name: z.string(),
+  slug: z.string(),
+  chainId: z.int().nullable().meta({ description: 'EIP-155 number; null where the chain has none.' }),
+})
+
+export const chainsRoute = defineRoute({
+  path: '/data/chains',
+  tag: 'Registry',
+  summary: 'The records behind chain ids',
+  query: {},
+  response: z.array(chainRecord),
+  datasets: [],
+  handle: async ({ registry }) => {
+    const records = registry.chains.map(({ id, name, slug, chainId }) => ({ _id: id, name, slug, chainId }))
+    return { body: Buffer.from(JSON.stringify(records)), asOf: null }
+  },
+})

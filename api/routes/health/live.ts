@@ -1,0 +1,13 @@
+import { z } from 'zod'
+import { defineRoute } from '../../define.ts'
+
+export const liveRoute = defineRoute({
+  path: '/health/live',
+  tag: 'Service',
+  summary: 'Whether the process answers at all',
+  query: {},
+  response: z.strictObject({ status: z.literal('ok') }),
+  datasets: [],
+  volatile: true,
+  handle: async () => ({ body: Buffer.from('{"status":"ok"}'), asOf: null }),
+})

@@ -1,0 +1,14 @@
+import { z } from 'zod'
+import { defineRoute, type Route } from '../define.ts'
+
+/** The OpenAPI document; `write` makes it from the list of routes. */
+export const openApiRoute = (write: () => object): Route =>
+  defineRoute({
+    path: '/openapi.json',
+    tag: 'Service',
+    summary: 'This service as an OpenAPI 3.1 document',
+    query: {},
+    response: z.looseObject({ openapi: z.string() }),
+    datasets: [],
+    handle: async () => ({ body: Buffer.from(JSON.stringify(write())), asOf: null }),
+  })

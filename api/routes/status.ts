@@ -1,0 +1,98 @@
+import { z } from 'zod'
+import type { Database } from '../../shared/clickhouse.ts'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { datasets } from '../../shared/datasets/list.ts'
+import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { defineRoute } from '../define.ts'
+import { STALE_AFTER_CADENCES } from '../freshness.ts'
+import { timeValue } from '../values.ts'
+
+const STATES = ['fresh', 'late', 'stale', 'empty'] as const
+
+const freshness = z.strictObject({
+  dataset: z.string(),
+  cadence: z.enum(CADENCES),
+  lastUpdated: timeValue.nullable(),
+  expectedEvery: z.int().meta({ description: 'Seconds.' }),
+  lagSeconds: z.number().nullable().meta({ description: 'Age of the newest datum; null while there is none.' }),
+  state: z.enum(STATES).meta({ description: 'late from 1.5 cadences on, stale from 2 on.' }),
+  rows: z.int(),
+  entities: z.int(),
+  earliest: timeValue.nullable(),
+})
+
+type Freshness = z.infer<typeof freshness>
+
+const status = z.strictObject({
+  mode: z.enum(['demo', 'live']),
+  upstream: z.string().meta({ description: 'Where the data comes from.' }),
+  datasets: z.array(freshness),
+})
+
+const UPSTREAM = {
+  demo: 'Demo mode: the data is simulated and comes from the local stand-in for the providers. It is not real.',
+  live: 'The data providers themselves.',
+} as const
+
+const LATE_AFTER_CADENCES = 1.5
+/** Counting a large series costs time: this long one count serves everybody. */
+const HOLDS_MS = 5000
+
+const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), newest: z.int() })
+
+async function toFreshness(dataset: DatasetFacts, db: Database, now: number): Promise<Freshness> {
+  const { table, entity, time } = dataset.series
+  const [found] = await db.rows({
+    name: 'status',
+    sql: `SELECT count() AS rows, uniqExact(${entity}) AS entities,
+  toUnixTimestamp64Milli(min(${time})) AS earliest, toUnixTimestamp64Milli(max(${time})) AS newest
+FROM ${table} FINAL`,
+    schema: counted,
+  })
+  const expectedEvery = INTERVAL_SECONDS[dataset.cadence]
+  const facts = { dataset: dataset.name, cadence: dataset.cadence, expectedEvery }
+  if (found === undefined || found.rows === 0) {
+    const nothing = {
+      lastUpdated: null,
+      lagSeconds: null,
+      state: 'empty',
+      rows: 0,
+      entities: 0,
+      earliest: null,
+    } as const
+    return { ...facts, ...nothing }
+  }
+  const lagSeconds = Math.max(0, (now - found.newest) / 1000)
+  const cadences = lagSeconds / expectedEvery
+  const state = cadences > STALE_AFTER_CADENCES ? 'stale' : cadences > LATE_AFTER_CADENCES ? 'late' : 'fresh'
+  return {
+    ...facts,
+    lastUpdated: new Date(found.newest).toISOString(),
+    lagSeconds,
+    state,
+    rows: found.rows,
+    entities: found.entities,
+    earliest: new Date(found.earliest).toISOString(),
+  }
+}
+
+export const statusRoute = defineRoute({
+  path: '/data/status',
+  tag: 'Service',
+  summary: 'How fresh each dataset is',
+  description: 'Contract section 7. Counted anew at most every five seconds.',
+  query: {},
+  response: status,
+  // The count does not follow commits: during a back-fill every commit would ask for a new one.
+  datasets: [],
+  handle: async ({ db, config, now }) => {
+    const list = await Promise.all(datasets.map((dataset) => toFreshness(dataset, db, now())))
+    const newest = list.flatMap(({ lastUpdated }) => (lastUpdated === null ? [] : [Date.parse(lastUpdated)]))
+    const body = { mode: config.mode, upstream: UPSTREAM[config.mode], datasets: list }
+    return {
+      body: Buffer.from(JSON.stringify(body)),
+      asOf: newest.length === 0 ? null : Math.max(...newest),
+      expiresAt: now() + HOLDS_MS,
+    }
+  },
+})

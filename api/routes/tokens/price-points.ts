@@ -1,0 +1,50 @@
+import type { Interval } from '../../../shared/intervals.ts'
+
+/** Where the points of an interval are read; the 5-minute tier is the raw series itself. */
+const TABLES: Readonly<Record<Interval, string>> = {
+  '5m': 'token_prices',
+  '30m': 'token_prices_30m',
+  '1h': 'token_prices_1h',
+  '4h': 'token_prices_4h',
+  '1d': 'token_prices_1d',
+  '7d': 'token_prices_7d',
+}
+
+const RANGE = (column: string) => `token = {token: UInt64}
+  AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+
+const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
+
+const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
+  total_supply Nullable(Float64), circulating_supply Nullable(Float64), timestamp DateTime64(3, 'UTC')))`
+
+// `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
+const FINE = `
+SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+FROM token_prices FINAL
+WHERE ${RANGE('observed_at')}
+ORDER BY token, observed_at
+LIMIT 1 BY bucket
+LIMIT {limit: UInt32}`
+
+const coarse = (table: string) => `
+SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+FROM ${table} FINAL
+WHERE ${RANGE('bucket_at')}
+ORDER BY token, bucket_at
+LIMIT {limit: UInt32}`
+
+/**
+ * The points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest first:
+ * as `columns`, as `rows` of the interface's shape, and as `records` of that shape with their time.
+ */
+export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
+  const columns = interval === '5m' ? FINE : coarse(TABLES[interval])
+  const quote = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
+  return {
+    columns,
+    rows: `SELECT bucket AS timestamp, ${quote} AS quote FROM (${columns})`,
+    records: `SELECT as_of, CAST(tuple(bucket, ${quote}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
+FROM (${columns})`,
+  }
+}

@@ -1,0 +1,132 @@
+import type { Request } from 'express'
+import { LRUCache } from 'lru-cache'
+import type { Logger } from '../shared/log.ts'
+import { accepts } from './accept.ts'
+import { type ByteCache, createByteCache, type ReadyAnswer } from './cache.ts'
+import { toTagValue } from './conditional.ts'
+import type { Answer, Route, StreamAnswer, Surroundings } from './define.ts'
+import { toCacheControl, toStaleAt } from './freshness.ts'
+import type { FlatHeaders } from './headers.ts'
+import type { ApiMetrics } from './metrics.ts'
+import { parseParameters } from './parameters/parse.ts'
+import { type RawParameters, readQuery } from './parameters/raw.ts'
+import { Problem, toProblem } from './problem/problem.ts'
+import { type Exchange, sendProblem, sendReady, sendStream, toAnswerHeaders } from './send.ts'
+
+export interface Serving {
+  /** Answers from kept bytes if it can, before anything is parsed; tells whether it did. */
+  serveKept(exchange: Exchange): boolean
+  /** Answers a GET or HEAD request for a route. */
+  serve(route: Route, request: Request, exchange: Exchange): Promise<void>
+  /** Answers with a failure, and logs those that are the service's own. */
+  fail(exchange: Exchange, error: unknown): void
+}
+
+const MAX_KNOWN_URLS = 20_000
+const MAX_KNOWN_URL_LENGTH = 512
+
+const mediaType = (route: Route) => route.contentType.split(';', 1)[0] ?? route.contentType
+
+function checkAccept(route: Route, exchange: Exchange): void {
+  if (accepts(exchange.request.headers.accept, mediaType(route))) return
+  throw new Problem('not_acceptable', `This path answers with ${mediaType(route)} only.`, {
+    allowed: [mediaType(route)],
+  })
+}
+
+/** The request's parameters: those of the query string and those that stand in the path. */
+function readParameters(route: Route, request: Request): RawParameters {
+  const { url } = request
+  const mark = url.indexOf('?')
+  const raw = readQuery(mark < 0 ? '' : url.slice(mark + 1))
+  const inPath = Object.entries(request.params).filter(([name]) => name in route.query)
+  if (inPath.length === 0) return raw
+  const values = new Map(raw.values)
+  for (const [name, value] of inPath) values.set(name, [...(values.get(name) ?? []), String(value)])
+  return { ...raw, values }
+}
+
+function toReady(route: Route, answer: Answer, now: number): { headers: FlatHeaders; staleAt: number | null } {
+  const [main] = route.datasets
+  const follows = answer.asOf === null || main === undefined ? null : toStaleAt(answer.asOf, main)
+  const lasts = answer.expiresAt === undefined ? undefined : (answer.expiresAt - now) / 1000
+  const cacheControl = route.volatile ? 'no-store' : toCacheControl(route.datasets, lasts)
+  const headers = toAnswerHeaders({
+    contentType: route.contentType,
+    cacheControl,
+    asOf: answer.asOf,
+    own: answer.headers ?? {},
+  })
+  return { headers, staleAt: answer.staleAt === undefined ? follows : answer.staleAt }
+}
+
+async function make(route: Route, find: () => Promise<Answer>, now: () => number): Promise<ReadyAnswer | StreamAnswer> {
+  const startedAt = now()
+  const answer = await find()
+  if ('open' in answer) return answer
+  return {
+    body: answer.body,
+    tag: toTagValue(answer.body),
+    ...toReady(route, answer, startedAt),
+    expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
+    encoded: new Map(),
+  }
+}
+
+/** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
+export function createServing(
+  surroundings: Surroundings,
+  options: { log: Logger; metrics: ApiMetrics; cacheBytes: number },
+): Serving {
+  const { now, config, commits } = surroundings
+  const { log, metrics } = options
+  const cache: ByteCache = createByteCache({ maxBytes: options.cacheBytes, commits, now })
+  // Which answer a raw URL had: parsing it again would give the same key.
+  const known = new LRUCache<string, { route: Route; key: string }>({ max: MAX_KNOWN_URLS })
+
+  const fail: Serving['fail'] = (exchange, error) => {
+    const problem = toProblem(error)
+    if (exchange.response.headersSent || exchange.response.destroyed) {
+      // Half an answer must not look like a whole one.
+      exchange.response.destroy()
+      log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
+      return
+    }
+    if (problem.status >= 500) log.error({ requestId: exchange.requestId, code: problem.code, err: error }, 'failed')
+    sendProblem(exchange, problem, config.api.publicUrl)
+  }
+
+  const serve: Serving['serve'] = async (route, request, exchange) => {
+    checkAccept(route, exchange)
+    const settled = route.settle(parseParameters(route.query, readParameters(route, request)), surroundings)
+    const { answer, from } = await cache.get(settled.key, route.datasets, () => make(route, settled.answer, now))
+    metrics.answer(route.path, from)
+    if ('open' in answer) {
+      const { headers, staleAt } = toReady(route, answer, now())
+      return sendStream(exchange, answer, headers, { now: now(), staleAt })
+    }
+    const { url } = request
+    if (!route.volatile && exchange.extra.length === 0 && url.length <= MAX_KNOWN_URL_LENGTH) {
+      known.set(url, { route, key: settled.key })
+    }
+    await sendReady(exchange, answer, now(), from)
+  }
+
+  const serveKept: Serving['serveKept'] = (exchange) => {
+    const { request, response } = exchange
+    if (request.method !== 'GET' && request.method !== 'HEAD') return false
+    const meant = known.get(request.url ?? '')
+    if (meant === undefined) return false
+    const answer = cache.peek(meant.key, meant.route.datasets)
+    if (answer === undefined || !accepts(request.headers.accept, mediaType(meant.route))) return false
+    const { startedAt } = exchange
+    response.once('finish', () => {
+      metrics.request(meant.route.path, response.statusCode, (performance.now() - startedAt) / 1000)
+    })
+    metrics.answer(meant.route.path, 'cache')
+    sendReady(exchange, answer, now(), 'cache').catch((error: unknown) => fail(exchange, error))
+    return true
+  }
+
+  return { serveKept, serve, fail }
+}

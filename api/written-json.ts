@@ -1,0 +1,60 @@
+import { buffer } from 'node:stream/consumers'
+import { z } from 'zod'
+import type { Database } from '../shared/clickhouse.ts'
+import { DataError } from '../shared/errors.ts'
+
+/** ClickHouse writes what clients read: named tuples as objects, no needless escapes; one thread is enough to do it. */
+export const JSON_SETTINGS = {
+  output_format_json_named_tuples_as_objects: 1,
+  output_format_json_escape_forward_slashes: 0,
+  max_threads: 1,
+} as const
+
+/** A cold answer that takes longer is given up; the client is told to come back. */
+const QUERY_TIMEOUT_MS = 30_000
+
+const head = z.tuple([z.int(), z.int()])
+
+export interface WrittenArray {
+  /** The JSON array, as ClickHouse wrote it. */
+  readonly body: Buffer
+  readonly records: number
+  /** Newest `as_of` in Unix milliseconds, null for an empty array. */
+  readonly asOf: number | null
+}
+
+/**
+ * A JSON array written by ClickHouse in one statement together with its length and the newest time used. `sql` selects
+ * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the wanted order.
+ * @throws DataError `storage`
+ */
+export async function writeArray(
+  db: Database,
+  statement: { name: string; sql: string; params?: Readonly<Record<string, unknown>> },
+): Promise<WrittenArray> {
+  const stream = await db.stream({
+    ...statement,
+    sql: `SELECT concat(toJSONString(tuple(count(), toUnixTimestamp64Milli(max(as_of)))), '\\n', toJSONString(groupArray(record)))
+FROM (${statement.sql})`,
+    format: 'RawBLOB',
+    settings: JSON_SETTINGS,
+    signal: AbortSignal.timeout(QUERY_TIMEOUT_MS),
+  })
+  const bytes = await read(stream, statement.name)
+  const newline = bytes.indexOf('\n')
+  const body = bytes.subarray(newline + 1)
+  const parsed = head.safeParse(newline < 0 ? undefined : JSON.parse(bytes.toString('utf8', 0, newline)))
+  if (!parsed.success || body.at(-1) !== ']'.charCodeAt(0)) {
+    throw new DataError('storage', `ClickHouse, ${statement.name}: an answer of an unexpected shape`)
+  }
+  const [records, asOf] = parsed.data
+  return { body, records, asOf: records === 0 ? null : asOf }
+}
+
+async function read(stream: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
+  try {
+    return await buffer(stream as NodeJS.ReadableStream)
+  } catch (cause) {
+    throw new DataError('storage', `ClickHouse, ${name}: the answer broke off`, { cause })
+  }
+}

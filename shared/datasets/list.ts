@@ -1,0 +1,9 @@
+import type { Dataset } from './define.ts'
+import { protocolTvl } from './protocol-tvl.ts'
+import { tokenPrices } from './token-prices.ts'
+
+/** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
+export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
+
+/** Every dataset of the service: freshness and readiness are told for each of them. */
+export const datasets = [tokenPrices, protocolTvl] as const satisfies readonly DatasetFacts[]

@@ -1,0 +1,264 @@
+import type { Worker } from 'bullmq'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { createRedis } from '../../shared/redis.ts'
+import { planBackfill, runBackfills } from '../../workers/backfill.ts'
+import { enqueueAndFollow } from '../../workers/follow.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { createRunner } from '../../workers/runner.ts'
+import { enqueueDue, type SchedulerContext } from '../../workers/scheduler.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { silent } from '../support/silent.ts'
+
+const MINUTE = 60_000
+const counts = z.object({ tokens: z.number(), rows: z.number() })
+
+let pipeline: Pipeline
+let runners: Worker[]
+beforeEach(async () => {
+  pipeline = await createPipeline()
+  runners = []
+})
+afterEach(async () => {
+  await Promise.all(runners.map((runner) => runner.close()))
+  await pipeline.close()
+})
+
+function startWorker() {
+  const runner = createRunner(prices, pipeline.context)
+  runners.push(runner)
+  return runner
+}
+
+/** Resolves when the queue's jobs are all finished, with the jobs by outcome. */
+async function untilDone(runner: Worker, jobs: number) {
+  const done = { completed: [] as string[], failed: [] as { id: string; reason: string }[] }
+  await new Promise<void>((resolve) => {
+    const check = () => done.completed.length + done.failed.length >= jobs && resolve()
+    runner.on('completed', (job) => {
+      done.completed.push(String(job.id))
+      check()
+    })
+    runner.on('failed', (job, error) => {
+      if (job?.finishedOn === undefined) return
+      done.failed.push({ id: String(job.id), reason: error.message })
+      check()
+    })
+  })
+  return done
+}
+
+async function stored(table = 'token_prices') {
+  const sql = `SELECT uniqExact(token) AS tokens, count() AS rows FROM ${table} FINAL`
+  const [row] = await pipeline.database.db.rows({ name: 'stored', sql, schema: counts })
+  return row
+}
+
+const dump = async () =>
+  JSON.stringify(
+    await pipeline.database.db.rows({
+      name: 'dump',
+      sql: 'SELECT * FROM token_prices FINAL ORDER BY ALL',
+      schema: z.record(z.string(), z.unknown()),
+    }),
+  )
+
+function scheduler(): SchedulerContext {
+  const { context, config, registry, clock } = pipeline
+  return {
+    db: context.db,
+    redis: context.redis,
+    prefix: config.redis.prefix,
+    registry,
+    log: silent,
+    now: () => clock.now,
+  }
+}
+
+const liveTokens = () => pipeline.registry.tokens.filter(({ live, livePrice }) => live && livePrice)
+
+describe('a price tick', () => {
+  it('stores every token with as few requests as batches need and one insert', async () => {
+    const queue = pipeline.queue('prices')
+    await enqueueDue({ job: prices, queue }, scheduler())
+    const { completed } = await untilDone(startWorker(), 1)
+    expect(completed).toEqual(['prices.20240506T070500Z'])
+    expect(await stored()).toEqual({ tokens: liveTokens().length, rows: liveTokens().length })
+    expect(await stored('token_quotes')).toEqual({ tokens: liveTokens().length, rows: liveTokens().length })
+    expect(pipeline.upstream.requests.count('coinmarketcap')).toBe(
+      Math.ceil(liveTokens().filter(({ cmcId }) => cmcId).length / 100),
+    )
+    const parts = await pipeline.database.db.rows({
+      name: 'parts',
+      sql: `SELECT count() AS rows, 0 AS tokens FROM system.parts
+            WHERE database = {database:String} AND table = 'token_prices' AND active`,
+      params: { database: pipeline.config.clickhouse.database },
+      schema: counts,
+    })
+    expect(parts[0]?.rows).toBe(1)
+  })
+
+  it('is enqueued once, however many schedulers there are', async () => {
+    const queues = [pipeline.queue('prices'), pipeline.queue('prices'), pipeline.queue('prices')]
+    const tick = () => Promise.all(queues.map((queue) => enqueueDue({ job: prices, queue }, scheduler())))
+    for (let slot = 0; slot < 4; slot++) {
+      await tick()
+      await tick()
+      pipeline.clock.now += 5 * MINUTE
+    }
+    const waiting = await pipeline.queue('prices').getWaiting()
+    expect(waiting.map(({ id }) => id).sort()).toEqual(
+      ['0500', '1000', '1500', '2000'].map((minute) => `prices.20240506T07${minute}Z`),
+    )
+  })
+
+  it('is caught up after downtime, from history', async () => {
+    const queue = pipeline.queue('prices')
+    const first = enqueueDue({ job: prices, queue }, scheduler())
+    const runner = startWorker()
+    const done = untilDone(runner, 1)
+    await first
+    await done
+    pipeline.clock.now += 60 * MINUTE
+    await enqueueDue({ job: prices, queue }, scheduler())
+    const { jobs } = { jobs: await queue.getJobCounts() }
+    await untilDone(runner, (jobs.waiting ?? 0) + (jobs.prioritized ?? 0) + (jobs.active ?? 0))
+    const sql = `SELECT toUInt64(0) AS tokens, uniqExact(toStartOfFiveMinutes(observed_at)) AS rows FROM token_prices
+                 WHERE observed_at >= '2024-05-06 07:10:00' AND observed_at < '2024-05-06 08:05:00'`
+    const [slots] = await pipeline.database.db.rows({ name: 'slots', sql, schema: counts })
+    expect(slots?.rows).toBe(11)
+  })
+
+  it('goes on from what is stored when Redis has lost its record', async () => {
+    const queue = pipeline.queue('prices')
+    await enqueueDue({ job: prices, queue }, scheduler())
+    await untilDone(startWorker(), 1)
+    await pipeline.context.redis.del(`${pipeline.config.redis.prefix}:slots`)
+    pipeline.clock.now += 20 * MINUTE
+    await Promise.all(runners.splice(0).map((runner) => runner.close()))
+    await enqueueDue({ job: prices, queue }, scheduler())
+    const [missed] = await queue.getPrioritized()
+    expect(missed?.data).toMatchObject({ kind: 'range', to: Date.parse('2024-05-06T07:25:00Z') })
+    expect(missed?.data).toHaveProperty('from')
+    expect(Reflect.get(missed?.data ?? {}, 'from')).toBeLessThanOrEqual(Date.parse('2024-05-06T07:10:00Z'))
+  })
+})
+
+describe('a failing provider', () => {
+  const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') } as const
+
+  it('is stood in for by the next one', async () => {
+    pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
+    await pipeline.queue('prices').add('prices', slot)
+    await untilDone(startWorker(), 1)
+    const { tokens } = (await stored()) ?? { tokens: 0 }
+    expect(tokens).toBe(liveTokens().filter(({ coingeckoId }) => coingeckoId).length)
+  })
+
+  it('is asked again later when all are away, and the slot is stored then', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 }, { times: 4 })
+    await pipeline.queue('prices').add('prices', slot, { attempts: 3, backoff: { type: 'fixed', delay: 1 } })
+    const { failed } = await untilDone(startWorker(), 1)
+    expect(failed).toEqual([])
+    expect((await stored())?.tokens).toBe(liveTokens().length)
+  })
+
+  it('ends in a dead letter that names it when trying again cannot help', async () => {
+    const reason = { kind: 'status', status: 401 } as const
+    for (const provider of ['coinmarketcap', 'coingecko']) pipeline.upstream.faults.set(provider, reason)
+    await pipeline.queue('prices').add('prices', slot)
+    const { failed } = await untilDone(startWorker(), 1)
+    expect(failed[0]?.reason).toMatch(/coinmarketcap.*401/)
+    expect(await pipeline.queue('prices').getFailedCount()).toBe(1)
+    expect((await stored())?.rows).toBe(0)
+  })
+
+  it('loses nothing that was stored when its answer is malformed', async () => {
+    const queue = pipeline.queue('prices')
+    await queue.add('prices', slot)
+    const runner = startWorker()
+    await untilDone(runner, 1)
+    const before = await dump()
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'content-type' })
+    await queue.add('prices', slot, { jobId: 'again' })
+    const { failed } = await untilDone(runner, 1)
+    expect(failed[0]?.reason).toContain('coinmarketcap')
+    expect(await dump()).toBe(before)
+  })
+
+  it('refuses a payload that makes no sense, naming the member', async () => {
+    await pipeline.queue('prices').add('prices', { kind: 'range', from: -1, to: 5, interval: '5m' })
+    const { failed } = await untilDone(startWorker(), 1)
+    expect(failed[0]?.reason).toMatch(/prices: .*from/s)
+  })
+})
+
+describe('a back-fill', () => {
+  const request = { dataset: 'prices', from: '2024-05-01', to: '2024-05-03', interval: '5m', only: 'UNI,aave' }
+  const plan = () => planBackfill(request, pipeline.registry, pipeline.clock.now)
+  const follow = (again: boolean) => {
+    const { context, config } = pipeline
+    const options = {
+      redis: context.redis,
+      blocking: context.blocking,
+      prefix: config.redis.prefix,
+      again,
+      onStep: () => {},
+    }
+    return enqueueAndFollow(pipeline.queue('prices'), plan().chunks, options)
+  }
+
+  it('stores the range, changes nothing when repeated and skips what is finished', async () => {
+    startWorker()
+    expect(await follow(false)).toMatchObject({ rows: 2 * 2 * 288, skipped: 0 })
+    const before = await dump()
+    expect(await stored()).toEqual({ tokens: 2, rows: 2 * 2 * 288 })
+    expect(await follow(false)).toMatchObject({ rows: 0, skipped: plan().chunks.length })
+    expect(await follow(true)).toMatchObject({ rows: 2 * 2 * 288, skipped: 0 })
+    expect(await dump()).toBe(before)
+  })
+
+  it('goes on where it was stopped', async () => {
+    const { chunks } = plan()
+    const queue = pipeline.queue('prices')
+    await queue.addBulk(chunks.map(({ id, payload }) => ({ name: 'prices', data: payload, opts: { jobId: id } })))
+    const followed = follow(false)
+    startWorker()
+    expect((await followed).rows).toBe(2 * 2 * 288)
+    expect((await queue.getJobCounts()).completed).toBe(chunks.length)
+  })
+
+  it('reports chunks that failed for good, by reason', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 403 })
+    startWorker()
+    const { redis, blocking } = {
+      redis: pipeline.context.redis,
+      blocking: createRedis(pipeline.config.redis.url, silent, 'blocking'),
+    }
+    const failed = await runBackfills(
+      [plan()],
+      { redis, blocking, prefix: pipeline.config.redis.prefix },
+      { again: false },
+    )
+    blocking.disconnect()
+    expect(failed).toBe(plan().chunks.length)
+  })
+
+  it('refuses bad ranges and unknown names, all at once', () => {
+    const bad = { dataset: 'prices', from: '2024-02-30', to: '2023-01-01', interval: '2h', only: 'UNI,NOPE' }
+    expect(() => planBackfill(bad, pipeline.registry, pipeline.clock.now)).toThrow(
+      /--from 2024-02-30.*--interval 2h.*nope/s,
+    )
+    const reversed = { ...request, from: '2024-05-03', to: '2024-05-01' }
+    expect(() => planBackfill(reversed, pipeline.registry, pipeline.clock.now)).toThrow('is not before')
+    expect(() => planBackfill({ ...request, dataset: 'weather' }, pipeline.registry, pipeline.clock.now)).toThrow(
+      'no such dataset',
+    )
+    expect(() => planBackfill({ ...request, to: '2099-01-01' }, pipeline.registry, pipeline.clock.now)).toThrow(
+      'in the future',
+    )
+  })
+})

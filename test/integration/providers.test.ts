@@ -1,0 +1,255 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config.ts'
+import { INTERVALS } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Provider, Range } from '../../workers/define.ts'
+import prices from '../../workers/jobs/prices.ts'
+import tvl from '../../workers/jobs/tvl.ts'
+import { coingecko } from '../../workers/providers/coingecko.ts'
+import { coinmarketcap } from '../../workers/providers/coinmarketcap.ts'
+import { defillama } from '../../workers/providers/defillama.ts'
+import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
+import { readFixture, toTestDao, toTestToken } from '../samples.ts'
+
+type Server = Awaited<ReturnType<typeof startProviderServer>>
+
+const { signal } = new AbortController()
+const DAY = 86_400_000
+const start = Date.UTC(2022, 1, 1)
+const closers: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  await Promise.all(closers.splice(0).map((close) => close()))
+})
+
+async function connect<Source>(
+  provider: Pick<Provider<Source, never>, 'name' | 'connect'>,
+  handler: Parameters<typeof startProviderServer>[0],
+  apiKey?: string,
+): Promise<{ server: Server; source: Source; calls: ReturnType<typeof createObservedClients>['calls'] }> {
+  const server = await startProviderServer(handler)
+  closers.push(server.close)
+  const name = provider.name.toUpperCase()
+  const config = parseConfig({
+    [`${name}_BASE_URL`]: server.baseUrl,
+    [`${name}_REQUESTS_PER_MINUTE`]: '60000',
+    ...(apiKey === undefined ? {} : { [`${name}_API_KEY`]: apiKey }),
+  })
+  const { http, calls } = createObservedClients()
+  return { server, source: provider.connect({ config, http }), calls }
+}
+
+const tokens = (count: number) =>
+  Array.from({ length: count }, (_, n) => toTestToken(n + 1, { cmcId: String(n + 1), coingeckoId: `coin-${n + 1}` }))
+const paramOf = (server: Server, name: string) => server.requests.map(({ url }) => url.searchParams.get(name))
+
+describe('coinmarketcap', () => {
+  const errors = readFixture('coinmarketcap/errors.json') as Record<string, unknown>
+  const empty = readFixture('coinmarketcap/latest-empty.json')
+  const alfa = toTestToken(1, { cmcId: '7278' })
+
+  it('asks for the latest quotes of at most a hundred coins at once', async () => {
+    const { server, source } = await connect(coinmarketcap, (_, response) => sendJson(response, empty), 'secret')
+    expect(await source.fetchLatest(tokens(101), signal)).toEqual([])
+    expect(paramOf(server, 'id').map((ids) => ids?.split(',').length)).toEqual([100, 1])
+    expect(server.requests[0]?.url.pathname).toBe('/v3/cryptocurrency/quotes/latest')
+    expect(server.requests[0]?.headers['x-cmc_pro_api_key']).toBe('secret')
+  })
+
+  it('has the latest quotes without a key, but no history', async () => {
+    const answer = readFixture('coinmarketcap/latest-v3.json')
+    const { server, source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer))
+    expect(await source.fetchLatest([alfa], signal)).toMatchObject([{ token: 1, price: 101.2 }])
+    expect(server.requests[0]?.url.pathname).toBe('/public-api/v3/cryptocurrency/quotes/latest')
+    expect(server.requests[0]?.headers).not.toHaveProperty('x-cmc_pro_api_key')
+    const range: Range = { from: start, to: start + DAY, interval: '1d' }
+    await expect(source.fetchHistory([alfa], range, signal)).rejects.toMatchObject({
+      code: 'provider_rejected',
+      message: expect.stringContaining('COINMARKETCAP_API_KEY'),
+    })
+  })
+
+  it('pages history by time and by coins, within the limits of points', async () => {
+    const answer = { data: {} }
+    const { server, source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
+    const fiveMinutes = 300_000
+    await source.fetchHistory(tokens(3), { from: start, to: start + 10_001 * fiveMinutes, interval: '5m' }, signal)
+    expect(paramOf(server, 'id')).toEqual(['1,2', '3', '1,2,3'])
+    expect(paramOf(server, 'count')).toEqual(['10000', '10000', '1'])
+    expect(paramOf(server, 'interval')).toEqual(['5m', '5m', '5m'])
+    const split = start + 10_000 * fiveMinutes
+    const isoOf = (ms: number) => new Date(ms).toISOString()
+    expect(paramOf(server, 'time_start')).toEqual([isoOf(start), isoOf(start), isoOf(split)])
+    expect(paramOf(server, 'time_end')).toEqual([
+      isoOf(split - 1000),
+      isoOf(split - 1000),
+      isoOf(split + fiveMinutes - 1000),
+    ])
+  })
+
+  it('reads history', async () => {
+    const answer = readFixture('coinmarketcap/historical.json')
+    const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
+    const rows = await source.fetchHistory([alfa], { from: start, to: start + 2 * DAY, interval: '1d' }, signal)
+    expect(rows.map((row) => row.price)).toEqual([160.1, 158.75])
+  })
+
+  it('tries again after the minute limit and not after the monthly one', async () => {
+    let refused = 0
+    const passing = await connect(coinmarketcap, (_, response) => {
+      refused += 1
+      if (refused === 1) sendJson(response, errors['1008'], 429)
+      else sendJson(response, empty)
+    })
+    expect(await passing.source.fetchLatest([alfa], signal)).toEqual([])
+    expect(passing.calls).toMatchObject([{ outcome: 'ok', retries: 1 }])
+
+    const lasting = await connect(coinmarketcap, (_, response) => sendJson(response, errors['1010'], 429))
+    await expect(lasting.source.fetchLatest([alfa], signal)).rejects.toMatchObject({
+      code: 'provider_rejected',
+      message: expect.stringContaining('monthly limit reached'),
+    })
+    expect(lasting.server.requests).toHaveLength(1)
+  })
+
+  it.each([
+    [401, '1001', 'provider_rejected', 'COINMARKETCAP_API_KEY'],
+    [403, '1006', 'provider_rejected', "plan doesn't support this endpoint"],
+    [200, '1008', 'provider_unavailable', 'minute limit'],
+    [200, '1001', 'provider_rejected', 'error 1001: This API Key is invalid.'],
+  ])('reports status %i with code %s as %s', async (status, code, expected, says) => {
+    const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, errors[code], status), 'secret')
+    const error = await source.fetchLatest([alfa], signal).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: expected, message: expect.stringContaining(says) })
+  })
+
+  it('names the path of an answer in another shape', async () => {
+    const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, { data: [{ name: 'x' }] }))
+    await expect(source.fetchLatest([alfa], signal)).rejects.toMatchObject({
+      code: 'provider_malformed',
+      message: expect.stringMatching(/^coinmarketcap .*quotes\/latest: 0\.id: /),
+    })
+  })
+})
+
+describe('coingecko', () => {
+  const errors = readFixture('coingecko/errors.json') as Record<string, unknown>
+  const alfa = toTestToken(1, { coingeckoId: 'alfa-coin' })
+
+  it('asks for 250 coins at once, with the header of a demo key', async () => {
+    const answer = readFixture('coingecko/markets.json')
+    const { server, source } = await connect(coingecko, (_, response) => sendJson(response, answer), 'secret')
+    expect(await source.fetchLatest([alfa, ...tokens(250)], signal)).toMatchObject([{ token: 1, price: 98.7 }])
+    expect(paramOf(server, 'ids').map((ids) => ids?.split(',').length)).toEqual([250, 1])
+    expect(paramOf(server, 'price_change_percentage')[0]).toBe('1h,24h,7d,30d')
+    expect(server.requests[0]?.headers).toMatchObject({ 'x-cg-demo-api-key': 'secret' })
+  })
+
+  it('cuts history where the provider would coarsen it', async () => {
+    const { server, source } = await connect(coingecko, (_, response) => {
+      sendJson(response, { prices: [], market_caps: [], total_volumes: [] })
+    })
+    const to = start + 91 * DAY
+    for (const interval of INTERVALS) await source.fetchHistory([alfa], { from: start, to, interval }, signal)
+    expect(server.requests).toHaveLength(2 + 2 + 2 + 2 + 1 + 1)
+    expect(server.requests[0]?.url.pathname).toBe('/coins/alfa-coin/market_chart/range')
+    const split = String((to - DAY) / 1000)
+    expect(paramOf(server, 'to')[0]).toBe(split)
+    expect(paramOf(server, 'from')[1]).toBe(split)
+    expect(paramOf(server, 'from').at(-1)).toBe(String(start / 1000))
+    expect(paramOf(server, 'to').at(-1)).toBe(String(to / 1000))
+  })
+
+  it('leaves out a coin that is not known and goes on with the next', async () => {
+    const chart = readFixture('coingecko/market-chart.json')
+    const { source } = await connect(coingecko, (_, response, url) => {
+      if (url.pathname.includes('gone')) sendJson(response, errors.unknown, 404)
+      else sendJson(response, chart)
+    })
+    const gone = toTestToken(2, { coingeckoId: 'gone' })
+    const rows = await source.fetchHistory([gone, alfa], { from: start, to: start + DAY, interval: '1d' }, signal)
+    expect(rows).toMatchObject([{ token: 1, price: 100 }])
+  })
+
+  it.each([
+    ['history', 401, 'error 10012: Your request exceeds the allowed time range.'],
+    ['key', 401, 'COINGECKO_API_KEY'],
+  ])('reports its %s limit as rejected', async (kind, status, says) => {
+    const { source } = await connect(coingecko, (_, response) => sendJson(response, errors[kind], status))
+    const range: Range = { from: start, to: start + DAY, interval: '1d' }
+    await expect(source.fetchHistory([alfa], range, signal)).rejects.toMatchObject({
+      code: 'provider_rejected',
+      message: expect.stringContaining(says),
+    })
+  })
+
+  it('tries again after a rate limit that says to wait 0 seconds', async () => {
+    let asked = 0
+    const { source, calls } = await connect(coingecko, (_, response) => {
+      asked += 1
+      if (asked === 1) sendJson(response, errors.limit, 429, { 'retry-after': '0' })
+      else sendJson(response, [])
+    })
+    expect(await source.fetchLatest([alfa], signal)).toEqual([])
+    expect(calls).toMatchObject([{ outcome: 'ok', retries: 1 }])
+  })
+})
+
+describe('defillama', () => {
+  it('reads all protocols in one call', async () => {
+    const answer = readFixture('defillama/protocols.json')
+    const { server, source } = await connect(defillama, (_, response) => sendJson(response, answer))
+    const rows = await source.fetchTvl([toTestDao(1, 'alfa'), toTestDao(2, 'nobody')], start, signal)
+    expect(rows).toEqual([{ dao: 1, observed_at: '2022-02-01T00:00:00.000Z', tvl_usd: 3000.75 }])
+    expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/protocols'])
+  })
+
+  it('reads history by protocol and leaves out unknown ones', async () => {
+    const answer = readFixture('defillama/protocol.json')
+    const { source, calls } = await connect(defillama, (_, response, url) => {
+      if (url.pathname === '/protocol/alfa') sendJson(response, answer)
+      else response.writeHead(400, { 'content-type': 'text/plain' }).end('Protocol not found')
+    })
+    const daos = [toTestDao(2, 'nobody'), toTestDao(1, 'alfa')]
+    const rows = await source.fetchTvlHistory(daos, { from: start, to: start + 2 * DAY, interval: '1d' }, signal)
+    expect(rows.map((row) => row.tvl_usd)).toEqual([1000.5, 1001.5])
+    expect(calls.map((call) => call.path)).toEqual(['/protocol/{slug}', '/protocol/{slug}'])
+  })
+
+  it.each([
+    ['an object', {}],
+    ['a list of texts', ['x']],
+  ])('refuses %s in place of the protocols', async (_, answer) => {
+    const { source } = await connect(defillama, (_request, response) => sendJson(response, answer))
+    await expect(source.fetchTvl([], start, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+})
+
+describe('jobs', () => {
+  const live = toTestToken(1, { cmcId: '7278', coingeckoId: 'alfa-coin' })
+  const unpriced = { ...toTestToken(2, { cmcId: '9999' }), livePrice: false }
+  const dead = { ...toTestDao(2, 'beta'), live: false }
+  const registry = { tokens: [live, unpriced], daos: [toTestDao(1, 'alfa'), dead] } as unknown as Registry
+
+  it('collect for whom is live', () => {
+    expect(prices.entities(registry).map(({ key }) => key)).toEqual([1])
+    expect(tvl.entities(registry).map(({ key }) => key)).toEqual([1])
+  })
+
+  it('ask their providers for the state of now or for a range', async () => {
+    const server = await startProviderServer((_, response, url) => {
+      const name = url.pathname.endsWith('/historical') ? 'historical' : 'latest-v3'
+      sendJson(response, readFixture(`coinmarketcap/${name}.json`))
+    })
+    closers.push(server.close)
+    const config = parseConfig({ COINMARKETCAP_BASE_URL: server.baseUrl, COINMARKETCAP_API_KEY: 'secret' })
+    const collectors = prices.connect({ config, http: createObservedClients().http })
+    expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
+    expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
+    const state = { get: () => Promise.resolve(undefined), set: () => undefined }
+    const run = { entities: [live], slot: start, signal, state }
+    expect(await collectors[0]?.collect({ ...run, range: undefined })).toMatchObject([{ is_latest: true }])
+    const range: Range = { from: start, to: start + DAY, interval: '1d' }
+    expect(await collectors[0]?.collect({ ...run, range })).toMatchObject([{ is_latest: false }])
+  })
+})

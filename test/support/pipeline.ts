@@ -1,0 +1,69 @@
+import { storeRegistry } from '../../clickhouse/registry.ts'
+import type { Config } from '../../shared/config.ts'
+import { createQueue, type DatasetQueue } from '../../shared/queues.ts'
+import { createRedis } from '../../shared/redis.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createHttpClients } from '../../workers/providers/http.ts'
+import type { RunnerContext } from '../../workers/runner.ts'
+import { createUpstream } from '../upstream/server.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
+import { silent } from './silent.ts'
+
+type Upstream = Awaited<ReturnType<typeof createUpstream>>
+
+/** Everything between the providers' stand-in and the tables, with a clock that stands still until it is moved. */
+export interface Pipeline {
+  readonly config: Config
+  readonly database: TestDatabase
+  readonly upstream: Upstream
+  readonly registry: Registry
+  readonly context: RunnerContext
+  readonly clock: { now: number }
+  queue(dataset: string): DatasetQueue
+  close(): Promise<void>
+}
+
+export async function createPipeline(
+  options: { now?: number; dataDir?: string; settings?: Record<string, string> } = {},
+): Promise<Pipeline> {
+  const registry = loadRegistry()
+  const clock = { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
+  const upstream = await createUpstream({ registry, now: () => clock.now, dataDir: options.dataDir ?? null })
+  const config = createTestConfig({
+    COINMARKETCAP_BASE_URL: `${upstream.url}/coinmarketcap`,
+    COINMARKETCAP_API_KEY: 'test',
+    COINGECKO_BASE_URL: `${upstream.url}/coingecko/api/v3`,
+    DEFILLAMA_BASE_URL: `${upstream.url}/defillama`,
+    COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
+    COINGECKO_REQUESTS_PER_MINUTE: '60000',
+    DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    ...options.settings,
+  })
+  const database = await createTestDatabase(config)
+  await storeRegistry(database.db, registry, silent)
+  const redis = createRedis(config.redis.url, silent)
+  const blocking = createRedis(config.redis.url, silent, 'blocking')
+  const http = createHttpClients({ log: silent, backoffMs: 1 })
+  const now = () => clock.now
+  const context = { config, http, db: database.db, redis, blocking, registry, log: silent, now }
+  const queues: DatasetQueue[] = []
+  return {
+    config,
+    database,
+    upstream,
+    registry,
+    context,
+    clock,
+    queue: (dataset) => {
+      const queue = createQueue(dataset, redis, config.redis.prefix)
+      queues.push(queue)
+      return queue
+    },
+    close: async () => {
+      await Promise.all(queues.map((queue) => queue.close()))
+      redis.disconnect()
+      blocking.disconnect()
+      await Promise.all([database.drop(), upstream.close()])
+    },
+  }
+}

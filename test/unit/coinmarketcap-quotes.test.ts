@@ -1,0 +1,127 @@
+import { describe, expect, it } from 'vitest'
+import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
+import type { Range } from '../../workers/define.ts'
+import { readError } from '../../workers/providers/coinmarketcap-errors.ts'
+import {
+  historicalAnswer,
+  latestAnswer,
+  toHistoryRows,
+  toLatestRows,
+} from '../../workers/providers/coinmarketcap-quotes.ts'
+import { readFixture, toTestToken } from '../samples.ts'
+
+const alfa = toTestToken(1, { cmcId: '7278' })
+const beta = toTestToken(2, { cmcId: '9999' })
+const v3 = readFixture('coinmarketcap/latest-v3.json') as { data: unknown[] }
+const historical = readFixture('coinmarketcap/historical.json') as { data: { '7278': object; '9999': object } }
+const toLatest = (answer: unknown) => toLatestRows(latestAnswer.parse(answer), [alfa, beta])
+
+describe('latest quotes', () => {
+  it('become rows in USD with the quote’s own time', () => {
+    expect(toLatest(v3)).toEqual([
+      {
+        token: 1,
+        observed_at: '2024-03-05T12:00:00.000Z',
+        is_latest: true,
+        price: 101.2,
+        volume_24h: 4314444.68,
+        market_cap: 1518000000.5,
+        total_supply: 16000000,
+        circulating_supply: 15000000,
+        max_supply: 16000000,
+        fully_diluted_market_cap: 1619200000.25,
+        volume_change_24h: -0.152774,
+        percent_change_1h: 0.98,
+        percent_change_24h: 4.3,
+        percent_change_7d: -12.1,
+        percent_change_30d: -13.2,
+        percent_change_60d: 1.1,
+        percent_change_90d: 2.2,
+        tvl: null,
+      },
+      expect.objectContaining({ token: 2, price: 0.004217, max_supply: null, percent_change_60d: null, tvl: 987654.5 }),
+    ])
+    for (const row of toLatest(v3)) expect(tokenPriceRow.safeParse(row).error).toBeUndefined()
+  })
+
+  it('are the same from a bare list and from the map of v2', () => {
+    expect(toLatest(v3.data)).toEqual(toLatest(v3))
+    expect(toLatest(readFixture('coinmarketcap/latest-v2.json'))).toEqual(toLatest(v3))
+  })
+
+  it('give no row for coins that are not there or were not asked for', () => {
+    expect(toLatest(readFixture('coinmarketcap/latest-empty.json'))).toEqual([])
+    expect(toLatestRows(latestAnswer.parse(v3), [beta]).map((row) => row.token)).toEqual([2])
+  })
+
+  it.each([
+    ['no USD quote', { id: 7278, quote: [{ symbol: 'EUR', price: 5 }] }],
+    ['no quote', { id: 7278 }],
+    ['no price', { id: 7278, quote: { USD: { price: null, last_updated: '2024-03-05T12:00:00.000Z' } } }],
+  ])('with %s are left to the row check, alone', (_, coin) => {
+    const rows = toLatest({ data: [coin, ...v3.data.slice(1)] })
+    expect(rows.map((row) => tokenPriceRow.safeParse(row).success)).toEqual([false, true])
+    expect(rows[0]).toMatchObject({ token: 1, price: null })
+  })
+
+  it('with a time that cannot be read are left to the row check', () => {
+    const coin = { id: 7278, quote: { USD: { price: 1, last_updated: 'yesterday' } } }
+    expect(toLatest({ data: [coin] })).toMatchObject([{ price: 1, observed_at: 'yesterday' }])
+  })
+
+  it.each([[{}], [{ data: null }], [{ status: {} }], ['text'], [{ data: ['x'] }], [{ data: [{ name: 'x' }] }]])(
+    'are not what %j holds',
+    (answer) => {
+      expect(latestAnswer.safeParse(answer).success).toBe(false)
+    },
+  )
+})
+
+describe('historical quotes', () => {
+  const range: Range = { from: Date.UTC(2022, 1, 1), to: Date.UTC(2022, 1, 3), interval: '1d' }
+  const toHistory = (answer: unknown) => toHistoryRows(historicalAnswer.parse(answer), [alfa, beta], range)
+
+  it('become rows inside the range, its end excluded', () => {
+    const rows = toHistory(historical)
+    expect(rows.map((row) => [row.token, row.observed_at, row.price])).toEqual([
+      [1, '2022-02-01T00:00:00.000Z', 160.1],
+      [1, '2022-02-02T00:00:00.000Z', 158.75],
+      [2, '2022-02-02T00:00:00.000Z', 0.01],
+    ])
+    expect(rows[0]).toMatchObject({ is_latest: false, total_supply: 16000000, circulating_supply: 13400000 })
+    expect(rows[0]).toMatchObject({ max_supply: null, percent_change_90d: null, tvl: null, volume_change_24h: null })
+    for (const row of rows) expect(tokenPriceRow.safeParse(row).error).toBeUndefined()
+  })
+
+  it('are read when one coin stands alone and when coins are keyed by symbol', () => {
+    const alone = toHistory({ data: historical.data['7278'] })
+    expect(alone).toEqual(toHistory(historical).slice(0, 2))
+    const bySymbol = { data: { ALFA: [historical.data['7278']], BETA: [historical.data['9999']] } }
+    expect(toHistory(bySymbol)).toEqual(toHistory(historical))
+  })
+
+  it('may be none at all', () => {
+    expect(toHistory({ data: {} })).toEqual([])
+    expect(toHistory({ data: { '7278': { id: 7278, quotes: [] } } })).toEqual([])
+  })
+})
+
+describe('errors', () => {
+  const errors = readFixture('coinmarketcap/errors.json') as Record<string, unknown>
+
+  it.each([
+    [401, '1001', 'provider_rejected', 'COINMARKETCAP_API_KEY'],
+    [403, '1006', 'provider_rejected', "doesn't support this endpoint"],
+    [429, '1008', 'provider_unavailable', 'minute limit'],
+    [429, '1010', 'provider_rejected', 'monthly limit'],
+  ])('%i with code %s is %s', (status, code, expected, says) => {
+    const reading = readError(status, JSON.stringify(errors[code]))
+    expect(reading?.code).toBe(expected)
+    expect(reading?.says).toContain(says)
+  })
+
+  it('leaves pages and unknown codes to their status', () => {
+    expect(readError(500, '<html>')).toBeUndefined()
+    expect(readError(400, '{"status":{"error_code":400,"error_message":"Invalid value"}}')).toBeUndefined()
+  })
+})

@@ -1,0 +1,56 @@
+import { setMaxListeners } from 'node:events'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { createRateLimit } from '../../workers/providers/rate-limit.ts'
+
+const never = new AbortController().signal
+setMaxListeners(0, never)
+
+describe('createRateLimit', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+
+  it.each([1, 2, 3, 30, 600])(
+    'lets no more than %i requests through in any minute, and about as many',
+    async (perMinute) => {
+      const limit = createRateLimit(perMinute)
+      const startedAt = performance.now()
+      const grantedAt: number[] = []
+      for (let n = 0; n < perMinute * 4; n += 1) {
+        void limit.take(never).then(() => grantedAt.push(performance.now() - startedAt))
+      }
+      await vi.advanceTimersByTimeAsync(180_000 - 1)
+      for (const start of grantedAt) {
+        const inMinute = grantedAt.filter((at) => at >= start && at < start + 60_000)
+        expect(inMinute.length).toBeLessThanOrEqual(perMinute)
+      }
+      expect(grantedAt.length).toBeGreaterThanOrEqual(Math.floor(perMinute * 3 * 0.8))
+    },
+  )
+
+  it('serves in the order of asking', async () => {
+    const limit = createRateLimit(2)
+    const order: number[] = []
+    for (const n of [1, 2, 3]) void limit.take(never).then(() => order.push(n))
+    await vi.advanceTimersByTimeAsync(120_000)
+    expect(order).toEqual([1, 2, 3])
+  })
+
+  it('gives the place of an aborted waiter to the next', async () => {
+    const limit = createRateLimit(1)
+    await limit.take(never)
+    const controller = new AbortController()
+    const aborted = limit.take(controller.signal)
+    let isServed = false
+    void limit.take(never).then(() => {
+      isServed = true
+    })
+    controller.abort(new Error('stop'))
+    await expect(aborted).rejects.toThrow('stop')
+    await vi.advanceTimersByTimeAsync(60_000)
+    expect(isServed).toBe(true)
+  })
+
+  it('refuses a signal that is aborted already', async () => {
+    await expect(createRateLimit(1).take(AbortSignal.abort(new Error('stop')))).rejects.toThrow('stop')
+  })
+})
