@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { Chain } from './chain.ts'
 import { control } from './control.ts'
 import { type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
 import { actOut, createFaults, type FaultControl, type FaultSwitch, sendReply } from './faults.ts'
@@ -8,6 +9,7 @@ import { coingecko } from './providers/coingecko.ts'
 import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
+import { rpc } from './providers/rpc.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
@@ -15,7 +17,7 @@ import { createSimulatedWorld } from './simulated.ts'
 import type { WorldRegistry } from './world.ts'
 
 /** Every provider that the stand-in speaks for; each is mounted under `/<name>`. */
-const PROVIDERS = [coinmarketcap, coingecko, defillama, defillamaCoins] as const satisfies readonly Provider[]
+const PROVIDERS = [coinmarketcap, coingecko, defillama, defillamaCoins, rpc] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {
   readonly registry: WorldRegistry
@@ -28,6 +30,8 @@ export interface UpstreamOptions {
   /** The world's clock in Unix milliseconds. */
   readonly now?: () => number
   readonly limits?: Limits
+  /** Chains, by slug, in place of the world's own. */
+  readonly chains?: Readonly<Record<string, Chain>>
 }
 
 export interface Upstream {
@@ -74,8 +78,9 @@ export async function createUpstream(options: UpstreamOptions): Promise<Upstream
 type Respond = (incoming: IncomingMessage, response: ServerResponse) => Promise<void>
 
 function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests: RequestRecorder): Respond {
-  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {} } = options
-  const world = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {}, chains = {} } = options
+  const found = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const world = { ...found, chain: (slug: string) => chains[slug] ?? found.chain(slug) }
   const isOverLimit = createRateLimit(limits)
 
   async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {
