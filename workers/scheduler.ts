@@ -6,7 +6,7 @@ import { loadConfig } from '../shared/config.ts'
 import { toReason } from '../shared/errors.ts'
 import { CADENCES, type Cadence, INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
 import { createLog, type Logger } from '../shared/log.ts'
-import { isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createQueue, type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../shared/queues.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
@@ -41,7 +41,7 @@ async function readNewestSlot(context: SchedulerContext, job: Job): Promise<numb
   const { table, time } = job.dataset.series
   const [row] = await context.db.rows({
     name: 'newest-stored',
-    sql: `SELECT if(count() = 0, NULL, toUnixTimestamp64Milli(max(${time}))) AS newest FROM ${table}`,
+    sql: `SELECT if(count() = 0, NULL, toUnixTimestamp64Milli(toDateTime64(max(${time}), 3))) AS newest FROM ${table}`,
     schema: newestStored,
   })
   return row?.newest == null ? undefined : toBucketStart(row.newest, job.cadence)
@@ -121,6 +121,7 @@ async function main(): Promise<void> {
   const scheduled = jobs.map((job) => ({ job, queue: createQueue(job.name, redis, config.redis.prefix) }))
   const scheduler = startScheduler(scheduled, context)
   log.info({ datasets: jobs.map(({ name }) => name) }, 'scheduler started')
+  announceReady({})
   onStopSignal(async () => {
     await scheduler.stop()
     await Promise.all(scheduled.map(({ queue }) => queue.close()))
