@@ -60,7 +60,7 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
   const newest = await readNewestSlot(context, job)
   if (newest !== undefined && newest >= current) return
   if (newest !== undefined && newest + cadenceMs < current)
-    await enqueueMissed({ job, queue }, newest + cadenceMs, current, context)
+    await enqueueMissed({ job, queue }, newest, current, context)
   await queue.add(job.name, { kind: 'slot', slot: current }, { jobId: toSlotJobId(job.name, current) })
   await context.redis.hset(slotsKey(context.prefix), job.name, current)
   context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
@@ -68,12 +68,13 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
 
 async function enqueueMissed(
   { job, queue }: Scheduled,
-  firstMissed: number,
+  newest: number,
   current: number,
   context: SchedulerContext,
 ): Promise<void> {
-  const from = Math.max(firstMissed, current - CATCH_UP_MS)
-  const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000)
+  // From the newest slot itself: what it was to fill lies partly before it, as its observations were made before it.
+  const from = Math.max(newest, current - CATCH_UP_MS)
+  const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000) - 1
   const interval = job.history?.intervals[0] ?? job.cadence
   const chunks = planChunks(job, job.entities(context.registry), { from, to: current, interval })
   await queue.addBulk(
@@ -89,8 +90,12 @@ async function enqueueMissed(
 /** How often due slots are looked for, per cadence: a slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
-/** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
-export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): { stop(): Promise<void> } {
+/** Looks for due slots at once and then on every tick (cron expressions with seconds, per cadence). A failing tick is logged and the next one repeats it. */
+export function startScheduler(
+  scheduled: readonly Scheduled[],
+  context: SchedulerContext,
+  ticks: Readonly<Record<Cadence, string>> = TICK,
+): { stop(): Promise<void> } {
   const tick = async (cadence: Cadence) => {
     for (const one of scheduled.filter(({ job }) => job.cadence === cadence)) {
       try {
@@ -101,7 +106,7 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
     }
   }
   const tasks = CADENCES.map((cadence) =>
-    schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
+    schedule(ticks[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
   )
   const first = Promise.all(CADENCES.map(tick))
   return {
