@@ -1,3 +1,4 @@
+import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
 import { marketCap } from './market-cap.ts'
@@ -8,4 +9,10 @@ import { tokenPrices } from './token-prices.ts'
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders, marketCap] as const satisfies readonly DatasetFacts[]
+export const datasets = [
+  tokenPrices,
+  protocolTvl,
+  tokenHolders,
+  daoLinks,
+  marketCap,
+] as const satisfies readonly DatasetFacts[]
