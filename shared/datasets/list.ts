@@ -1,6 +1,7 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
+import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { daoRatings } from './ratings.ts'
 import { tokenPrices } from './token-prices.ts'
@@ -17,4 +18,5 @@ export const datasets = [
   daoLinks,
   daoTreasury,
   daoRatings,
+  marketCap,
 ] as const satisfies readonly DatasetFacts[]

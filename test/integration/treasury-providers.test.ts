@@ -9,6 +9,8 @@ import type { TreasurySource } from '../../workers/providers/treasury-source.ts'
 import type { TreasuryDao } from '../../workers/treasury-daos.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { readFixture, toTestDao } from '../samples.ts'
+import { noDatabase } from '../support/no-database.ts'
+import { silent } from '../support/silent.ts'
 
 type Handler = Parameters<typeof startProviderServer>[0]
 
@@ -40,7 +42,7 @@ async function connect(
     ...settings,
   })
   const { http } = createObservedClients()
-  const context = { config, http, now: () => TODAY + 3_600_000 }
+  const context = { config, http, db: noDatabase, log: silent, now: () => TODAY + 3_600_000 }
   return { server, context, source: provider.connect(context) }
 }
 
