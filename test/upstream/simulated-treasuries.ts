@@ -40,8 +40,9 @@ export function createSimulatedTreasuries(
   processes: ReadonlyMap<string, MarketProcess>,
 ): SimulatedTreasuries {
   const owners = new Map<string, Dao>(
-    registry.daos.flatMap((dao) => dao.treasuries.map(({ chain, address }) => [`${chain}:${address}`, dao] as const)),
+    registry.daos.flatMap((dao) => toWallets(dao).map(({ chain, address }) => [`${chain}:${address}`, dao] as const)),
   )
+  const slugs = new Map(registry.daos.map((dao) => [dao.defillama, dao]))
   const known = new Map<string, readonly Line[]>()
 
   function linesOf(chain: string, address: string): readonly Line[] | null {
@@ -79,8 +80,17 @@ export function createSimulatedTreasuries(
       const day = Math.floor(at / DAY) * DAY
       return linesOf(chain, address.toLowerCase())?.map((line) => toHolding(line, day)) ?? null
     },
-    ofSlug: (slug) => registry.daos.find(({ defillama }) => defillama === slug)?.treasuries ?? [],
+    ofSlug: (slug) => {
+      const dao = slugs.get(slug)
+      return dao === undefined ? [] : toWallets(dao)
+    },
   }
+}
+
+/** DefiLlama also has treasuries whose addresses the registry lacks. */
+function toWallets({ treasuries, slug, defillama }: Dao): readonly Treasury[] {
+  if (treasuries.length > 0 || defillama === null) return treasuries
+  return [{ chain: 'ethereum', address: `treasury of ${slug}` }]
 }
 
 /** Balances drift slowly, so that a treasury's value follows its prices for the most part. */
