@@ -26,26 +26,30 @@ const RECORD = `Tuple(_id String, name String, treasuryData Tuple(lastUpdated Da
   valueUsd Float64, percentChange24h Nullable(Float64), percentChange7d Nullable(Float64),
   percentChange30d Nullable(Float64)))`
 
-const changeSince = (before: string) => `100 * (t.value_usd / nullIf(${before}.value_usd, 0) - 1)`
+/**
+ * Percent since exactly so many days before, as the same source saw it: two sources do not count the same things. Null
+ * where there is no such value (an absent one reads 0), or nothing of value.
+ */
+const changeSince = (days: number) => `100 * (t.newest.3 / nullIf(
+    arrayFirst(past -> past.1 = t.newest.1 - INTERVAL ${days} DAY AND past.2 = t.newest.4, t.history).3, 0) - 1)`
 
-/** The value of exactly so many days before, as the same source saw it: two sources do not count the same things. */
-const joinDaysBefore = (alias: string, days: number) =>
-  `LEFT JOIN (SELECT dao, source, observed_at + INTERVAL ${days} DAY AS later, toNullable(value_usd) AS value_usd
-  FROM dao_treasuries FINAL) AS ${alias} ON ${alias}.dao = t.dao AND ${alias}.source = t.source AND ${alias}.later = t.observed_at`
-
+// Only the rows that an answer is made of are read whole, however long the history grows.
 const SQL = `
-SELECT t.observed_at AS as_of,
-  CAST(tuple(d.id, d.name, tuple(t.observed_at, arrayMap(token -> tuple(token.1, token.2, token.3), t.tokens), t.value_usd,
-    ${changeSince('day')}, ${changeSince('week')}, ${changeSince('month')})), $record$${RECORD}$record$) AS record
+SELECT t.newest.1 AS as_of,
+  CAST(tuple(d.id, d.name, tuple(t.newest.1, arrayMap(token -> tuple(token.1, token.2, token.3), t.newest.2), t.newest.3,
+    ${changeSince(1)}, ${changeSince(7)}, ${changeSince(30)})), $record$${RECORD}$record$) AS record
 FROM ${LISTED_DAOS}
 INNER JOIN
 (
-  SELECT * FROM dao_treasuries FINAL
-  WHERE (dao, observed_at) IN (SELECT dao, max(observed_at) FROM dao_treasuries GROUP BY dao)
+  SELECT dao, argMax(tuple(observed_at, tokens, value_usd, source), observed_at) AS newest,
+    groupArray(tuple(observed_at, source, value_usd)) AS history
+  FROM dao_treasuries FINAL
+  WHERE (dao, observed_at) IN
+  (
+    SELECT dao, max(observed_at) - INTERVAL arrayJoin([0, 1, 7, 30]) DAY FROM dao_treasuries GROUP BY dao
+  )
+  GROUP BY dao
 ) AS t ON t.dao = d.key
-${joinDaysBefore('day', 1)}
-${joinDaysBefore('week', 7)}
-${joinDaysBefore('month', 30)}
 WHERE ${DAO_SELECTED}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
