@@ -2,6 +2,7 @@ import type { Route } from './define.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { governanceRoute } from './routes/daos/governance.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -16,6 +17,7 @@ export const routes = [
   holdersRoute,
   historicFinancialRoute,
   daosRoute,
+  governanceRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,

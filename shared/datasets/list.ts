@@ -1,5 +1,6 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
+import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
@@ -8,4 +9,10 @@ import { tokenPrices } from './token-prices.ts'
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders, daoLinks] as const satisfies readonly DatasetFacts[]
+export const datasets = [
+  tokenPrices,
+  protocolTvl,
+  tokenHolders,
+  daoLinks,
+  governance,
+] as const satisfies readonly DatasetFacts[]

@@ -10,6 +10,7 @@ import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
 import { moralis } from './providers/moralis.ts'
+import { snapshot } from './providers/snapshot.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
@@ -25,6 +26,7 @@ const PROVIDERS = [
   moralis,
   ethplorer,
   binplorer,
+  snapshot,
 ] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {

@@ -2,6 +2,7 @@ import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
+import { createSimulatedSpaces } from './simulated-spaces.ts'
 import {
   type Asset,
   DAY,
@@ -53,6 +54,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
       const process = processOf(asset)
       return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
+    space: createSimulatedSpaces(registry, seed),
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
   }
