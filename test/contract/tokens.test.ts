@@ -194,7 +194,7 @@ describe('every documented route', () => {
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
     const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
     const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
-    const who = SERIES === route.path ? ['name'] : []
+    const who = responsesOfOne(route) ? ['name'] : []
     const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
     return queries.map((query) => ({
       route,
