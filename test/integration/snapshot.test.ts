@@ -6,6 +6,7 @@ import { snapshot } from '../../workers/providers/snapshot.ts'
 import { createObservedClients } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
 import { startHub, toVotes } from '../support/hub.ts'
+import { silent } from '../support/silent.ts'
 import { jsonReply } from '../upstream/exchange.ts'
 import { INVALID_KEY, snapshot as standIn } from '../upstream/providers/snapshot.ts'
 import type { Space, SpaceVote } from '../upstream/world.ts'
@@ -25,7 +26,7 @@ async function open(space: Partial<Space> = {}, settings: Record<string, string>
   closers.push(hub.close)
   const { http, calls } = createObservedClients()
   const base = { SNAPSHOT_BASE_URL: hub.baseUrl, SNAPSHOT_REQUESTS_PER_MINUTE: '60000', ...settings }
-  const source = snapshot.connect({ config: parseConfig(base), http })
+  const source = snapshot.connect({ config: parseConfig(base), http, log: silent })
   return { hub, calls, read: (places = START) => source.fetchGovernance(dao, places, unlimited, signal) }
 }
 

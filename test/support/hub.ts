@@ -14,6 +14,7 @@ const nothing: World = {
   space: () => null,
   protocols: () => [],
   tvlSeries: () => [],
+  chain: () => null,
 }
 
 /** A Snapshot hub on a port of its own that has one space; `next` answers instead of it, once each. */
