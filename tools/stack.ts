@@ -48,6 +48,8 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
+    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
   }
 }
 
