@@ -4,6 +4,7 @@ import { createSimulatedChain } from './simulated-chain.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
 import { createSimulatedSpaces } from './simulated-spaces.ts'
+import { createSimulatedTreasuries } from './simulated-treasuries.ts'
 import {
   type Asset,
   DAY,
@@ -27,6 +28,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
   const assets = toAssets(registry)
   const processes = new Map(assets.map((asset) => [asset.id, createMarketProcess(seed, asset)]))
   const protocols = createSimulatedProtocols(registry, seed)
+  const treasuries = createSimulatedTreasuries(registry, seed, processes)
   const processOf = (asset: Asset): MarketProcess | undefined => processes.get(asset.id)
   const marketRanks = rankBySlot(processes)
 
@@ -59,6 +61,8 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
       return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
     space: createSimulatedSpaces(registry, seed),
+    treasury: treasuries.holdings,
+    treasuries: treasuries.ofSlug,
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
     chain: (slug) => (slug === 'ethereum' ? ethereum : null),
