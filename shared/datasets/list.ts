@@ -2,6 +2,7 @@ import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
+import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
 
@@ -15,4 +16,5 @@ export const datasets = [
   tokenHolders,
   daoLinks,
   governance,
+  marketCap,
 ] as const satisfies readonly DatasetFacts[]
