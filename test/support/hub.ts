@@ -11,6 +11,7 @@ const nothing: World = {
   history: () => null,
   chart: () => null,
   holders: () => null,
+  profile: () => null,
   space: () => null,
   treasury: () => null,
   treasuries: () => [],

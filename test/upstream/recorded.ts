@@ -71,6 +71,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
       return chart && cut(chart, from, to)
     },
     holders: (asset) => holderLists().get(asset.contractAddress) ?? null,
+    profile: () => null,
     space: (id) => spaces().get(id) ?? null,
     // No treasury was recorded.
     treasury: () => null,
