@@ -200,7 +200,7 @@ describe('goldrush', () => {
   it('tells the days that every address tells, unpriced ones at the price of their day', async () => {
     const days = (...list: number[]) => list.map((day) => holding(day, null))
     const portfolio = (path: string) =>
-      data([item('0x1', 'A', { holdings: path.includes(address(2)) ? days(1, 2) : days(0, 1, 2, 3) })])
+      data([item('0x1', 'A', { holdings: path.includes(address(2)) ? days(1, 2) : days(0, 1, 2, 3, 4) })])
     const prices = (href: URL) => {
       const wanted = JSON.parse(href.searchParams.get('coins') ?? '{}') as Record<string, number[]>
       const points = (times: number[]) =>
