@@ -60,6 +60,9 @@ export const settings = z.object({
   ETHPLORER_API_KEY: text.default('freekey'),
   ETHPLORER_REQUESTS_PER_MINUTE: count.default(20),
   ETHPLORER_REQUESTS_PER_HOUR: count.default(16),
+  SNAPSHOT_BASE_URL: url.default('https://hub.snapshot.org'),
+  SNAPSHOT_API_KEY: optionalText,
+  SNAPSHOT_REQUESTS_PER_MINUTE: count.default(60),
   GOLDRUSH_BASE_URL: url.default('https://api.covalenthq.com'),
   GOLDRUSH_API_KEY: optionalText,
   GOLDRUSH_REQUESTS_PER_MINUTE: count.default(200),
@@ -141,6 +144,12 @@ function toConfig(s: Settings) {
         apiKey: s.ETHPLORER_API_KEY,
         requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
         requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
+      },
+      snapshot: {
+        ...http,
+        baseUrl: s.SNAPSHOT_BASE_URL,
+        apiKey: s.SNAPSHOT_API_KEY,
+        requestsPerMinute: s.SNAPSHOT_REQUESTS_PER_MINUTE,
       },
       goldrush: {
         ...http,

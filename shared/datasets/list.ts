@@ -1,5 +1,6 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
+import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
 import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
@@ -19,4 +20,5 @@ export const datasets = [
   daoTreasury,
   daoRatings,
   marketCap,
+  governance,
 ] as const satisfies readonly DatasetFacts[]

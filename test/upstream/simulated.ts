@@ -2,7 +2,9 @@ import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedChain } from './simulated-chain.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
+import { inventProfile } from './simulated-profiles.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
+import { createSimulatedSpaces } from './simulated-spaces.ts'
 import { createSimulatedTreasuries } from './simulated-treasuries.ts'
 import {
   type Asset,
@@ -59,6 +61,8 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
       const process = processOf(asset)
       return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
+    profile: (asset) => inventProfile(seed, asset),
+    space: createSimulatedSpaces(registry, seed),
     treasury: treasuries.holdings,
     treasuries: treasuries.ofSlug,
     protocols: protocols.list,
