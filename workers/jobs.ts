@@ -3,7 +3,8 @@ import dexTrades from './jobs/dex-trades.ts'
 import holders from './jobs/holders.ts'
 import marketCap from './jobs/market-cap.ts'
 import prices from './jobs/prices.ts'
+import treasuryValue from './jobs/treasury-value.ts'
 import tvl from './jobs/tvl.ts'
 
 /** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
-export const jobs: readonly Job[] = [prices, tvl, holders, dexTrades, marketCap]
+export const jobs: readonly Job[] = [prices, tvl, holders, dexTrades, marketCap, treasuryValue]

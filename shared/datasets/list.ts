@@ -4,6 +4,7 @@ import { tokenHolders } from './holders.ts'
 import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
+import { treasuryValue } from './treasury-value.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
@@ -15,4 +16,5 @@ export const datasets = [
   tokenHolders,
   daoLinks,
   marketCap,
+  treasuryValue,
 ] as const satisfies readonly DatasetFacts[]
