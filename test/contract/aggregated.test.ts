@@ -13,10 +13,10 @@ let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
 const dayAgo = (days: number) => new Date(TODAY - days * DAY).toISOString()
-const valueOf = (days: number) => 1e12 + days + 0.123456
+const usdOf = (days: number) => 1e12 + days + 0.123456
 const row = (days: number, more: object = {}) => ({
   recorded_at: dayAgo(days),
-  value_usd: valueOf(days),
+  value_usd: usdOf(days),
   member_count: 100 - days,
   computed_at: new Date(NOW).toISOString(),
   withdrawn: 0,
@@ -67,7 +67,7 @@ describe.each([
     expect(points.map(({ recordedAt }) => recordedAt)).toEqual(expected(10))
     expect(points.at(-1)).toEqual({
       recordedAt: dayAgo(0),
-      [sum]: { value: valueOf(0), metadata: { [count]: 100 } },
+      [sum]: { value: usdOf(0), metadata: { [count]: 100 } },
     })
     expect(Object.keys(points[0] ?? {})).toEqual(['recordedAt', sum])
   })
