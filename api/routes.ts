@@ -4,6 +4,7 @@ import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { governanceRoute } from './routes/daos/governance.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -26,4 +27,5 @@ export const routes = [
   statusRoute,
   liveRoute,
   readyRoute,
+  governanceRoute,
 ] as const satisfies readonly Route[]

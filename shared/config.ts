@@ -60,6 +60,9 @@ export const settings = z.object({
   ETHPLORER_API_KEY: text.default('freekey'),
   ETHPLORER_REQUESTS_PER_MINUTE: count.default(20),
   ETHPLORER_REQUESTS_PER_HOUR: count.default(16),
+  SNAPSHOT_BASE_URL: url.default('https://hub.snapshot.org'),
+  SNAPSHOT_API_KEY: optionalText,
+  SNAPSHOT_REQUESTS_PER_MINUTE: count.default(60),
   RPC_URLS: z.string().default('').pipe(chainUrls),
   RPC_REQUESTS_PER_MINUTE: count.default(300),
   RPC_BATCH_SIZE: count.default(100),
@@ -137,6 +140,12 @@ function toConfig(s: Settings) {
         apiKey: s.ETHPLORER_API_KEY,
         requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
         requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
+      },
+      snapshot: {
+        ...http,
+        baseUrl: s.SNAPSHOT_BASE_URL,
+        apiKey: s.SNAPSHOT_API_KEY,
+        requestsPerMinute: s.SNAPSHOT_REQUESTS_PER_MINUTE,
       },
       rpc: {
         ...http,

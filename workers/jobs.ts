@@ -1,5 +1,6 @@
 import type { Job } from './define.ts'
 import dexTrades from './jobs/dex-trades.ts'
+import governance from './jobs/governance.ts'
 import holders from './jobs/holders.ts'
 import marketCap from './jobs/market-cap.ts'
 import prices from './jobs/prices.ts'
@@ -7,4 +8,4 @@ import treasuryValue from './jobs/treasury-value.ts'
 import tvl from './jobs/tvl.ts'
 
 /** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
-export const jobs: readonly Job[] = [prices, tvl, holders, dexTrades, marketCap, treasuryValue]
+export const jobs: readonly Job[] = [prices, tvl, holders, dexTrades, marketCap, treasuryValue, governance]

@@ -1,5 +1,6 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
+import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
 import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
@@ -17,4 +18,5 @@ export const datasets = [
   daoLinks,
   marketCap,
   treasuryValue,
+  governance,
 ] as const satisfies readonly DatasetFacts[]

@@ -12,6 +12,7 @@ import { defillamaCoins } from './providers/defillama-coins.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
 import { moralis } from './providers/moralis.ts'
 import { rpc } from './providers/rpc.ts'
+import { snapshot } from './providers/snapshot.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
@@ -27,6 +28,7 @@ const PROVIDERS = [
   moralis,
   ethplorer,
   binplorer,
+  snapshot,
   rpc,
 ] as const satisfies readonly Provider[]
 
