@@ -1,5 +1,6 @@
 import type { Route } from './define.ts'
 import { marketCapRoute } from './routes/aggregated/market-cap.ts'
+import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
@@ -21,6 +22,7 @@ export const routes = [
   historicFinancialRoute,
   daosRoute,
   marketCapRoute,
+  treasuryValueRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,

@@ -130,6 +130,9 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
     plan('treasury', '1d', daysAgo(90)),
+    // They follow their inputs by themselves; here the history is complete only when they are.
+    plan('market-cap', '1d', '2022-02-01'),
+    plan('treasury-value', '1d', daysAgo(90)),
   ]
   const log = createLog('backfill', 'warn')
   const redis = createRedis(config.redis.url, log)

@@ -7,7 +7,19 @@ import marketCap from './jobs/market-cap.ts'
 import prices from './jobs/prices.ts'
 import ratings from './jobs/ratings.ts'
 import treasury from './jobs/treasury.ts'
+import treasuryValue from './jobs/treasury-value.ts'
 import tvl from './jobs/tvl.ts'
 
 /** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
-export const jobs: readonly Job[] = [prices, tvl, holders, dexTrades, marketCap, governance, treasury, ratings, daos]
+export const jobs: readonly Job[] = [
+  prices,
+  tvl,
+  holders,
+  dexTrades,
+  marketCap,
+  governance,
+  treasury,
+  ratings,
+  daos,
+  treasuryValue,
+]

@@ -7,6 +7,7 @@ import { protocolTvl } from './protocol-tvl.ts'
 import { daoRatings } from './ratings.ts'
 import { tokenPrices } from './token-prices.ts'
 import { daoTreasury } from './treasury.ts'
+import { treasuryValue } from './treasury-value.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
@@ -21,4 +22,5 @@ export const datasets = [
   daoRatings,
   marketCap,
   governance,
+  treasuryValue,
 ] as const satisfies readonly DatasetFacts[]
