@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Dao } from '../../shared/registry/registry.ts'
 import governance from '../../workers/jobs/governance.ts'
-import { runJob } from '../../workers/runner.ts'
+import { runJob } from '../../workers/run-job.ts'
 import { startHub, toVotes } from '../support/hub.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 

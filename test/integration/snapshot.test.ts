@@ -6,6 +6,7 @@ import { snapshot } from '../../workers/providers/snapshot.ts'
 import { createObservedClients } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
 import { startHub, toVotes } from '../support/hub.ts'
+import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 import { jsonReply } from '../upstream/exchange.ts'
 import { INVALID_KEY, snapshot as standIn } from '../upstream/providers/snapshot.ts'
@@ -26,7 +27,7 @@ async function open(space: Partial<Space> = {}, settings: Record<string, string>
   closers.push(hub.close)
   const { http, calls } = createObservedClients()
   const base = { SNAPSHOT_BASE_URL: hub.baseUrl, SNAPSHOT_REQUESTS_PER_MINUTE: '60000', ...settings }
-  const source = snapshot.connect({ config: parseConfig(base), http, log: silent })
+  const source = snapshot.connect({ config: parseConfig(base), http, db: noDatabase, log: silent })
   return { hub, calls, read: (places = START) => source.fetchGovernance(dao, places, unlimited, signal) }
 }
 
