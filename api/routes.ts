@@ -4,6 +4,8 @@ import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { governanceRoute } from './routes/daos/governance.ts'
+import { ratingsRoute } from './routes/daos/ratings.ts'
+import { treasuryRoute } from './routes/daos/treasury.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -18,7 +20,6 @@ export const routes = [
   holdersRoute,
   historicFinancialRoute,
   daosRoute,
-  governanceRoute,
   marketCapRoute,
   categoriesRoute,
   chainsRoute,
@@ -26,4 +27,7 @@ export const routes = [
   statusRoute,
   liveRoute,
   readyRoute,
+  governanceRoute,
+  treasuryRoute,
+  ratingsRoute,
 ] as const satisfies readonly Route[]

@@ -41,6 +41,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_BASE_URL: `${upstream}/defillama`,
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    DEFILLAMA_COINS_BASE_URL: `${upstream}/defillama-coins`,
     MORALIS_BASE_URL: `${upstream}/moralis/api/v2.2`,
     MORALIS_API_KEY: 'demo',
     MORALIS_REQUESTS_PER_MINUTE: '60000',
@@ -50,6 +51,10 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
     SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
     SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
+    GOLDRUSH_BASE_URL: `${upstream}/goldrush`,
+    GOLDRUSH_API_KEY: 'demo',
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
   }
 }
 
@@ -124,6 +129,7 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
+    plan('treasury', '1d', daysAgo(90)),
   ]
   const log = createLog('backfill', 'warn')
   const redis = createRedis(config.redis.url, log)

@@ -4,7 +4,9 @@ import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
 import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
+import { daoRatings } from './ratings.ts'
 import { tokenPrices } from './token-prices.ts'
+import { daoTreasury } from './treasury.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
@@ -15,6 +17,8 @@ export const datasets = [
   protocolTvl,
   tokenHolders,
   daoLinks,
-  governance,
+  daoTreasury,
+  daoRatings,
   marketCap,
+  governance,
 ] as const satisfies readonly DatasetFacts[]

@@ -73,6 +73,9 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
     holders: (asset) => holderLists().get(asset.contractAddress) ?? null,
     profile: () => null,
     space: (id) => spaces().get(id) ?? null,
+    // No treasury was recorded.
+    treasury: () => null,
+    treasuries: () => [],
     protocols,
     tvlSeries(protocol) {
       const file = tvlFiles().get(protocol.slug)

@@ -10,6 +10,7 @@ import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
+import { goldrush } from './providers/goldrush.ts'
 import { moralis } from './providers/moralis.ts'
 import { rpc } from './providers/rpc.ts'
 import { snapshot } from './providers/snapshot.ts'
@@ -30,6 +31,7 @@ const PROVIDERS = [
   binplorer,
   snapshot,
   rpc,
+  goldrush,
 ] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {

@@ -5,6 +5,7 @@ import { createSimulatedHolders } from './simulated-holders.ts'
 import { inventProfile } from './simulated-profiles.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
 import { createSimulatedSpaces } from './simulated-spaces.ts'
+import { createSimulatedTreasuries } from './simulated-treasuries.ts'
 import {
   type Asset,
   DAY,
@@ -28,6 +29,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
   const assets = toAssets(registry)
   const processes = new Map(assets.map((asset) => [asset.id, createMarketProcess(seed, asset)]))
   const protocols = createSimulatedProtocols(registry, seed)
+  const treasuries = createSimulatedTreasuries(registry, seed, processes)
   const processOf = (asset: Asset): MarketProcess | undefined => processes.get(asset.id)
   const marketRanks = rankBySlot(processes)
 
@@ -61,6 +63,8 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     },
     profile: (asset) => inventProfile(seed, asset),
     space: createSimulatedSpaces(registry, seed),
+    treasury: treasuries.holdings,
+    treasuries: treasuries.ofSlug,
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
     chain: (slug) => (slug === 'ethereum' ? ethereum : null),

@@ -1,4 +1,4 @@
-import type { Dao, Token } from '../../shared/registry/registry.ts'
+import type { Dao, Token, Treasury } from '../../shared/registry/registry.ts'
 import type { Chain } from './chain.ts'
 
 export const MINUTE = 60_000
@@ -167,6 +167,24 @@ export interface Space {
   readonly votes: readonly SpaceVote[]
 }
 
+/** What one address of a treasury holds of one token. */
+export interface TreasuryHolding {
+  readonly contract: string
+  readonly symbol: string
+  readonly name: string
+  readonly decimals: number
+  readonly type: 'cryptocurrency' | 'stablecoin' | 'dust'
+  /** The chain's own coin. */
+  readonly isNative: boolean
+  readonly isSpam: boolean
+  /** The token of the DAO that the treasury is of. */
+  readonly isOwn: boolean
+  /** In base units. */
+  readonly balance: bigint
+  /** USD, null where it has none. */
+  readonly price: number | null
+}
+
 /** What there is to say about the market, whoever asks: providers only put it into their own words. */
 export interface World {
   readonly assets: readonly Asset[]
@@ -182,6 +200,10 @@ export interface World {
   profile(asset: Asset): Profile | null
   /** Null for a space that does not exist. */
   space(id: string, now: number): Space | null
+  /** Null for an address that is no treasury's. */
+  treasury(chain: string, address: string, at: number): readonly TreasuryHolding[] | null
+  /** The treasury addresses of the DAO with this DefiLlama slug. */
+  treasuries(defillama: string): readonly Treasury[]
   protocols(now: number): readonly Protocol[]
   /** Daily TVL, oldest first, of a protocol of the list; the last point is of `now`. */
   tvlSeries(protocol: Protocol, now: number): readonly TvlPoint[]
