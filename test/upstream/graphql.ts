@@ -10,93 +10,108 @@ export class GraphqlMistake extends Error {}
 
 const TOKEN = /[\s,]*([A-Za-z_]\w*|\$[A-Za-z_]\w*|-?\d+(?:\.\d+)?|"(?:[^"\\]|\\.)*"|[{}()[\]:!=@])/y
 
+/** The tokens of a query, one after the other, and what its variables stand for. */
+interface Reader {
+  peek(): string | undefined
+  next(): string
+  expect(token: string): void
+  readonly declared: Set<string>
+  readonly variables: Readonly<Record<string, unknown>>
+}
+
 /**
  * The fields of a query document with one operation: nested fields with arguments, variables, lists and objects. No
  * fragments, directives or aliases.
  * @throws GraphqlMistake for anything else, and for a variable that is not declared or has no value.
  */
 export function parseQuery(text: string, variables: Readonly<Record<string, unknown>>): readonly AskedField[] {
-  const tokens = tokenize(text)
+  const reader = createReader(tokenize(text), variables)
+  if (reader.peek() === 'query') {
+    reader.next()
+    if (reader.peek() !== '{' && reader.peek() !== '(') reader.next()
+    if (reader.peek() === '(') readDeclarations(reader)
+  }
+  const fields = readFields(reader)
+  const left = reader.peek()
+  if (left !== undefined) throw new GraphqlMistake(`Syntax Error: Unexpected "${left}".`)
+  return fields
+}
+
+function createReader(tokens: readonly string[], variables: Reader['variables']): Reader {
   let at = 0
-  const peek = () => tokens[at]
   const next = () => {
     const token = tokens[at]
     if (token === undefined) throw new GraphqlMistake('Syntax Error: Unexpected <EOF>.')
     at += 1
     return token
   }
-  const expect = (wanted: string) => {
-    const token = next()
-    if (token !== wanted) throw new GraphqlMistake(`Syntax Error: Expected "${wanted}", found "${token}".`)
+  return {
+    peek: () => tokens[at],
+    next,
+    expect(wanted) {
+      const token = next()
+      if (token !== wanted) throw new GraphqlMistake(`Syntax Error: Expected "${wanted}", found "${token}".`)
+    },
+    declared: new Set(),
+    variables,
   }
-  const declared = new Set<string>()
+}
 
-  function readDeclarations(): void {
-    expect('(')
-    while (peek() !== ')') {
-      declared.add(next())
-      expect(':')
-      next()
-      if (peek() === '!') next()
-    }
-    next()
+function readDeclarations(reader: Reader): void {
+  reader.expect('(')
+  while (reader.peek() !== ')') {
+    reader.declared.add(reader.next())
+    reader.expect(':')
+    reader.next()
+    if (reader.peek() === '!') reader.next()
   }
-  function readValue(): unknown {
-    const token = next()
-    if (token === '{') return readObject('}')
-    if (token === '[') {
-      const values: unknown[] = []
-      while (peek() !== ']') values.push(readValue())
-      next()
-      return values
-    }
-    if (token.startsWith('$')) return toVariable(token)
-    if (token.startsWith('"')) return JSON.parse(token)
-    if (token === 'null' || token === 'true' || token === 'false') return JSON.parse(token)
-    return /^-?\d/.test(token) ? Number(token) : token
-  }
-  function toVariable(token: string): unknown {
-    const name = token.slice(1)
-    if (!declared.has(token)) throw new GraphqlMistake(`Variable "${token}" is not defined.`)
-    if (variables[name] === undefined)
-      throw new GraphqlMistake(`Variable "${token}" of required type was not provided.`)
-    return variables[name]
-  }
-  function readObject(end: string): Record<string, unknown> {
-    const members: Record<string, unknown> = {}
-    while (peek() !== end) {
-      const name = next()
-      expect(':')
-      members[name] = readValue()
-    }
-    next()
-    return members
-  }
-  function readFields(): AskedField[] {
-    expect('{')
-    const fields: AskedField[] = []
-    while (peek() !== '}') {
-      const name = next()
-      if (!/^[A-Za-z_]/.test(name)) throw new GraphqlMistake(`Syntax Error: Expected Name, found "${name}".`)
-      let args = {}
-      if (peek() === '(') {
-        next()
-        args = readObject(')')
-      }
-      fields.push({ name, args, fields: peek() === '{' ? readFields() : [] })
-    }
-    next()
-    return fields
-  }
+  reader.next()
+}
 
-  if (peek() === 'query') {
-    next()
-    if (peek() !== '{' && peek() !== '(') next()
-    if (peek() === '(') readDeclarations()
+function readFields(reader: Reader): AskedField[] {
+  reader.expect('{')
+  const fields: AskedField[] = []
+  while (reader.peek() !== '}') {
+    const name = reader.next()
+    if (!/^[A-Za-z_]/.test(name)) throw new GraphqlMistake(`Syntax Error: Expected Name, found "${name}".`)
+    const args = reader.peek() === '(' ? readMembers(reader, '(', ')') : {}
+    fields.push({ name, args, fields: reader.peek() === '{' ? readFields(reader) : [] })
   }
-  const fields = readFields()
-  if (peek() !== undefined) throw new GraphqlMistake(`Syntax Error: Unexpected "${peek()}".`)
+  reader.next()
   return fields
+}
+
+function readMembers(reader: Reader, begin: string, end: string): Record<string, unknown> {
+  reader.expect(begin)
+  const members: Record<string, unknown> = {}
+  while (reader.peek() !== end) {
+    const name = reader.next()
+    reader.expect(':')
+    members[name] = readValue(reader)
+  }
+  reader.next()
+  return members
+}
+
+function readValue(reader: Reader): unknown {
+  if (reader.peek() === '{') return readMembers(reader, '{', '}')
+  const token = reader.next()
+  if (token === '[') {
+    const values: unknown[] = []
+    while (reader.peek() !== ']') values.push(readValue(reader))
+    reader.next()
+    return values
+  }
+  if (token.startsWith('$')) return toVariable(reader, token)
+  if (token.startsWith('"') || token === 'null' || token === 'true' || token === 'false') return JSON.parse(token)
+  return /^-?\d/.test(token) ? Number(token) : token
+}
+
+function toVariable({ declared, variables }: Reader, token: string): unknown {
+  const value = variables[token.slice(1)]
+  if (!declared.has(token)) throw new GraphqlMistake(`Variable "${token}" is not defined.`)
+  if (value === undefined) throw new GraphqlMistake(`Variable "${token}" of required type was not provided.`)
+  return value
 }
 
 function tokenize(text: string): string[] {
