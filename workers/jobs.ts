@@ -1,7 +1,11 @@
 import type { Job } from './define.ts'
+import discord from './jobs/discord.ts'
 import holders from './jobs/holders.ts'
 import prices from './jobs/prices.ts'
+import telegram from './jobs/telegram.ts'
 import tvl from './jobs/tvl.ts'
+import twitter from './jobs/twitter.ts'
+import twitterSentiment from './jobs/twitter-sentiment.ts'
 
 /** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
-export const jobs: readonly Job[] = [prices, tvl, holders]
+export const jobs: readonly Job[] = [prices, tvl, holders, twitter, discord, telegram, twitterSentiment]

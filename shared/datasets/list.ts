@@ -1,10 +1,22 @@
 import type { Dataset } from './define.ts'
+import { discordMembers } from './discord.ts'
 import { tokenHolders } from './holders.ts'
 import { protocolTvl } from './protocol-tvl.ts'
+import { telegramMembers } from './telegram.ts'
 import { tokenPrices } from './token-prices.ts'
+import { twitterCounts } from './twitter.ts'
+import { twitterSentiment } from './twitter-sentiment.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders] as const satisfies readonly DatasetFacts[]
+export const datasets = [
+  tokenPrices,
+  protocolTvl,
+  tokenHolders,
+  twitterCounts,
+  discordMembers,
+  telegramMembers,
+  twitterSentiment,
+] as const satisfies readonly DatasetFacts[]
