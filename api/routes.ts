@@ -2,6 +2,7 @@ import type { Route } from './define.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { statusRoute } from './routes/status.ts'
@@ -14,6 +15,7 @@ export const routes = [
   tokensRoute,
   holdersRoute,
   historicFinancialRoute,
+  daosRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,

@@ -46,6 +46,16 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    X_BASE_URL: `${upstream}/x`,
+    X_BEARER_TOKEN: 'demo',
+    X_REQUESTS_PER_MINUTE: '600000',
+    SENTIMENT_SAMPLE_SIZE: '25',
+    DISCORD_BASE_URL: `${upstream}/discord/api/v10`,
+    DISCORD_REQUESTS_PER_MINUTE: '600000',
+    TELEGRAM_BASE_URL: `${upstream}/telegram`,
+    TELEGRAM_BOT_BASE_URL: `${upstream}/telegram-bot`,
+    TELEGRAM_BOT_TOKEN: 'demo',
+    TELEGRAM_REQUESTS_PER_MINUTE: '600000',
   }
 }
 

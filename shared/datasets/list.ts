@@ -1,3 +1,4 @@
+import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { discordMembers } from './discord.ts'
 import { tokenHolders } from './holders.ts'
@@ -15,6 +16,7 @@ export const datasets = [
   tokenPrices,
   protocolTvl,
   tokenHolders,
+  daoLinks,
   twitterCounts,
   discordMembers,
   telegramMembers,

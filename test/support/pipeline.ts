@@ -44,6 +44,16 @@ export async function createPipeline(
     ETHPLORER_BNB_BASE_URL: `${upstream.url}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    X_BASE_URL: `${upstream.url}/x`,
+    X_BEARER_TOKEN: 'test',
+    X_REQUESTS_PER_MINUTE: '60000',
+    SENTIMENT_SAMPLE_SIZE: '20',
+    DISCORD_BASE_URL: `${upstream.url}/discord/api/v10`,
+    DISCORD_REQUESTS_PER_MINUTE: '60000',
+    TELEGRAM_BASE_URL: `${upstream.url}/telegram`,
+    TELEGRAM_BOT_BASE_URL: `${upstream.url}/telegram-bot`,
+    TELEGRAM_BOT_TOKEN: 'test',
+    TELEGRAM_REQUESTS_PER_MINUTE: '60000',
     ...options.settings,
   })
   const database = await createTestDatabase(config)

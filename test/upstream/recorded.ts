@@ -11,6 +11,7 @@ import {
   toLlamaSlug,
 } from './recorded-files.ts'
 import { joinHistories, toCandleHistory, toChartHistory } from './recorded-history.ts'
+import { NO_SOCIALS } from './socials.ts'
 import {
   type Asset,
   type History,
@@ -50,6 +51,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
 
   return {
     assets,
+    socials: NO_SOCIALS,
     listing(asset) {
       const coin = coinOf(asset)
       return coin ? toListing(coin) : null

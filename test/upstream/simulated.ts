@@ -2,6 +2,7 @@ import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
+import { createSimulatedSocials } from './simulated-socials.ts'
 import {
   type Asset,
   DAY,
@@ -40,6 +41,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
 
   return {
     assets,
+    socials: createSimulatedSocials(registry.daos, seed),
     listing,
     history(asset) {
       const process = processOf(asset)

@@ -1,4 +1,5 @@
 import type { Dao, Token } from '../../shared/registry/registry.ts'
+import type { Socials } from './socials.ts'
 
 export const MINUTE = 60_000
 export const FIVE_MINUTES = 5 * MINUTE
@@ -130,6 +131,7 @@ export interface HolderList {
 /** What there is to say about the market, whoever asks: providers only put it into their own words. */
 export interface World {
   readonly assets: readonly Asset[]
+  readonly socials: Socials
   /** Null for a token that the world has no current data of. */
   listing(asset: Asset, now: number): Listing | null
   /** Null for a token without any past. */
