@@ -2,6 +2,12 @@ import type { Route } from './define.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { historicDiscordRoute } from './routes/daos/socials/historic-discord.ts'
+import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.ts'
+import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
+import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
+import { socialsRoute } from './routes/daos/socials.ts'
+import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -16,6 +22,12 @@ export const routes = [
   holdersRoute,
   historicFinancialRoute,
   daosRoute,
+  socialsRoute,
+  historicTwitterRoute,
+  historicDiscordRoute,
+  historicTelegramRoute,
+  twitterSentimentRoute,
+  historicTwitterSentimentRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,
