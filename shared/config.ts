@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from './errors.ts'
+import { chainUrls } from './rpc-urls.ts'
 
 const text = z.string().trim().min(1)
 const optionalText = text.optional()
@@ -50,6 +51,7 @@ export const settings = z.object({
   COINGECKO_REQUESTS_PER_MINUTE: count.default(25),
   DEFILLAMA_BASE_URL: url.default('https://api.llama.fi'),
   DEFILLAMA_REQUESTS_PER_MINUTE: count.default(60),
+  DEFILLAMA_COINS_BASE_URL: url.default('https://coins.llama.fi'),
   MORALIS_BASE_URL: url.default('https://deep-index.moralis.io/api/v2.2'),
   MORALIS_API_KEY: optionalText,
   MORALIS_REQUESTS_PER_MINUTE: count.default(300),
@@ -70,6 +72,10 @@ export const settings = z.object({
   TELEGRAM_REQUESTS_PER_MINUTE: count.default(20),
   TELEGRAM_BOT_BASE_URL: url.default('https://api.telegram.org'),
   TELEGRAM_BOT_TOKEN: optionalText,
+  RPC_URLS: z.string().default('').pipe(chainUrls),
+  RPC_REQUESTS_PER_MINUTE: count.default(300),
+  RPC_BATCH_SIZE: count.default(100),
+  DEX_FIRST_RUN_HOURS: count.default(24),
   PROVIDER_TIMEOUT_MS: count.default(30_000),
   PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
 })
@@ -105,6 +111,7 @@ function toConfig(s: Settings) {
     },
     ops: { host: s.OPS_HOST, apiPort: s.API_OPS_PORT },
     worker: { queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()), concurrency: s.WORKER_CONCURRENCY },
+    dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
     providers: {
       coinmarketcap: {
         ...http,
@@ -122,6 +129,11 @@ function toConfig(s: Settings) {
         ...http,
         baseUrl: s.DEFILLAMA_BASE_URL,
         apiKey: undefined,
+        requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
+      },
+      defillamaCoins: {
+        ...http,
+        baseUrl: s.DEFILLAMA_COINS_BASE_URL,
         requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
       },
       moralis: {
@@ -159,6 +171,12 @@ function toConfig(s: Settings) {
         botToken: s.TELEGRAM_BOT_TOKEN,
         requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE,
       },
+      rpc: {
+        ...http,
+        urls: s.RPC_URLS,
+        requestsPerMinute: s.RPC_REQUESTS_PER_MINUTE,
+        batchSize: s.RPC_BATCH_SIZE,
+      },
     },
   }
 }
@@ -195,7 +213,8 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0])
     const given = env[name]
-    const shown = given === undefined || /KEY|PASSWORD|TOKEN/.test(name) ? '' : ` (given: ${JSON.stringify(given)})`
+    const shown =
+      given === undefined || /KEY|PASSWORD|TOKEN|RPC_URLS/.test(name) ? '' : ` (given: ${JSON.stringify(given)})`
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }
   if (mistakes.length > 0 || !parsed.success) {

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Database } from '../shared/clickhouse.ts'
 import type { Config } from '../shared/config.ts'
+import { toReason } from '../shared/errors.ts'
 import { INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
 import type { Job } from '../workers/define.ts'
 import discord from '../workers/jobs/discord.ts'
@@ -21,15 +22,18 @@ const storedDay = z.object({ day: z.number() })
 
 /**
  * Gives the demo a past that no provider would: runs the same jobs once for each of the last `days` days that are not
- * stored, against the stand-in as it is at that day. Only the stand-in can be asked for a past moment.
- * @returns how many days of how many datasets were collected.
+ * stored, against the stand-in as it is at that day. Only the stand-in can be asked for a past moment: where a setting
+ * names another host nothing is done.
+ * @returns how many days, counted by dataset, were collected and how many could not be.
  */
 export async function collectPastDays(
   context: Pick<RunnerContext, 'config' | 'db' | 'redis' | 'registry' | 'log'>,
   options: { upstream: string; days: number; now: number },
-): Promise<number> {
+): Promise<{ collected: number; failed: number }> {
   const today = toBucketStart(options.now, '1d')
   const past = Array.from({ length: options.days }, (_, index) => today - (index + 1) * DAY_MS)
+  const outcome = { collected: 0, failed: 0 }
+  if (!isStandIn(context.config, options.upstream)) return outcome
   const http = createHttpClients({ log: context.log })
   const wanted: { job: Job; slot: number }[] = []
   for (const job of JOBS) {
@@ -42,12 +46,18 @@ export async function collectPastDays(
       // Well after midnight, as a late worker would: a search ends only before the present.
       const at = slot + DAY_MS / 2
       const config = toConfigAt(context.config, options.upstream, at)
-      const collectors = job.connect({ config, http })
-      await runJob(job, collectors, { ...context, config, now: () => at }, { kind: 'slot', slot })
+      const collectors = job.connect({ config, http, log: context.log })
+      try {
+        await runJob(job, collectors, { ...context, config, now: () => at }, { kind: 'slot', slot })
+        outcome.collected += 1
+      } catch (error) {
+        outcome.failed += 1
+        context.log.error({ dataset: job.name, slot: new Date(slot).toISOString(), reason: toReason(error) }, 'no past')
+      }
     }
   }
   await Promise.all(Array.from({ length: CONCURRENCY }, collectOn))
-  return wanted.length
+  return outcome
 }
 
 async function readStoredDays(db: Database, { name, dataset }: Job): Promise<ReadonlySet<number>> {
@@ -55,6 +65,10 @@ async function readStoredDays(db: Database, { name, dataset }: Job): Promise<Rea
   const sql = `SELECT DISTINCT toUnixTimestamp64Milli(${time}) AS day FROM ${table}`
   const rows = await db.rows({ name: `stored-days-${name}`, sql, schema: storedDay })
   return new Set(rows.map(({ day }) => day))
+}
+
+function isStandIn({ providers: { x, discord, telegram, telegramBot } }: Config, upstream: string): boolean {
+  return [x, discord, telegram, telegramBot].every(({ baseUrl }) => baseUrl.startsWith(`${upstream}/`))
 }
 
 /** The same settings with every address of the stand-in turned to a moment. */

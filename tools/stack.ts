@@ -9,6 +9,7 @@ import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { planBackfill, runBackfills } from '../workers/backfill.ts'
 import { type Child, startChild, untilReady } from './children.ts'
+import { collectPastDays } from './demo-history.ts'
 import { findFreePort, startRedis } from './redis-server.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
@@ -138,6 +139,19 @@ async function backfillDemo(config: Config): Promise<void> {
   )
 }
 
+/** The demo's history of what providers have no history of, which only the stand-in can tell. */
+async function collectDemoPast(config: Config, upstream: string): Promise<void> {
+  const log = createLog('past days', 'error')
+  const redis = createRedis(config.redis.url, log)
+  const db = createDatabase(config.clickhouse, 'write')
+  const context = { config, db, redis, registry: loadRegistry(), log }
+  const { collected, failed } = await collectPastDays(context, { upstream, days: 90, now: Date.now() })
+  await db.close()
+  redis.disconnect()
+  if (failed > 0) console.log(`${failed} past days of social data are missing: see the reasons above`)
+  else if (collected > 0) console.log(`${collected} past days of social data are collected`)
+}
+
 function printAddresses(config: Config): void {
   const base = config.api.publicUrl
   const start = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10)
@@ -171,19 +185,18 @@ async function main(): Promise<void> {
     return
   }
   onStopSignal(stopAll)
-  if (mode === 'demo') provide(toDemoSettings(await startUpstream()))
+  const upstream = mode === 'demo' ? await startUpstream() : undefined
+  if (upstream !== undefined) provide(toDemoSettings(upstream))
   await startStores(loadConfig())
   const config = loadConfig()
   await prepareSchema(config)
-  for (const [name, file] of [
-    ['worker', 'workers/main.ts'],
-    ['scheduler', 'workers/scheduler.ts'],
-  ] as const) {
-    startPart(name, file)
-  }
-  await untilReady(startPart('api', 'api/main.ts'))
+  const parts = [startPart('worker', 'workers/main.ts'), startPart('scheduler', 'workers/scheduler.ts')]
+  parts.push(startPart('api', 'api/main.ts'))
+  await Promise.all(parts.map(untilReady))
   printAddresses(config)
-  if (mode === 'demo') await backfillDemo(config)
+  if (upstream === undefined) return
+  await collectDemoPast(config, upstream)
+  await backfillDemo(config)
 }
 
 runProgram(run)

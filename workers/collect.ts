@@ -1,4 +1,4 @@
-import { DataError, toReason } from '../shared/errors.ts'
+import { DataError, isTransient, toReason } from '../shared/errors.ts'
 import type { Logger } from '../shared/log.ts'
 import type { Collector, Entity, Range } from './define.ts'
 import type { JobState } from './state.ts'
@@ -27,7 +27,7 @@ interface Wanted {
  * Asks the providers in order. The first asks for all it covers; the next only for what is left: those that failed,
  * those the ones before do not cover and, for a slot, those they did not know. In a range no answer is an answer (a
  * token has no history before its launch), so the next provider is not asked for it.
- * @throws the first provider's DataError when none answered at all.
+ * @throws DataError when none answered at all: a failure that may pass, where there is one, else the first.
  */
 export async function collect(collectors: readonly Collector[], wanted: Wanted, log: Logger): Promise<Collected> {
   const rows: Collected['rows'] = []
@@ -53,9 +53,9 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
       log.warn({ provider: collector.provider, entities: asked.length, reason: toReason(error) }, 'provider failed')
     }
   }
-  const [first] = failures
-  if (providers.length === 0 && first !== undefined) throw first
-  const transient = failures.find((failure) => failure.code === 'provider_unavailable')
+  const transient = failures.find(isTransient)
+  const reason = transient ?? failures[0]
+  if (providers.length === 0 && reason !== undefined) throw reason
   const pending = wanted.range !== undefined && left.length > 0 ? transient : undefined
   return { rows, providers, uncovered: left.length, pending }
 }

@@ -1,4 +1,5 @@
 import type { Job } from './define.ts'
+import dexTrades from './jobs/dex-trades.ts'
 import discord from './jobs/discord.ts'
 import holders from './jobs/holders.ts'
 import prices from './jobs/prices.ts'
@@ -8,4 +9,4 @@ import twitter from './jobs/twitter.ts'
 import twitterSentiment from './jobs/twitter-sentiment.ts'
 
 /** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
-export const jobs: readonly Job[] = [prices, tvl, holders, twitter, discord, telegram, twitterSentiment]
+export const jobs: readonly Job[] = [prices, tvl, holders, dexTrades, twitter, discord, telegram, twitterSentiment]

@@ -3,7 +3,7 @@ import { loadConfig } from '../shared/config.ts'
 import { DataError } from '../shared/errors.ts'
 import { CADENCES } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
-import { isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import type { Job } from './define.ts'
@@ -38,6 +38,8 @@ async function main(): Promise<void> {
   const context = { config, http, db, redis, blocking, registry, log, now: Date.now }
   const runners = selected.map((job) => createRunner(job, context))
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
+  await Promise.all(runners.map((runner) => runner.waitUntilReady()))
+  announceReady({})
   onStopSignal(async () => {
     await Promise.all(runners.map((runner) => runner.close()))
     await db.close()

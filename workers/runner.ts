@@ -129,10 +129,13 @@ const JOB_TIMEOUT_MS = 10 * 60_000
  */
 function toTimes(job: Job, payload: JobPayload, now: number): { slot: number; range: Range | undefined } {
   if (payload.kind === 'range') return { slot: payload.from, range: payload }
-  const end = payload.slot + INTERVAL_SECONDS[job.cadence] * 1000
+  const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
+  const end = payload.slot + cadenceMs
   if (now < end) return { slot: payload.slot, range: undefined }
   const hasHistory = job.history?.intervals.includes(job.cadence) ?? false
-  if (hasHistory) return { slot: payload.slot, range: { from: payload.slot, to: end, interval: job.cadence } }
+  // A quote taken on time was observed shortly before its slot, so the bucket before is this slot's to fill as well.
+  const range = { from: payload.slot - cadenceMs, to: end, interval: job.cadence }
+  if (hasHistory) return { slot: payload.slot, range }
   return { slot: toBucketStart(now, job.cadence), range: undefined }
 }
 

@@ -229,7 +229,9 @@ describe('social counts and sentiment from provider to answer', () => {
     for (const job of JOBS) {
       const collectors = job.connect({ ...pipeline.context, config })
       const run = runJob(job, collectors, { ...pipeline.context, config }, { kind: 'slot', slot })
-      await expect(run, job.name).rejects.toMatchObject({ code: expect.stringMatching(/^provider_(unavailable|malformed)$/) })
+      await expect(run, job.name).rejects.toMatchObject({
+        code: expect.stringMatching(/^provider_(unavailable|malformed)$/),
+      })
     }
     expect(await stored()).toEqual(before)
   })

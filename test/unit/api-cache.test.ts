@@ -8,7 +8,7 @@ const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer 
   headers: [],
   staleAt: null,
   expiresAt,
-  encoded: new Map(),
+  forms: new Map(),
 })
 
 function setUp(maxBytes = 1_000_000) {

@@ -65,9 +65,10 @@ describe('collect', () => {
     expect(collected.pending).toBeUndefined()
   })
 
-  it('throws the first failure when nobody answered', async () => {
-    const [first, second] = [provider('first', { fails: unavailable }), provider('second', { fails: rejected })]
+  it('throws the failure that may pass when nobody answered, whoever it came from', async () => {
+    const [first, second] = [provider('first', { fails: rejected }), provider('second', { fails: unavailable })]
     await expect(collect([first.collector, second.collector], wanted, silent)).rejects.toBe(unavailable)
+    await expect(collect([first.collector], wanted, silent)).rejects.toBe(rejected)
   })
 
   it('takes no rows for an answer in a range, where a token may have no history', async () => {

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { Chain } from './chain.ts'
 import { control } from './control.ts'
 import { type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
 import { actOut, createFaults, type FaultControl, type FaultSwitch, sendReply } from './faults.ts'
@@ -11,6 +12,7 @@ import { defillamaCoins } from './providers/defillama-coins.ts'
 import { discord } from './providers/discord.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
 import { moralis } from './providers/moralis.ts'
+import { rpc } from './providers/rpc.ts'
 import { telegram, telegramBot } from './providers/telegram.ts'
 import { x } from './providers/x.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
@@ -35,6 +37,7 @@ const PROVIDERS = [
   discord,
   telegram,
   telegramBot,
+  rpc,
 ] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {
@@ -48,6 +51,8 @@ export interface UpstreamOptions {
   /** The world's clock in Unix milliseconds. */
   readonly now?: () => number
   readonly limits?: Limits
+  /** Chains, by slug, in place of the world's own. */
+  readonly chains?: Readonly<Record<string, Chain>>
 }
 
 export interface Upstream {
@@ -94,8 +99,9 @@ export async function createUpstream(options: UpstreamOptions): Promise<Upstream
 type Respond = (incoming: IncomingMessage, response: ServerResponse) => Promise<void>
 
 function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests: RequestRecorder): Respond {
-  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {} } = options
-  const world = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {}, chains = {} } = options
+  const found = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const world = { ...found, chain: (slug: string) => chains[slug] ?? found.chain(slug) }
   const isOverLimit = createRateLimit(limits)
 
   async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {

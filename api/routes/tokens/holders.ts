@@ -19,6 +19,9 @@ const holdersRecord = z.strictObject({
   }),
 })
 
+/** A token's holders, as the interface document lists them. */
+export type HoldersRecord = z.infer<typeof holdersRecord>
+
 const HOLDER = 'Tuple(address String, amount Float64, amountUsd Nullable(Float64), share Float64)'
 const RECORD = `Tuple(_id String, name String,
   holdersData Tuple(totalHolders UInt64, top100Share Float64, topHolders Array(${HOLDER})))`
