@@ -16,7 +16,7 @@ export async function askForMembers({
   const askFor = async (dao: Dao): Promise<Candidate<MembersRow> | undefined> => {
     const members = await provider.fetchMembers(dao, signal)
     if (typeof members !== 'string') return { dao: dao.key, observed_at: toIso(slot), ...members }
-    log.warn({ dao: dao.slug, reason: members }, 'no members counted')
+    log.info({ dao: dao.slug, reason: members }, 'no members counted')
     return undefined
   }
   return askEach(entities, askFor, { concurrency: provider.concurrency, log })

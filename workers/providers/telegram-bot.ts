@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { DataError } from '../../shared/errors.ts'
 import type { Dao } from '../../shared/registry/registry.ts'
 import type { Provider } from '../define.ts'
 import { checkAnswer, toJsonValue } from './answer.ts'
@@ -12,15 +11,20 @@ const ABOUT_THE_CHAT = [400, 403]
 const PATH = '/getChatMemberCount'
 const CONCURRENCY = 1
 
-/** Telegram's Bot API (providers document, section 14.3): totals only, for public names. Needs a bot's token. */
+/** Telegram's Bot API (providers document, section 14.3): totals only, for public names. Asked where a bot's token is set. */
 export const telegramBot: Provider<MembersSource, Dao> = {
   name: 'telegram-bot',
-  covers: ({ telegram }) => toChatName(telegram)?.startsWith('+') === false,
+  covers: ({ telegram }, { providers }) =>
+    providers.telegramBot.botToken !== undefined && toChatName(telegram)?.startsWith('+') === false,
   connect({ config, http }) {
     const { botToken, baseUrl, ...settings } = config.providers.telegramBot
     // The token is part of every path: in the base it is in no message and no metric.
-    const base = botToken === undefined ? baseUrl : `${baseUrl}/bot${botToken}`
-    const client = http.open({ provider: 'telegram-bot', ...settings, baseUrl: base, readError })
+    const client = http.open({
+      provider: 'telegram-bot',
+      ...settings,
+      baseUrl: `${baseUrl}/bot${botToken ?? ''}`,
+      readError,
+    })
     const ask = async (chat_id: string | number, signal: AbortSignal) => {
       const answer = await client.json({ path: PATH, query: { chat_id }, signal, answers: ABOUT_THE_CHAT })
       return checkAnswer(countAnswer, answer, { provider: 'telegram-bot', path: PATH })
@@ -28,9 +32,6 @@ export const telegramBot: Provider<MembersSource, Dao> = {
     return {
       concurrency: CONCURRENCY,
       async fetchMembers(dao, signal) {
-        if (botToken === undefined) {
-          throw new DataError('provider_rejected', 'telegram-bot: TELEGRAM_BOT_TOKEN is not set')
-        }
         const first = await ask(`@${toChatName(dao.telegram)}`, signal)
         const movedTo = first.ok ? undefined : first.parameters?.migrate_to_chat_id
         const answer = movedTo === undefined ? first : await ask(movedTo, signal)
