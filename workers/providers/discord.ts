@@ -41,7 +41,7 @@ export const discord: Provider<MembersSource, Dao> = {
 }
 
 /** The code in an invite's link; undefined for other links and for none. */
-export function toInviteCode(link: string | null): string | undefined {
+function toInviteCode(link: string | null): string | undefined {
   return INVITE.exec(link ?? '')?.[1]
 }
 

@@ -13,7 +13,7 @@ export interface MembersSource {
 /** What an answer counts, as sent: the row check judges it. */
 export type Members = Pick<Candidate<MembersRow>, 'active_members' | 'total_members'>
 
-export const NO_COUNTS = 'no counts in the answer'
+const NO_COUNTS = 'no counts in the answer'
 
 /** The counts, or that there are none: a row without a number would say nothing. */
 export function toMembers(members: Members): Members | string {

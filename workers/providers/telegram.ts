@@ -41,7 +41,7 @@ const ONLINE = new RegExp(`${GROUPED}online\\b`)
  * unknown name has a page without numbers, a person's has the name in their place.
  * @throws DataError `provider_malformed` for a page that is no preview at all.
  */
-export function readPreview(page: string, path: string): Members | string {
+function readPreview(page: string, path: string): Members | string {
   if (!page.includes('tgme_page')) throw new DataError('provider_malformed', `telegram ${path}: not a preview page`)
   const extra = EXTRA.exec(page)?.[1]?.replace(/&nbsp;|&#160;/g, ' ')
   if (extra === undefined) return 'no such group or channel'
