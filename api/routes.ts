@@ -1,7 +1,9 @@
 import type { Route } from './define.ts'
+import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { governanceRoute } from './routes/daos/governance.ts'
 import { historicDiscordRoute } from './routes/daos/socials/historic-discord.ts'
 import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.ts'
 import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
@@ -28,10 +30,12 @@ export const routes = [
   historicTelegramRoute,
   twitterSentimentRoute,
   historicTwitterSentimentRoute,
+  marketCapRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,
   statusRoute,
   liveRoute,
   readyRoute,
+  governanceRoute,
 ] as const satisfies readonly Route[]

@@ -72,6 +72,9 @@ export const settings = z.object({
   TELEGRAM_REQUESTS_PER_MINUTE: count.default(20),
   TELEGRAM_BOT_BASE_URL: url.default('https://api.telegram.org'),
   TELEGRAM_BOT_TOKEN: optionalText,
+  SNAPSHOT_BASE_URL: url.default('https://hub.snapshot.org'),
+  SNAPSHOT_API_KEY: optionalText,
+  SNAPSHOT_REQUESTS_PER_MINUTE: count.default(60),
   RPC_URLS: z.string().default('').pipe(chainUrls),
   RPC_REQUESTS_PER_MINUTE: count.default(300),
   RPC_BATCH_SIZE: count.default(100),
@@ -170,6 +173,12 @@ function toConfig(s: Settings) {
         baseUrl: s.TELEGRAM_BOT_BASE_URL,
         botToken: s.TELEGRAM_BOT_TOKEN,
         requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE,
+      },
+      snapshot: {
+        ...http,
+        baseUrl: s.SNAPSHOT_BASE_URL,
+        apiKey: s.SNAPSHOT_API_KEY,
+        requestsPerMinute: s.SNAPSHOT_REQUESTS_PER_MINUTE,
       },
       rpc: {
         ...http,

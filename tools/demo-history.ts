@@ -9,7 +9,7 @@ import telegram from '../workers/jobs/telegram.ts'
 import twitter from '../workers/jobs/twitter.ts'
 import twitterSentiment from '../workers/jobs/twitter-sentiment.ts'
 import { createHttpClients } from '../workers/providers/http.ts'
-import { type RunnerContext, runJob } from '../workers/runner.ts'
+import { type JobContext, runJob } from '../workers/run-job.ts'
 
 /** Daily datasets whose providers tell only what is now: a live system's history begins on its first day. */
 const JOBS: readonly Job[] = [twitter, discord, telegram, twitterSentiment]
@@ -27,7 +27,7 @@ const storedDay = z.object({ day: z.number() })
  * @returns how many days, counted by dataset, were collected and how many could not be.
  */
 export async function collectPastDays(
-  context: Pick<RunnerContext, 'config' | 'db' | 'redis' | 'registry' | 'log'>,
+  context: Pick<JobContext, 'config' | 'db' | 'redis' | 'followUps' | 'registry' | 'log'>,
   options: { upstream: string; days: number; now: number },
 ): Promise<{ collected: number; failed: number }> {
   const today = toBucketStart(options.now, '1d')
@@ -46,7 +46,7 @@ export async function collectPastDays(
       // Well after midnight, as a late worker would: a search ends only before the present.
       const at = slot + DAY_MS / 2
       const config = toConfigAt(context.config, options.upstream, at)
-      const collectors = job.connect({ config, http, log: context.log })
+      const collectors = job.connect({ ...context, config, http })
       try {
         await runJob(job, collectors, { ...context, config, now: () => at }, { kind: 'slot', slot })
         outcome.collected += 1

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { resolve } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
@@ -8,8 +9,11 @@ import { onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { planBackfill, runBackfills } from '../workers/backfill.ts'
+import { createFollowUps } from '../workers/follow-ups.ts'
+import { jobs } from '../workers/jobs.ts'
 import { type Child, startChild, untilReady } from './children.ts'
 import { collectPastDays } from './demo-history.ts'
+import { lockFolder } from './lock.ts'
 import { findFreePort, startRedis } from './redis-server.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
@@ -57,6 +61,8 @@ function toDemoSettings(upstream: string): Record<string, string> {
     TELEGRAM_BOT_BASE_URL: `${upstream}/telegram-bot`,
     TELEGRAM_BOT_TOKEN: 'demo',
     TELEGRAM_REQUESTS_PER_MINUTE: '600000',
+    SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
+    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
   }
 }
 
@@ -68,16 +74,20 @@ function provide(values: Readonly<Record<string, string>>): void {
 const children: { name: string; stop(): Promise<void> }[] = []
 let stopping = false
 
-/** Starts a part and counts it among those to stop; when it ends by itself, everything ends. */
-function startPart(name: string, file: string, args: readonly string[] = []): Child {
-  const child = startChild(name, file, {}, args)
-  children.push(child)
-  child.process.once('exit', (code) => {
+/** Counts a part among those to stop; when it ends by itself, everything ends. */
+function watch(name: string, part: ChildProcess, stop: () => Promise<void>): void {
+  children.push({ name, stop })
+  part.once('exit', (code) => {
     if (stopping) return
     console.error(`${name} ended with code ${code}: stopping everything`)
     process.exitCode = 1
     process.kill(process.pid, 'SIGTERM')
   })
+}
+
+function startPart(name: string, file: string, args: readonly string[] = []): Child {
+  const child = startChild(name, file, {}, args)
+  watch(name, child.process, child.stop)
   return child
 }
 
@@ -95,7 +105,7 @@ async function startUpstream(): Promise<string> {
 async function startStores(config: Config): Promise<void> {
   if (!process.env.REDIS_URL) {
     const redis = await startRedis(resolve(config.dataDir, 'redis'), { detached: true })
-    children.push({ name: 'redis', stop: redis.stop })
+    watch('redis', redis.child, redis.stop)
     provide({ REDIS_URL: redis.url })
   }
   if (!process.env.CLICKHOUSE_URL) {
@@ -144,9 +154,10 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
   const log = createLog('past days', 'error')
   const redis = createRedis(config.redis.url, log)
   const db = createDatabase(config.clickhouse, 'write')
-  const context = { config, db, redis, registry: loadRegistry(), log }
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const context = { config, db, redis, followUps, registry: loadRegistry(), log }
   const { collected, failed } = await collectPastDays(context, { upstream, days: 90, now: Date.now() })
-  await db.close()
+  await Promise.all([followUps.close(), db.close()])
   redis.disconnect()
   if (failed > 0) console.log(`${failed} past days of social data are missing: see the reasons above`)
   else if (collected > 0) console.log(`${collected} past days of social data are collected`)
@@ -187,6 +198,9 @@ async function main(): Promise<void> {
   onStopSignal(stopAll)
   const upstream = mode === 'demo' ? await startUpstream() : undefined
   if (upstream !== undefined) provide(toDemoSettings(upstream))
+  const { dataDir } = loadConfig()
+  const unlock = lockFolder(dataDir)
+  children.unshift({ name: 'lock', stop: async () => unlock() })
   await startStores(loadConfig())
   const config = loadConfig()
   await prepareSchema(config)

@@ -1,7 +1,9 @@
 import type { Job } from './define.ts'
 import dexTrades from './jobs/dex-trades.ts'
 import discord from './jobs/discord.ts'
+import governance from './jobs/governance.ts'
 import holders from './jobs/holders.ts'
+import marketCap from './jobs/market-cap.ts'
 import prices from './jobs/prices.ts'
 import telegram from './jobs/telegram.ts'
 import tvl from './jobs/tvl.ts'
@@ -9,4 +11,15 @@ import twitter from './jobs/twitter.ts'
 import twitterSentiment from './jobs/twitter-sentiment.ts'
 
 /** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
-export const jobs: readonly Job[] = [prices, tvl, holders, dexTrades, twitter, discord, telegram, twitterSentiment]
+export const jobs: readonly Job[] = [
+  prices,
+  tvl,
+  holders,
+  dexTrades,
+  marketCap,
+  governance,
+  twitter,
+  discord,
+  telegram,
+  twitterSentiment,
+]

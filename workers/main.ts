@@ -1,3 +1,4 @@
+import { requireMigrated } from '../clickhouse/migrate.ts'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
 import { DataError } from '../shared/errors.ts'
@@ -7,6 +8,7 @@ import { announceReady, isMain, onStopSignal, runProgram } from '../shared/proce
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import type { Job } from './define.ts'
+import { createFollowUps } from './follow-ups.ts'
 import { jobs } from './jobs.ts'
 import { createHttpClients } from './providers/http.ts'
 import { createRunner } from './runner.ts'
@@ -32,16 +34,19 @@ async function main(): Promise<void> {
   const log = createLog('worker', config.logLevel)
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'write')
+  await requireMigrated(db)
   const redis = createRedis(config.redis.url, log)
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const http = createHttpClients({ log })
-  const context = { config, http, db, redis, blocking, registry, log, now: Date.now }
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now }
   const runners = selected.map((job) => createRunner(job, context))
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
   announceReady({})
   onStopSignal(async () => {
     await Promise.all(runners.map((runner) => runner.close()))
+    await followUps.close()
     await db.close()
     redis.disconnect()
     blocking.disconnect()

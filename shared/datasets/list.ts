@@ -1,7 +1,9 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { discordMembers } from './discord.ts'
+import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
+import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { telegramMembers } from './telegram.ts'
 import { tokenPrices } from './token-prices.ts'
@@ -21,4 +23,6 @@ export const datasets = [
   discordMembers,
   telegramMembers,
   twitterSentiment,
+  marketCap,
+  governance,
 ] as const satisfies readonly DatasetFacts[]

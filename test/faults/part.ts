@@ -5,7 +5,9 @@ import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts
 import { createQueue } from '../../shared/queues.ts'
 import { createRedis } from '../../shared/redis.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { createFollowUps } from '../../workers/follow-ups.ts'
 import prices from '../../workers/jobs/prices.ts'
+import { jobs } from '../../workers/jobs.ts'
 import { createHttpClients } from '../../workers/providers/http.ts'
 import { createRunner } from '../../workers/runner.ts'
 import { startScheduler } from '../../workers/scheduler.ts'
@@ -23,7 +25,8 @@ async function main(): Promise<void> {
   const blocking = createRedis(config.redis.url, log, 'blocking')
   if (role === 'worker') {
     const http = createHttpClients({ log, backoffMs: 1 })
-    const runner = createRunner(prices, { config, http, db, redis, blocking, registry, log, now })
+    const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+    const runner = createRunner(prices, { config, http, db, redis, blocking, followUps, registry, log, now })
     await runner.waitUntilReady()
     onStopSignal(() => runner.close())
   } else {

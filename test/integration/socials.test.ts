@@ -13,7 +13,7 @@ import discord from '../../workers/jobs/discord.ts'
 import telegram from '../../workers/jobs/telegram.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import twitterSentiment from '../../workers/jobs/twitter-sentiment.ts'
-import { runJob } from '../../workers/runner.ts'
+import { runJob } from '../../workers/run-job.ts'
 import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 

@@ -3,6 +3,7 @@ import type { Dao } from '../../shared/registry/registry.ts'
 import type { Entity, Provider } from '../../workers/define.ts'
 import { createObservedClients, startProviderServer } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
+import { noDatabase } from './no-database.ts'
 import { silent } from './silent.ts'
 
 /** A DAO that is on every network. */
@@ -42,7 +43,7 @@ export async function connect<Source, E extends Entity>(
     ...settings,
   })
   const { http, calls } = createObservedClients()
-  return { server, calls, source: provider.connect({ config, http, log: silent }) }
+  return { server, calls, source: provider.connect({ config, http, db: noDatabase, log: silent }) }
 }
 
 /** What a call fails with. */

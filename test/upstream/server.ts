@@ -13,6 +13,7 @@ import { discord } from './providers/discord.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
 import { moralis } from './providers/moralis.ts'
 import { rpc } from './providers/rpc.ts'
+import { snapshot } from './providers/snapshot.ts'
 import { telegram, telegramBot } from './providers/telegram.ts'
 import { x } from './providers/x.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
@@ -37,6 +38,7 @@ const PROVIDERS = [
   discord,
   telegram,
   telegramBot,
+  snapshot,
   rpc,
 ] as const satisfies readonly Provider[]
 

@@ -4,6 +4,7 @@ import { createSimulatedChain } from './simulated-chain.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
 import { createSimulatedSocials } from './simulated-socials.ts'
+import { createSimulatedSpaces } from './simulated-spaces.ts'
 import {
   type Asset,
   DAY,
@@ -59,6 +60,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
       const process = processOf(asset)
       return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
+    space: createSimulatedSpaces(registry, seed),
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
     chain: (slug) => (slug === 'ethereum' ? ethereum : null),

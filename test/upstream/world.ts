@@ -129,6 +129,32 @@ export interface HolderList {
   readonly holders: readonly Holder[]
 }
 
+/** A proposal in a space; `created` in Unix seconds. */
+export interface SpaceProposal {
+  readonly id: string
+  readonly title: string
+  readonly author: string
+  readonly created: number
+  readonly end: number
+}
+
+/** A vote in a space; `created` in Unix seconds. */
+export interface SpaceVote {
+  readonly id: string
+  readonly voter: string
+  readonly created: number
+  readonly proposal: string
+  readonly power: number
+}
+
+/** Where a DAO votes: everything up to now. */
+export interface Space {
+  readonly id: string
+  readonly name: string
+  readonly proposals: readonly SpaceProposal[]
+  readonly votes: readonly SpaceVote[]
+}
+
 /** What there is to say about the market, whoever asks: providers only put it into their own words. */
 export interface World {
   readonly assets: readonly Asset[]
@@ -141,6 +167,8 @@ export interface World {
   chart(asset: Asset, from: number, to: number, step: number, now: number): MarketChart | null
   /** Null for a token whose holders the world does not know. */
   holders(asset: Asset, now: number): HolderList | null
+  /** Null for a space that does not exist. */
+  space(id: string, now: number): Space | null
   protocols(now: number): readonly Protocol[]
   /** Daily TVL, oldest first, of a protocol of the list; the last point is of `now`. */
   tvlSeries(protocol: Protocol, now: number): readonly TvlPoint[]
