@@ -6,7 +6,13 @@ import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { governanceRoute } from './routes/daos/governance.ts'
 import { ratingsRoute } from './routes/daos/ratings.ts'
+import { historicDiscordRoute } from './routes/daos/socials/historic-discord.ts'
+import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.ts'
+import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
+import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
+import { socialsRoute } from './routes/daos/socials.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
+import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -32,4 +38,10 @@ export const routes = [
   governanceRoute,
   treasuryRoute,
   ratingsRoute,
+  socialsRoute,
+  historicTwitterRoute,
+  historicDiscordRoute,
+  historicTelegramRoute,
+  twitterSentimentRoute,
+  historicTwitterSentimentRoute,
 ] as const satisfies readonly Route[]

@@ -9,7 +9,10 @@ import { onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { planBackfill, runBackfills } from '../workers/backfill.ts'
+import { createFollowUps } from '../workers/follow-ups.ts'
+import { jobs } from '../workers/jobs.ts'
 import { type Child, startChild, untilReady } from './children.ts'
+import { collectPastDays } from './demo-history.ts'
 import { lockFolder } from './lock.ts'
 import { findFreePort, startRedis } from './redis-server.ts'
 
@@ -49,6 +52,16 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    X_BASE_URL: `${upstream}/x`,
+    X_BEARER_TOKEN: 'demo',
+    X_REQUESTS_PER_MINUTE: '600000',
+    SENTIMENT_SAMPLE_SIZE: '25',
+    DISCORD_BASE_URL: `${upstream}/discord/api/v10`,
+    DISCORD_REQUESTS_PER_MINUTE: '600000',
+    TELEGRAM_BASE_URL: `${upstream}/telegram`,
+    TELEGRAM_BOT_BASE_URL: `${upstream}/telegram-bot`,
+    TELEGRAM_BOT_TOKEN: 'demo',
+    TELEGRAM_REQUESTS_PER_MINUTE: '600000',
     SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
     SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
     GOLDRUSH_BASE_URL: `${upstream}/goldrush`,
@@ -145,6 +158,20 @@ async function backfillDemo(config: Config): Promise<void> {
   )
 }
 
+/** The demo's history of what providers have no history of, which only the stand-in can tell. */
+async function collectDemoPast(config: Config, upstream: string): Promise<void> {
+  const log = createLog('past days', 'error')
+  const redis = createRedis(config.redis.url, log)
+  const db = createDatabase(config.clickhouse, 'write')
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const context = { config, db, redis, followUps, registry: loadRegistry(), log }
+  const { collected, failed } = await collectPastDays(context, { upstream, days: 90, now: Date.now() })
+  await Promise.all([followUps.close(), db.close()])
+  redis.disconnect()
+  if (failed > 0) console.log(`${failed} past days of social data are missing: see the reasons above`)
+  else if (collected > 0) console.log(`${collected} past days of social data are collected`)
+}
+
 function printAddresses(config: Config): void {
   const base = config.api.publicUrl
   const start = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10)
@@ -178,7 +205,8 @@ async function main(): Promise<void> {
     return
   }
   onStopSignal(stopAll)
-  if (mode === 'demo') provide(toDemoSettings(await startUpstream()))
+  const upstream = mode === 'demo' ? await startUpstream() : undefined
+  if (upstream !== undefined) provide(toDemoSettings(upstream))
   const { dataDir } = loadConfig()
   const unlock = lockFolder(dataDir)
   children.unshift({ name: 'lock', stop: async () => unlock() })
@@ -189,7 +217,9 @@ async function main(): Promise<void> {
   parts.push(startPart('api', 'api/main.ts'))
   await Promise.all(parts.map(untilReady))
   printAddresses(config)
-  if (mode === 'demo') await backfillDemo(config)
+  if (upstream === undefined) return
+  await collectDemoPast(config, upstream)
+  await backfillDemo(config)
 }
 
 runProgram(run)

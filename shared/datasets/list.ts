@@ -1,13 +1,17 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
+import { discordMembers } from './discord.ts'
 import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
 import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { daoRatings } from './ratings.ts'
+import { telegramMembers } from './telegram.ts'
 import { tokenPrices } from './token-prices.ts'
 import { daoTreasury } from './treasury.ts'
 import { treasuryValue } from './treasury-value.ts'
+import { twitterCounts } from './twitter.ts'
+import { twitterSentiment } from './twitter-sentiment.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
@@ -23,4 +27,8 @@ export const datasets = [
   marketCap,
   governance,
   treasuryValue,
+  twitterCounts,
+  discordMembers,
+  telegramMembers,
+  twitterSentiment,
 ] as const satisfies readonly DatasetFacts[]

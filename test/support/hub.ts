@@ -2,11 +2,13 @@ import { text } from 'node:stream/consumers'
 import { startProviderServer } from '../provider-server.ts'
 import type { Reply } from '../upstream/exchange.ts'
 import { snapshot } from '../upstream/providers/snapshot.ts'
+import { NO_SOCIALS } from '../upstream/socials.ts'
 import type { Space, SpaceVote, World } from '../upstream/world.ts'
 
 /** A world without anything in it. */
 const nothing: World = {
   assets: [],
+  socials: NO_SOCIALS,
   listing: () => null,
   history: () => null,
   chart: () => null,

@@ -13,6 +13,7 @@ import {
 import { joinHistories, toCandleHistory, toChartHistory } from './recorded-history.ts'
 import { readSpaces } from './recorded-spaces.ts'
 import { readSwaps, toEtherPrices, toRecordedChain } from './recorded-swaps.ts'
+import { NO_SOCIALS } from './socials.ts'
 import {
   type Asset,
   type History,
@@ -61,6 +62,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
 
   return {
     assets,
+    socials: NO_SOCIALS,
     listing(asset) {
       const coin = coinOf(asset)
       return coin ? toListing(coin) : null

@@ -4,6 +4,7 @@ import { createSimulatedChain } from './simulated-chain.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { inventProfile } from './simulated-profiles.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
+import { createSimulatedSocials } from './simulated-socials.ts'
 import { createSimulatedSpaces } from './simulated-spaces.ts'
 import { createSimulatedTreasuries } from './simulated-treasuries.ts'
 import {
@@ -51,6 +52,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
 
   return {
     assets,
+    socials: createSimulatedSocials(registry.daos, seed),
     listing,
     history: historyOf,
     chart(asset, from, to, step, now) {

@@ -1,5 +1,6 @@
 import type { Dao, Token, Treasury } from '../../shared/registry/registry.ts'
 import type { Chain } from './chain.ts'
+import type { Socials } from './socials.ts'
 
 export const MINUTE = 60_000
 export const FIVE_MINUTES = 5 * MINUTE
@@ -188,6 +189,7 @@ export interface TreasuryHolding {
 /** What there is to say about the market, whoever asks: providers only put it into their own words. */
 export interface World {
   readonly assets: readonly Asset[]
+  readonly socials: Socials
   /** Null for a token that the world has no current data of. */
   listing(asset: Asset, now: number): Listing | null
   /** Null for a token without any past. */
