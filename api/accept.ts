@@ -13,7 +13,7 @@ export function toQualities(header: string): ReadonlyMap<string, number> {
 
 /** Whether an `Accept` header takes a media type (without parameters); the most specific range decides. */
 export function accepts(accept: string | undefined, mediaType: string): boolean {
-  if (accept === undefined || accept.trim() === '') return true
+  if (accept === undefined || accept.trim() === '' || accept === '*/*') return true
   const qualities = toQualities(accept)
   const range = `${mediaType.split('/')[0]}/*`
   return (qualities.get(mediaType) ?? qualities.get(range) ?? qualities.get('*/*') ?? 0) > 0

@@ -4,7 +4,7 @@ import type { Registry as MetricsRegistry } from 'prom-client'
 import type { Logger } from '../shared/log.ts'
 import type { Route, Surroundings } from './define.ts'
 import { createDocs } from './docs.ts'
-import { type FlatHeaders, toCommonHeaders, toPreflightHeaders, toRequestId } from './headers.ts'
+import { FIXED_HEADERS, type FlatHeaders, toPreflightHeaders, toRequestId } from './headers.ts'
 import { createApiMetrics } from './metrics.ts'
 import { toOpenApi } from './openapi.ts'
 import { Problem } from './problem/problem.ts'
@@ -33,7 +33,8 @@ function toExchange(request: Request, response: Response): Exchange {
 
 function refuseMethod(request: Request, response: Response): void {
   if (request.method === 'OPTIONS') {
-    const headers = [...toCommonHeaders(toExchange(request, response).requestId), ...toPreflightHeaders(ALLOWED)]
+    const { requestId } = toExchange(request, response)
+    const headers = [...FIXED_HEADERS, 'X-Request-Id', requestId, ...toPreflightHeaders(ALLOWED)]
     response.writeHead(204, headers).end()
     return
   }

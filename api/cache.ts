@@ -6,14 +6,21 @@ import type { Encoding } from './encoding.ts'
 import type { FlatHeaders } from './headers.ts'
 import { toUnavailable } from './problem/problem.ts'
 
-/** A whole answer, ready to be sent: its bytes in every encoding asked for so far, its tag and its headers. */
+/** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
+export interface EncodedForm {
+  readonly bytes: Buffer
+  readonly headers: string[]
+  readonly full: string[]
+}
+
+/** A whole answer, ready to be sent in every encoding asked for so far. */
 export interface ReadyAnswer {
   readonly body: Buffer
   readonly tag: string
   readonly headers: FlatHeaders
   readonly staleAt: number | null
   readonly expiresAt: number
-  readonly encoded: Map<Encoding, Buffer>
+  readonly forms: Map<Encoding, EncodedForm>
 }
 
 interface Kept {
@@ -37,7 +44,7 @@ export interface ByteCache {
     key: string,
     datasets: readonly DatasetFacts[],
     make: () => Promise<ReadyAnswer | StreamAnswer>,
-  ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: 'cache' | 'flight' | 'database' }>
+  ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: 'cache' | 'flight' | 'made' }>
 }
 
 /** A cache of answers by byte budget. An entry holds for the dataset versions that were current before it was made. */
@@ -79,7 +86,7 @@ export function createByteCache(options: { maxBytes: number; commits: CommitFeed
       flights.set(flightKey, flight)
       const answer = await flight
       if ('body' in answer) kept.set(key, { answer, versions, madeAt })
-      return { answer, from: 'database' }
+      return { answer, from: 'made' }
     },
   }
 }

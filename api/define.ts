@@ -28,7 +28,7 @@ interface AnswerFacts {
 }
 
 /** A whole answer: it is kept as bytes until one of its datasets changes. */
-export interface BytesAnswer extends AnswerFacts {
+interface BytesAnswer extends AnswerFacts {
   readonly body: Buffer
 }
 
@@ -43,7 +43,7 @@ export interface StreamAnswer extends AnswerFacts {
 
 export type Answer = BytesAnswer | StreamAnswer
 
-export type Call<Query, Found> = Surroundings & { readonly query: Query; readonly found: Found }
+type Call<Query, Found> = Surroundings & { readonly query: Query; readonly found: Found }
 
 type NoEntity = undefined
 
@@ -90,7 +90,7 @@ export interface Route {
   settle(query: Readonly<Record<string, unknown>>, surroundings: Surroundings): Settled
 }
 
-export interface Settled {
+interface Settled {
   readonly key: string
   answer(): Promise<Answer>
 }

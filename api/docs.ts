@@ -1,6 +1,10 @@
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import express, { type Response, Router } from 'express'
-import { getAbsoluteFSPath } from 'swagger-ui-dist'
 import { PROBLEM_CODES } from './problem/codes.ts'
+
+/** Importing the package would load its whole bundle; only its folder is wanted. */
+const ASSETS = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))
 
 /** Everything comes from this host; Swagger UI sets inline styles and draws icons from data URLs. */
 const POLICY = [
@@ -61,6 +65,6 @@ export function createDocs(): Router {
   router.get('/docs', send('html', DOCS))
   router.get('/docs/errors', send('html', ERRORS))
   router.get('/docs/start.js', send('js', START))
-  router.use('/docs/assets', express.static(getAbsoluteFSPath(), { index: false, maxAge: '1h' }))
+  router.use('/docs/assets', express.static(ASSETS, { index: false, maxAge: '1h' }))
   return router
 }

@@ -24,15 +24,12 @@ const EXPOSED = [...Object.keys(ANSWER_HEADERS), ...Object.keys(SERIES_HEADERS),
 /** Header names and values in turn, as `writeHead` takes them. */
 export type FlatHeaders = readonly string[]
 
-/** What every response carries. */
-export function toCommonHeaders(requestId: string): FlatHeaders {
-  return [
-    ...['X-Request-Id', requestId],
-    ...['Access-Control-Allow-Origin', '*'],
-    ...['Access-Control-Expose-Headers', EXPOSED],
-    ...['X-Content-Type-Options', 'nosniff'],
-  ]
-}
+/** What every response carries, whatever it says. */
+export const FIXED_HEADERS: FlatHeaders = [
+  ...['Access-Control-Allow-Origin', '*'],
+  ...['Access-Control-Expose-Headers', EXPOSED],
+  ...['X-Content-Type-Options', 'nosniff'],
+]
 
 /** What a preflight request of a browser is told. */
 export function toPreflightHeaders(allow: string): FlatHeaders {
@@ -46,10 +43,16 @@ export function toPreflightHeaders(allow: string): FlatHeaders {
 
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/
 
+/** A random id per process and a count are as unique as a random id per request, and cost nothing. */
+const PROCESS_ID = randomUUID()
+let requests = 0
+
 /** The client's request id where it is harmless in headers and logs, else a new one. */
 export function toRequestId(request: IncomingMessage): string {
   const given = request.headers['x-request-id']
-  return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID()
+  if (typeof given === 'string' && SANE_ID.test(given)) return given
+  requests++
+  return `${PROCESS_ID}-${requests}`
 }
 
 /** Flat headers from a record. */

@@ -1,10 +1,12 @@
 import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { type CommitFeed, createCommitFeed } from '../shared/commits.ts'
 import { type Config, loadConfig } from '../shared/config.ts'
-import { DataError, toReason } from '../shared/errors.ts'
+import { toReason } from '../shared/errors.ts'
 import { createLog, type Logger } from '../shared/log.ts'
 import { createMetrics, createOpsServer } from '../shared/metrics.ts'
+import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createApp } from './app.ts'
@@ -43,7 +45,9 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
   })
   const { host, apiPort } = config.ops
   const ops = apiPort === 0 ? undefined : await createOpsServer({ registry: metrics, host, port: apiPort })
-  log.info({ address: server.address(), opsPort: ops?.port, mode: config.mode }, 'the API listens')
+  const { port } = server.address() as AddressInfo
+  log.info({ host: config.api.host, port, opsPort: ops?.port, mode: config.mode }, 'API started')
+  announceReady({ url: `http://${config.api.host}:${port}`, opsPort: ops?.port })
 
   return async () => {
     const drained = new Promise<void>((resolve) => server.close(() => resolve()))
@@ -54,29 +58,15 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
   }
 }
 
+/** The API as a process: listens until it is told to stop, then ends what is under way. */
 async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('api', config.logLevel)
   const stop = await start(config, log)
-  let stopping = false
-  const onSignal = (signal: NodeJS.Signals) => {
-    // Whoever asks twice does not want to wait for open requests.
-    if (stopping) process.exit(1)
-    stopping = true
-    log.info({ signal }, 'the API stops')
-    stop().then(
-      () => process.exit(0),
-      (error: unknown) => {
-        log.error({ err: error }, 'the API did not stop cleanly')
-        process.exit(1)
-      },
-    )
-  }
-  process.on('SIGTERM', onSignal).on('SIGINT', onSignal)
+  onStopSignal(async () => {
+    await stop()
+    log.info('API stopped')
+  })
 }
 
-main().catch((error: unknown) => {
-  process.stderr.write(`${error instanceof DataError ? error.message : String((error as Error).stack ?? error)}\n`)
-  process.exitCode = 1
-  process.exit()
-})
+if (isMain(import.meta.url)) runProgram(main)

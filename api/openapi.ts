@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Route } from './define.ts'
 import { ANSWER_HEADERS } from './headers.ts'
-import { isRequired, type QueryShape, takesSeveral } from './parameters/parse.ts'
+import { exampleOf, isRequired, type QueryShape, takesSeveral } from './parameters/parse.ts'
 import { PROBLEM_CODES, type ProblemCode } from './problem/codes.ts'
 import { problemBody } from './problem/problem.ts'
 
@@ -14,10 +14,8 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
 
 function toParameters(path: string, query: QueryShape): Json[] {
   return Object.entries(query).map(([name, schema]) => {
-    const { description, examples, ...rest } = toSchema(schema, 'input') as {
-      description?: string
-      examples?: unknown[]
-    }
+    const { description, examples: _, ...rest } = toSchema(schema, 'input')
+    const example = exampleOf(schema)
     const place = path.includes(`{${name}}`) ? 'path' : 'query'
     return {
       name,
@@ -26,7 +24,7 @@ function toParameters(path: string, query: QueryShape): Json[] {
       ...(description === undefined ? {} : { description }),
       ...(takesSeveral(schema) ? { style: 'form', explode: true } : {}),
       schema: rest,
-      ...(examples?.[0] === undefined ? {} : { example: examples[0] }),
+      ...(example === undefined ? {} : { example }),
     }
   })
 }

@@ -5,13 +5,19 @@ import { chart24hRoute } from './routes/charts/24h.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { statusRoute } from './routes/status.ts'
+import { dexDataRoute } from './routes/tokens/dex-data.ts'
+import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
+import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokensRoute } from './routes/tokens.ts'
 
 /** Every route, in the order of the documentation. A new endpoint is one file and one line here. */
 export const routes = [
   tokensRoute,
+  holdersRoute,
+  dexDataRoute,
   historicFinancialRoute,
+  historicDexTradesRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,

@@ -1,12 +1,12 @@
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
-import type { ReadyAnswer } from './cache.ts'
+import type { EncodedForm, ReadyAnswer } from './cache.ts'
 import { isKnownTo, toEntityTag, toTagValue } from './conditional.ts'
 import type { StreamAnswer } from './define.ts'
 import { chooseEncoding, createEncoder, type Encoding, encode } from './encoding.ts'
 import { frame } from './frame.ts'
-import { type FlatHeaders, toCommonHeaders, toFlat } from './headers.ts'
+import { FIXED_HEADERS, type FlatHeaders, toFlat } from './headers.ts'
 import { type Problem, toProblemBody, toUnavailable } from './problem/problem.ts'
 
 /** One request and what is known of it on the way to its response. */
@@ -25,39 +25,50 @@ const MIN_ENCODED_BYTES = 256
 const MAX_STREAMS = 16
 let streams = 0
 
-const elapsed = (exchange: Exchange) => `total;dur=${(performance.now() - exchange.startedAt).toFixed(1)}`
-
-/** Headers that depend on the moment: whether the data is stale by now, and the timing. */
+/** Headers of this request alone: its id, whether the data is stale by now, and the timing. */
 function toMomentHeaders(exchange: Exchange, staleAt: number | null, now: number, from: string): string[] {
-  const timing = ['Server-Timing', `${from}, ${elapsed(exchange)}`]
-  return staleAt !== null && now > staleAt ? ['X-Data-Stale', 'true', ...timing] : timing
+  const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
+  const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
+  if (staleAt !== null && now > staleAt) headers.push('X-Data-Stale', 'true')
+  return headers
 }
 
-/** Sends a whole answer, or 304 to a client that has it. */
-export async function sendReady(exchange: Exchange, answer: ReadyAnswer, now: number, from: string): Promise<void> {
-  const { request, response } = exchange
+/** The form of an answer in one encoding, made on first use. Compressing is the only part that takes its time. */
+async function toForm(answer: ReadyAnswer, encoding: Encoding): Promise<EncodedForm> {
+  const bytes = await encode(answer.body, encoding)
+  const headers = [...FIXED_HEADERS, ...answer.headers, 'ETag', toEntityTag(answer.tag, encoding)]
+  const full = [...headers, 'Content-Length', String(bytes.length)]
+  if (encoding !== 'identity') full.push('Content-Encoding', encoding)
+  const form = { bytes, headers, full }
+  answer.forms.set(encoding, form)
+  return form
+}
+
+function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
+  const { request, response, extra } = exchange
+  const known = isKnownTo(request.headers['if-none-match'], answer.tag)
+  const headers = (known ? form.headers : form.full).concat(toMomentHeaders(exchange, answer.staleAt, now, from))
+  if (extra.length > 0) headers.push(...extra)
+  response.writeHead(known ? 304 : 200, headers)
+  if (known || request.method === 'HEAD') response.end()
+  else response.end(form.bytes)
+}
+
+/** Sends a whole answer, or 304 to a client that has it; at once where the encoding was asked for before. */
+export function sendReady(
+  exchange: Exchange,
+  answer: ReadyAnswer,
+  now: number,
+  from: string,
+): Promise<void> | undefined {
   const small = answer.body.length < MIN_ENCODED_BYTES
-  const encoding: Encoding = small ? 'identity' : chooseEncoding(request.headers['accept-encoding'] as string)
-  let bytes = answer.encoded.get(encoding)
-  if (bytes === undefined) {
-    bytes = await encode(answer.body, encoding)
-    answer.encoded.set(encoding, bytes)
+  const encoding: Encoding = small ? 'identity' : chooseEncoding(exchange.request.headers['accept-encoding'])
+  const form = answer.forms.get(encoding)
+  if (form !== undefined) {
+    writeForm(exchange, answer, form, now, from)
+    return undefined
   }
-  const headers = [
-    ...toCommonHeaders(exchange.requestId),
-    ...answer.headers,
-    ...['ETag', toEntityTag(answer.tag, encoding)],
-    ...toMomentHeaders(exchange, answer.staleAt, now, from),
-    ...exchange.extra,
-  ]
-  if (isKnownTo(request.headers['if-none-match'], answer.tag)) {
-    response.writeHead(304, headers).end()
-    return
-  }
-  if (encoding !== 'identity') headers.push('Content-Encoding', encoding)
-  headers.push('Content-Length', String(bytes.length))
-  response.writeHead(200, headers)
-  response.end(request.method === 'HEAD' ? undefined : bytes)
+  return toForm(answer, encoding).then((made) => writeForm(exchange, answer, made, now, from))
 }
 
 /**
@@ -71,13 +82,13 @@ export async function sendStream(
   moment: { now: number; staleAt: number | null },
 ): Promise<void> {
   const { request, response } = exchange
-  const encoding = chooseEncoding(request.headers['accept-encoding'] as string)
+  const encoding = chooseEncoding(request.headers['accept-encoding'])
   const tag = toTagValue(answer.digest)
   const all = () => [
-    ...toCommonHeaders(exchange.requestId),
+    ...FIXED_HEADERS,
     ...headers,
     ...['ETag', toEntityTag(tag, encoding)],
-    ...toMomentHeaders(exchange, moment.staleAt, moment.now, 'database'),
+    ...toMomentHeaders(exchange, moment.staleAt, moment.now, 'made'),
     ...exchange.extra,
     ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
   ]
@@ -109,7 +120,8 @@ export function sendProblem(exchange: Exchange, problem: Problem, publicUrl: str
   const instance = (request.url ?? '/').split('?', 1)[0] ?? '/'
   const body = Buffer.from(JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId })))
   response.writeHead(problem.status, [
-    ...toCommonHeaders(requestId),
+    ...FIXED_HEADERS,
+    ...['X-Request-Id', requestId],
     ...['Content-Type', 'application/problem+json; charset=utf-8'],
     ...['Content-Length', String(body.length)],
     ...['Cache-Control', 'no-store'],

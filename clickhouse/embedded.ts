@@ -65,13 +65,15 @@ export async function createEmbeddedClickHouse(options: EmbeddedClickHouseOption
   })
   // What a killed process left behind was never acknowledged.
   const spoolDir = join(dataDir, 'embedded-spool')
-  await rm(spoolDir, { recursive: true, force: true })
-  await mkdir(spoolDir)
-  const pipes = await createResultPipes(connections)
+  const pipesDir = join(dataDir, 'embedded-pipes')
+  for (const folder of [spoolDir, pipesDir]) {
+    await rm(folder, { recursive: true, force: true })
+    await mkdir(folder)
+  }
   const context: HandlerContext = {
     engine,
     leases: createLeases(connections, options.maxWaiting ?? 256),
-    pipes: pipes.paths,
+    pipes: await createResultPipes(pipesDir, connections),
     spoolDir,
     bodyLimits: {
       maxStatementBytes: options.maxStatementBytes ?? 64 * MIB,
@@ -83,14 +85,10 @@ export async function createEmbeddedClickHouse(options: EmbeddedClickHouseOption
   const { listener, stop } = createListener(context, options.log ?? (() => undefined))
   // Bound parameters travel in the URL, so the request line may be long.
   const server = createServer({ maxHeaderSize: MIB, keepAliveTimeout: 10_000, requestTimeout: 0 }, listener)
-  const closeEngine = async () => {
-    await engine.close()
-    await pipes.close()
-  }
   try {
     await listen(server, options.port ?? 0, options.host ?? '127.0.0.1')
   } catch (error) {
-    await closeEngine()
+    await engine.close()
     throw error
   }
   const { port } = server.address() as AddressInfo
@@ -104,7 +102,7 @@ export async function createEmbeddedClickHouse(options: EmbeddedClickHouseOption
       await stop(options.closeDeadlineMs ?? 10_000)
       server.closeAllConnections()
       await closed
-      await closeEngine()
+      await engine.close()
     },
   }
 }
@@ -138,8 +136,12 @@ async function main(): Promise<void> {
 
 async function startAgain(threads: number): Promise<void> {
   process.env.UV_THREADPOOL_SIZE = String(threads)
+  // The engine's time zone is the process's, and every time here is UTC.
+  process.env.TZ = 'UTC'
   const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), '--serve'], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    // Ctrl-C must reach only this process: the child would take our SIGTERM for the second signal and exit at once.
+    detached: true,
   })
   const exited = once(child, 'exit')
   onStopSignal(async () => {

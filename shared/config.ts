@@ -59,6 +59,11 @@ export const settings = z.object({
   RPC_REQUESTS_PER_MINUTE: count.default(300),
   RPC_BATCH_SIZE: count.default(100),
   DEX_FIRST_RUN_HOURS: count.default(24),
+  ETHPLORER_BASE_URL: url.default('https://api.ethplorer.io'),
+  ETHPLORER_BNB_BASE_URL: url.default('https://api.binplorer.com'),
+  ETHPLORER_API_KEY: text.default('freekey'),
+  ETHPLORER_REQUESTS_PER_MINUTE: count.default(20),
+  ETHPLORER_REQUESTS_PER_HOUR: count.default(16),
   PROVIDER_TIMEOUT_MS: count.default(30_000),
   PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
 })
@@ -130,6 +135,14 @@ function toConfig(s: Settings) {
         urls: s.RPC_URLS,
         requestsPerMinute: s.RPC_REQUESTS_PER_MINUTE,
         batchSize: s.RPC_BATCH_SIZE,
+      },
+      ethplorer: {
+        ...http,
+        baseUrl: s.ETHPLORER_BASE_URL,
+        bnbBaseUrl: s.ETHPLORER_BNB_BASE_URL,
+        apiKey: s.ETHPLORER_API_KEY,
+        requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
+        requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
       },
     },
   }

@@ -39,6 +39,16 @@ function toDemoSettings(upstream: string): Record<string, string> {
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_BASE_URL: `${upstream}/defillama`,
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    DEFILLAMA_COINS_BASE_URL: `${upstream}/defillama-coins`,
+    RPC_URLS: `ethereum=${upstream}/rpc/ethereum`,
+    RPC_REQUESTS_PER_MINUTE: '60000',
+    MORALIS_BASE_URL: `${upstream}/moralis/api/v2.2`,
+    MORALIS_API_KEY: 'demo',
+    MORALIS_REQUESTS_PER_MINUTE: '60000',
+    ETHPLORER_BASE_URL: `${upstream}/ethplorer`,
+    ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
+    ETHPLORER_REQUESTS_PER_MINUTE: '60000',
+    ETHPLORER_REQUESTS_PER_HOUR: '60000',
   }
 }
 

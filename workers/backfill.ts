@@ -121,6 +121,9 @@ export async function runBackfills(
   let failed = 0
   for (const { title, job, chunks } of backfills) {
     const queue = createQueue(job.name, connections.redis, connections.prefix)
+    if ((await queue.getWorkersCount()) === 0) {
+      console.error(`${title}: no worker serves the queue ${job.name} yet; start one with: npm run worker`)
+    }
     const progress = createProgress(title, chunks.length)
     const outcome = await enqueueAndFollow(queue, chunks, { ...connections, ...options, onStep: progress.step })
     progress.stop(`${outcome.rows} rows, ${outcome.skipped} of ${chunks.length} parts were done before`)

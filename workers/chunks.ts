@@ -1,5 +1,5 @@
 import { toId } from '../shared/ids.ts'
-import { INTERVAL_SECONDS, type Interval } from '../shared/intervals.ts'
+import { INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
 import { type RangePayload, toSlotName } from '../shared/queues.ts'
 import type { Entity, Job, Range } from './define.ts'
 
@@ -19,13 +19,19 @@ export function planChunks(job: Job, entities: readonly Entity[], range: Range):
   for (let at = 0; at < entities.length; at += job.history.chunkEntities) {
     groups.push(entities.slice(at, at + job.history.chunkEntities))
   }
-  return toWindows(range, job.history.chunkPoints).flatMap(([from, to]) =>
+  return toWindows(toWholeBuckets(range), job.history.chunkPoints).flatMap(([from, to]) =>
     groups.map((group) => toChunk(job, group, { from, to, interval: range.interval })),
   )
 }
 
+/** A range that ends inside a bucket ends with that bucket, so that its jobs are the same until the bucket is over. */
+function toWholeBuckets(range: Range): Range {
+  const step = INTERVAL_SECONDS[range.interval] * 1000
+  return { ...range, to: toBucketStart(range.to - 1, range.interval) + step }
+}
+
 function toWindows(range: Range, points: number): [number, number][] {
-  const width = points * INTERVAL_SECONDS[range.interval as Interval] * 1000
+  const width = points * INTERVAL_SECONDS[range.interval] * 1000
   const windows: [number, number][] = []
   for (let at = Math.floor(range.from / width) * width; at < range.to; at += width) {
     windows.push([Math.max(at, range.from), Math.min(at + width, range.to)])

@@ -1,4 +1,4 @@
-import { DataError, toReason } from '../shared/errors.ts'
+import { DataError, isTransient, toReason } from '../shared/errors.ts'
 import type { Logger } from '../shared/log.ts'
 import type { Collector, Entity, Range } from './define.ts'
 import type { JobState } from './state.ts'
@@ -9,7 +9,7 @@ interface Collected {
   providers: string[]
   /** How many entities no provider had an answer for. */
   uncovered: number
-  /** A failure that leaves a part of a range to be fetched again, once what came is stored. */
+  /** A failure that leaves a part to be fetched again, once what came is stored. */
   pending: DataError | undefined
 }
 
@@ -19,6 +19,8 @@ interface Wanted {
   entityColumn: string
   slot: number
   range: Range | undefined
+  /** Whether a slot is fetched again as a range is, when a provider failed for a time. */
+  resumes: boolean
   state: JobState
   signal: AbortSignal
 }
@@ -27,7 +29,7 @@ interface Wanted {
  * Asks the providers in order. The first asks for all it covers; the next only for what is left: those that failed,
  * those the ones before do not cover and, for a slot, those they did not know. In a range no answer is an answer (a
  * token has no history before its launch), so the next provider is not asked for it.
- * @throws the first provider's DataError when none answered at all.
+ * @throws DataError when none answered at all: a failure that may pass, where there is one, else the first.
  */
 export async function collect(collectors: readonly Collector[], wanted: Wanted, log: Logger): Promise<Collected> {
   const rows: Collected['rows'] = []
@@ -38,7 +40,11 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
     const asked = left.filter((entity) => collector.covers(entity))
     if (asked.length === 0) continue
     try {
-      const answer = await collector.collect({ ...wanted, entities: asked })
+      const answer = await collector.collect({
+        ...wanted,
+        entities: asked,
+        log: log.child({ provider: collector.provider }),
+      })
       for (const row of answer) rows.push({ row, provider: collector.provider })
       providers.push(collector.provider)
       const settled = toSettled(asked, answer, wanted)
@@ -49,10 +55,11 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
       log.warn({ provider: collector.provider, entities: asked.length, reason: toReason(error) }, 'provider failed')
     }
   }
-  const [first] = failures
-  if (providers.length === 0 && first !== undefined) throw first
-  const transient = failures.find((failure) => failure.code === 'provider_unavailable')
-  const pending = wanted.range !== undefined && left.length > 0 ? transient : undefined
+  const transient = failures.find(isTransient)
+  const reason = transient ?? failures[0]
+  if (providers.length === 0 && reason !== undefined) throw reason
+  const isResumed = wanted.resumes || wanted.range !== undefined
+  const pending = isResumed && left.length > 0 ? transient : undefined
   return { rows, providers, uncovered: left.length, pending }
 }
 

@@ -23,13 +23,13 @@ export interface Entity {
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
-  readonly log: Logger
 }
 
 /**
  * A source of data. `covers` tells which entities it can be asked for at all: an id it needs may be unknown, or the
- * settings may leave the entity to another provider. `connect` opens it. Its calls throw DataError `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing
- * key is `provider_rejected` naming the setting, so that the next provider is asked.
+ * settings may leave the entity to another provider. `connect` opens it. Its calls throw DataError
+ * `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing key is `provider_rejected` naming the
+ * setting, so that the next provider is asked.
  */
 export interface Provider<Source, E extends Entity> {
   readonly name: string
@@ -44,6 +44,7 @@ export interface Run<Source, E extends Entity> {
   readonly slot: number
   readonly range: Range | undefined
   readonly state: JobState
+  readonly log: Logger
   readonly signal: AbortSignal
 }
 
@@ -64,6 +65,11 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly chunkEntities: number
     readonly chunkPoints: number
   }
+  /**
+   * Set where a run goes on from where the last one stopped: a slot in which a provider failed for a time is tried again,
+   * once what came is stored, although others answered. Without it the next slot makes up for it.
+   */
+  readonly resumes?: true
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
@@ -73,6 +79,7 @@ export interface Job {
   readonly cadence: Cadence
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
+  readonly resumes: boolean
   readonly providerNames: readonly string[]
   entities(registry: Registry): readonly Entity[]
   /** Opens the providers once per process and returns the collecting function per provider, in order. */
@@ -93,6 +100,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     cadence: job.cadence,
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
+    resumes: job.resumes ?? false,
     providerNames: job.providers.map((provider) => provider.name),
     entities: (registry) => job.entities(registry),
     connect: (context) =>

@@ -30,7 +30,7 @@ const BACKOFF_FIRST_MS = 1_000
 const BACKOFF_MOST_MS = 5 * 60_000
 
 /** The wait before attempt `attempts + 1`: what the provider asked for, else exponential with full jitter. */
-export function toBackoff(attempts: number, error: Error | undefined): number {
+function toBackoff(attempts: number, error: Error | undefined): number {
   if (error instanceof DataError && error.retryAfterMs !== undefined) return error.retryAfterMs
   const ceiling = Math.min(BACKOFF_MOST_MS, BACKOFF_FIRST_MS * 2 ** attempts)
   return Math.round(ceiling / 2 + (Math.random() * ceiling) / 2)
@@ -78,7 +78,7 @@ async function process(
   }
 }
 
-/** One job from payload to stored rows. Exported for tests and for one-off runs without a queue. */
+/** One job from payload to stored rows. */
 export async function runJob(
   job: Job,
   collectors: readonly Collector[],
@@ -91,7 +91,7 @@ export async function runJob(
   const entities = toEntities(job, context.registry, payload.data)
   const signal = AbortSignal.timeout(JOB_TIMEOUT_MS)
   const state = openState(context.db, job.name, context.now)
-  const wanted = { entities, entityColumn: job.dataset.entity, slot, range, state, signal }
+  const wanted = { entities, entityColumn: job.dataset.entity, slot, range, resumes: job.resumes, state, signal }
   const collected = await collect(collectors, wanted, context.log.child({ dataset: job.name }))
   const { rows, rejected } = checkRows(job.dataset, collected.rows, context.log)
   if (rows.length > 0) await store(job.dataset, rows, slot, context, signal)

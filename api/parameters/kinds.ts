@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { parseTime } from './time.ts'
 
 /** Most values that one array parameter takes (contract section 2). */
-export const MAX_VALUES = 100
+const MAX_VALUES = 100
 const MAX_NAME_LENGTH = 200
 
 const id = z
@@ -49,11 +49,9 @@ export const manyNames = (noun: string, example: string) =>
       examples: [[example]],
     })
 
-const toInteger = (value: unknown) => (typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value)
-
 function wholeNumber(max: number) {
-  const rule = `must be a whole number from 1 to ${max}`
-  return z.preprocess(toInteger, z.int(rule).min(1, rule).max(max, rule))
+  const rule = `must be a whole number, at least 1 and at most ${max}`
+  return z.int(rule).min(1, rule).max(max, rule)
 }
 
 /** How many records at most; never clamped in silence. */

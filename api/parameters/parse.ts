@@ -16,6 +16,12 @@ export function takesSeveral(schema: z.ZodType): boolean {
   return inner(schema) instanceof z.ZodArray
 }
 
+/** The first documented example of a parameter. */
+export function exampleOf(schema: z.ZodType): unknown {
+  const own = schema.meta()?.examples ?? inner(schema).meta()?.examples
+  return Array.isArray(own) ? own[0] : undefined
+}
+
 /** Whether a request without this parameter is refused. */
 export function isRequired(schema: z.ZodType): boolean {
   return !schema.safeParse(undefined).success
@@ -45,7 +51,12 @@ function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
   if (values.length > 1 || raw.bracketed.has(name)) {
     throw new Problem('invalid_parameter', `${name} takes one value here.`, { param: name })
   }
-  return values[0]
+  return inner(schema) instanceof z.ZodNumber ? toNumber(values[0] ?? '') : values[0]
+}
+
+/** Decimal digits as a number; anything else stays as it is, for the schema to refuse. */
+function toNumber(text: string): number | string {
+  return /^-?\d{1,15}$/.test(text) ? Number(text) : text
 }
 
 function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodIssue): Problem {

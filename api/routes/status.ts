@@ -38,6 +38,9 @@ const LATE_AFTER_CADENCES = 1.5
 /** Counting a large series costs time: this long one count serves everybody. */
 const HOLDS_MS = 5000
 
+const toState = (cadences: number) =>
+  cadences > STALE_AFTER_CADENCES ? 'stale' : cadences > LATE_AFTER_CADENCES ? 'late' : 'fresh'
+
 const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), newest: z.int() })
 
 async function toFreshness(dataset: DatasetFacts, db: Database, now: number): Promise<Freshness> {
@@ -50,29 +53,19 @@ FROM ${table} FINAL`,
     schema: counted,
   })
   const expectedEvery = INTERVAL_SECONDS[dataset.cadence]
-  const facts = { dataset: dataset.name, cadence: dataset.cadence, expectedEvery }
-  if (found === undefined || found.rows === 0) {
-    const nothing = {
-      lastUpdated: null,
-      lagSeconds: null,
-      state: 'empty',
-      rows: 0,
-      entities: 0,
-      earliest: null,
-    } as const
-    return { ...facts, ...nothing }
-  }
-  const lagSeconds = Math.max(0, (now - found.newest) / 1000)
-  const cadences = lagSeconds / expectedEvery
-  const state = cadences > STALE_AFTER_CADENCES ? 'stale' : cadences > LATE_AFTER_CADENCES ? 'late' : 'fresh'
+  const { rows = 0, entities = 0, newest = 0, earliest = 0 } = found ?? {}
+  const empty = rows === 0
+  const lagSeconds = Math.max(0, (now - newest) / 1000)
   return {
-    ...facts,
-    lastUpdated: new Date(found.newest).toISOString(),
-    lagSeconds,
-    state,
-    rows: found.rows,
-    entities: found.entities,
-    earliest: new Date(found.earliest).toISOString(),
+    dataset: dataset.name,
+    cadence: dataset.cadence,
+    lastUpdated: empty ? null : new Date(newest).toISOString(),
+    expectedEvery,
+    lagSeconds: empty ? null : lagSeconds,
+    state: empty ? 'empty' : toState(lagSeconds / expectedEvery),
+    rows,
+    entities,
+    earliest: empty ? null : new Date(earliest).toISOString(),
   }
 }
 

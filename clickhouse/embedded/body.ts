@@ -44,9 +44,12 @@ export function chooseEncoding(accepted: string | string[] | undefined): Encodin
 /** Reads a whole body, decoded. Throws code 307 (413) past `maxBytes`, and an Error when the client goes away. */
 export async function readText(request: IncomingMessage, encoding: Encoding, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = []
-  await pipeline(request, limitBytes(maxBytes), async (source: AsyncIterable<Buffer>) => {
-    for await (const chunk of source) chunks.push(chunk)
-  })
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes > maxBytes) throw tooLarge(maxBytes)
+    chunks.push(chunk)
+  }
   const body = Buffer.concat(chunks)
   if (encoding === 'none' || body.length === 0) return body
   const decode = decoders[encoding]
@@ -88,9 +91,13 @@ function limitBytes(maxBytes: number): Transform {
     transform(chunk: Buffer, _encoding, done) {
       seen += chunk.length
       if (seen <= maxBytes) done(null, chunk)
-      else done(new ClickHouseException(307, 'TOO_MANY_BYTES', `The request body is larger than ${maxBytes} bytes.`))
+      else done(tooLarge(maxBytes))
     },
   })
+}
+
+function tooLarge(maxBytes: number): ClickHouseException {
+  return new ClickHouseException(307, 'TOO_MANY_BYTES', `The request body is larger than ${maxBytes} bytes.`)
 }
 
 /** Splits a `multipart/form-data` body, as the client sends long parameters, into its named parts. */

@@ -52,9 +52,9 @@ export async function openEngine(dataDir: string, limits: EngineLimits): Promise
     const token = randomUUID()
     const connection = new Session(dataDir)
     try {
-      if (statement.database !== 'default') connection.query(`USE ${quoteIdentifier(statement.database)}`)
-      connection.query(toSetStatement(statement, token))
-      const running = connection.queryAsync(statement.sql, { format: statement.format })
+      // One call for everything: it runs off the event loop, and each call more would cost as much as opening.
+      const sql = `${toPrelude(statement, token)};\n${statement.sql}`
+      const running = connection.queryAsync(sql, { format: statement.format })
       const result = await stopOnAbort(running, statement.signal, () => killStatement(admin, token))
       return { bytes: result.bytes(), rows: result.rowsRead, elapsedSeconds: result.elapsed }
     } finally {
@@ -100,16 +100,19 @@ function openFirstConnection(dataDir: string, limits: EngineLimits): Session {
   }
 }
 
-/** One `SET` for everything: `readonly` stands last, because no setting can follow it. */
-function toSetStatement({ settings, parameters, readonly }: EngineStatement, token: string): string {
+/** `readonly` stands last in the one `SET`, because no setting can follow it. */
+function toPrelude({ database, settings, parameters, readonly }: EngineStatement, token: string): string {
   const comment = settings.get('log_comment')
-  const assignments = [...settings]
-    .filter(([name]) => name !== 'log_comment')
-    .map(([name, value]) => `${name} = ${quoteText(value)}`)
+  // A server has no implicit SELECT; with it, a misspelled keyword would be an unknown column.
+  const assignments = ['implicit_select = 0']
+  for (const [name, value] of settings) {
+    if (name !== 'log_comment') assignments.push(`${name} = ${quoteText(value)}`)
+  }
   for (const [name, value] of parameters) assignments.push(`param_${name} = ${quoteText(value)}`)
   assignments.push(`log_comment = ${quoteText(comment === undefined ? token : `${token} ${comment}`)}`)
   if (readonly !== 0) assignments.push(`readonly = ${readonly}`)
-  return `SET ${assignments.join(', ')}`
+  const use = database === 'default' ? '' : `USE ${quoteIdentifier(database)};\n`
+  return `${use}SET ${assignments.join(', ')}`
 }
 
 /**

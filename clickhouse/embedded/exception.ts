@@ -53,9 +53,13 @@ export function toClickHouseException(error: unknown): ClickHouseException {
   return new ClickHouseException(Number(match[1]), type, message)
 }
 
-/** The line a ClickHouse server writes as the response body. */
+/**
+ * The line a ClickHouse server writes as the response body. The client takes the first upper-case word in parentheses
+ * for the type, so such words of the message, as in "failed at position 1 (SELEC)", are set in quotes.
+ */
 export function toExceptionText(error: ClickHouseException): string {
-  return `Code: ${error.code}. DB::Exception: ${error.message} (${error.type})\n`
+  const message = error.message.replace(/\(([A-Z0-9_]+)\)/g, "('$1')")
+  return `Code: ${error.code}. DB::Exception: ${message} (${error.type})\n`
 }
 
 /** Code 164: the reader, or a GET request, asked for something that is not a read. */

@@ -13,6 +13,8 @@ export type ResponseHead = { readonly format: string; readonly encoding: Encodin
 /** A result this small is sent in one piece, with its length and summary; a larger one is streamed. */
 const WHOLE_RESPONSE_BYTES = 64 * 1024
 
+const STALLED_CLIENT_MS = 60_000
+
 const contentTypes: readonly (readonly [RegExp, string])[] = [
   [/^JSON.*EachRow/i, 'application/x-ndjson; charset=UTF-8'],
   [/^JSON/i, 'application/json; charset=UTF-8'],
@@ -55,6 +57,10 @@ export async function sendStream(
     streaming = true
     writeHead(response, head)
     response.setHeader('X-ClickHouse-Exception-Tag', tag)
+    // A client that reads nothing would keep its connection to the engine for ever.
+    response.setTimeout(STALLED_CLIENT_MS, () => {
+      if (response.writableNeedDrain) response.destroy()
+    })
   }
   const copy = async () => {
     for await (const chunk of source as AsyncIterable<Buffer>) {

@@ -1,8 +1,6 @@
 import { execFile } from 'node:child_process'
 import { closeSync, constants, openSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
 import { Socket } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -12,19 +10,14 @@ import { promisify } from 'node:util'
  * Why not the engine's own result stream: that formats every chunk by itself, so JSON, Parquet, Arrow, CSV with names
  * and `output_format_json_array_of_rows` come out broken, and starting it runs scalar subqueries on Node's main
  * thread. A pipe carries any format whole, lets the engine compress, and a full pipe is back-pressure.
+ *
+ * Returns one path for each slot; at most one statement may use a path at a time. The `mkfifo` command is part of every
+ * POSIX system.
  */
-export type ResultPipes = {
-  /** One path for each slot; at most one statement may use it at a time. */
-  readonly paths: readonly string[]
-  close(): Promise<void>
-}
-
-/** Makes `count` pipes in a private temporary folder, with the `mkfifo` command that every POSIX system has. */
-export async function createResultPipes(count: number): Promise<ResultPipes> {
-  const folder = await mkdtemp(join(tmpdir(), 'embedded-clickhouse-'))
+export async function createResultPipes(folder: string, count: number): Promise<readonly string[]> {
   const paths = Array.from({ length: count }, (_, slot) => join(folder, `result-${slot}`))
   await promisify(execFile)('mkfifo', ['-m', '600', ...paths])
-  return { paths, close: () => rm(folder, { recursive: true, force: true }) }
+  return paths
 }
 
 /** Opens a pipe's reading end; it must be open before the engine opens the other one, which would wait for it. */

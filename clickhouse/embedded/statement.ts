@@ -2,7 +2,7 @@ import { ClickHouseException, readonlyViolation } from './exception.ts'
 
 type Token = {
   readonly kind: 'word' | 'quoted' | 'literal' | 'symbol'
-  /** Upper case for words, the bare name for quoted identifiers. */
+  /** Upper case for words, the bare name for quoted identifiers, nothing for literals. */
   readonly text: string
   readonly start: number
   readonly end: number
@@ -37,24 +37,37 @@ const OUTSIDE_FUNCTIONS = new Set(
     .filter((name) => name !== ''),
 )
 
+/** Quoted text is only recognised by its opening quote here: a pattern over its body overflows on long literals. */
 const tokenPattern =
-  /\s+|--[^\n]*|#[ !][^\n]*|\/\*[\s\S]*?(?:\*\/|$)|(?<literal>'(?:[^'\\]+|\\[\s\S]|'')*(?:'|$)|\$(?<tag>\w*)\$[\s\S]*?(?:\$\k<tag>\$|$)|\d[\w.]*)|(?<quoted>`(?:[^`\\]+|\\[\s\S]|``)*(?:`|$)|"(?:[^"\\]+|\\[\s\S]|"")*(?:"|$))|(?<word>[A-Za-z_$\u0080-\uffff][\w$\u0080-\uffff]*)|(?<symbol>[\s\S])/gy
+  /\s+|--[^\n]*|#[ !][^\n]*|\/\*[\s\S]*?(?:\*\/|$)|(?<quote>['"`])|(?<literal>\$(?<tag>\w*)\$[\s\S]*?(?:\$\k<tag>\$|$)|\d[\w.]*)|(?<word>[A-Za-z_$\u0080-\uffff][\w$\u0080-\uffff]*)|(?<symbol>[\s\S])/y
 
 function* tokens(sql: string): Generator<Token> {
+  const pattern = new RegExp(tokenPattern)
   let depth = 0
-  for (const match of sql.matchAll(tokenPattern)) {
-    const { literal, quoted, word, symbol } = match.groups ?? {}
+  for (let match = pattern.exec(sql); match !== null; match = pattern.exec(sql)) {
+    const { quote, literal, word, symbol } = match.groups ?? {}
     const start = match.index
-    const end = start + match[0].length
+    if (quote !== undefined) pattern.lastIndex = findQuoteEnd(sql, start)
+    const end = pattern.lastIndex
     if (word !== undefined) yield { kind: 'word', text: word.toUpperCase(), start, end, depth }
-    else if (quoted !== undefined) yield { kind: 'quoted', text: quoted.slice(1, -1), start, end, depth }
-    else if (literal !== undefined) yield { kind: 'literal', text: literal, start, end, depth }
+    else if (quote === "'" || literal !== undefined) yield { kind: 'literal', text: '', start, end, depth }
+    else if (quote !== undefined) yield { kind: 'quoted', text: sql.slice(start + 1, end - 1), start, end, depth }
     else if (symbol !== undefined) {
       if (symbol === ')' || symbol === ']' || symbol === '}') depth -= 1
       yield { kind: 'symbol', text: symbol, start, end, depth }
       if (symbol === '(' || symbol === '[' || symbol === '{') depth += 1
     }
   }
+}
+
+/** A quote is escaped by a backslash or by doubling, which reads the same as two literals side by side. */
+function findQuoteEnd(sql: string, start: number): number {
+  const quote = sql[start]
+  for (let at = start + 1; at < sql.length; at += 1) {
+    if (sql[at] === '\\') at += 1
+    else if (sql[at] === quote) return at + 1
+  }
+  return sql.length
 }
 
 /**

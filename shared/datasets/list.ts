@@ -1,4 +1,6 @@
 import type { Dataset } from './define.ts'
+import { dexTrades } from './dex-trades.ts'
+import { tokenHolders } from './holders.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
 
@@ -6,4 +8,4 @@ import { tokenPrices } from './token-prices.ts'
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl] as const satisfies readonly DatasetFacts[]
+export const datasets = [tokenPrices, protocolTvl, tokenHolders, dexTrades] as const satisfies readonly DatasetFacts[]

@@ -37,7 +37,7 @@ async function connect<Source>(
     ...(apiKey === undefined ? {} : { [`${name}_API_KEY`]: apiKey }),
   })
   const { http, calls } = createObservedClients()
-  return { server, source: provider.connect({ config, http, log: silent }), calls }
+  return { server, source: provider.connect({ config, http }), calls }
 }
 
 const tokens = (count: number) =>
@@ -244,11 +244,11 @@ describe('jobs', () => {
     })
     closers.push(server.close)
     const config = parseConfig({ COINMARKETCAP_BASE_URL: server.baseUrl, COINMARKETCAP_API_KEY: 'secret' })
-    const collectors = prices.connect({ config, http: createObservedClients().http, log: silent })
+    const collectors = prices.connect({ config, http: createObservedClients().http })
     expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
     expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
     const state = { get: () => Promise.resolve(undefined), set: () => undefined }
-    const run = { entities: [live], slot: start, signal, state }
+    const run = { entities: [live], slot: start, signal, state, log: silent }
     expect(await collectors[0]?.collect({ ...run, range: undefined })).toMatchObject([{ is_latest: true }])
     const range: Range = { from: start, to: start + DAY, interval: '1d' }
     expect(await collectors[0]?.collect({ ...run, range })).toMatchObject([{ is_latest: false }])

@@ -9,6 +9,8 @@ export interface EmbeddedProcess {
   readonly url: string
   readonly dataDir: string
   readonly pid: number
+  /** Null while it runs and after a signal. */
+  exitCode(): number | null
   /** Stops it in order and removes its data, unless the data folder was given. */
   stop(): Promise<void>
   /** Ends it as a crash would (SIGKILL); the data stays. */
@@ -36,6 +38,7 @@ export async function startEmbeddedClickHouse(options: { dataDir?: string } = {}
     url: String(url),
     dataDir,
     pid: Number(child.process.pid),
+    exitCode: () => child.process.exitCode,
     async stop() {
       await child.stop()
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true })

@@ -24,14 +24,15 @@ export interface Pipeline {
   close(): Promise<void>
 }
 
-export async function createPipeline(
-  options: {
-    now?: number
-    dataDir?: string
-    chains?: Readonly<Record<string, Chain>>
-    settings?: Record<string, string>
-  } = {},
-): Promise<Pipeline> {
+export interface PipelineOptions {
+  readonly now?: number
+  readonly dataDir?: string
+  /** Chains in place of the world's own, by slug. */
+  readonly chains?: Readonly<Record<string, Chain>>
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
   const registry = loadRegistry()
   const clock = { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
   const { dataDir = null, chains = {} } = options
@@ -47,6 +48,13 @@ export async function createPipeline(
     COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    MORALIS_BASE_URL: `${upstream.url}/moralis/api/v2.2`,
+    MORALIS_API_KEY: 'test',
+    MORALIS_REQUESTS_PER_MINUTE: '60000',
+    ETHPLORER_BASE_URL: `${upstream.url}/ethplorer`,
+    ETHPLORER_BNB_BASE_URL: `${upstream.url}/binplorer`,
+    ETHPLORER_REQUESTS_PER_MINUTE: '60000',
+    ETHPLORER_REQUESTS_PER_HOUR: '60000',
     ...options.settings,
   })
   const database = await createTestDatabase(config)

@@ -43,6 +43,12 @@ describe('planChunks', () => {
     for (const { id } of shared) expect(longer).toContain(id)
   })
 
+  it('plans the same jobs until the last bucket is over', () => {
+    const ids = (to: string) => planChunks(job, entities, { ...range, to: at(to) }).map(({ id }) => id)
+    expect(ids('2024-01-03T00:01:00Z')).toEqual(ids('2024-01-03T00:05:00Z'))
+    expect(ids('2024-01-03T00:05:01Z')).not.toEqual(ids('2024-01-03T00:05:00Z'))
+  })
+
   it('plans nothing for a dataset without history', () => {
     const { history: _, ...without } = job
     expect(planChunks({ ...without, history: undefined }, entities, range)).toEqual([])

@@ -12,6 +12,7 @@ const wanted = {
   state,
   entities,
   entityColumn: 'token',
+  resumes: false,
   slot: 0,
   range: undefined,
   signal: new AbortController().signal,
@@ -65,9 +66,10 @@ describe('collect', () => {
     expect(collected.pending).toBeUndefined()
   })
 
-  it('throws the first failure when nobody answered', async () => {
-    const [first, second] = [provider('first', { fails: unavailable }), provider('second', { fails: rejected })]
+  it('throws the failure that may pass when nobody answered, whoever it came from', async () => {
+    const [first, second] = [provider('first', { fails: rejected }), provider('second', { fails: unavailable })]
     await expect(collect([first.collector, second.collector], wanted, silent)).rejects.toBe(unavailable)
+    await expect(collect([first.collector], wanted, silent)).rejects.toBe(rejected)
   })
 
   it('takes no rows for an answer in a range, where a token may have no history', async () => {
@@ -81,6 +83,16 @@ describe('collect', () => {
     const [first, second] = [provider('first', { covers: [1, 2] }), provider('second', { fails: unavailable })]
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
     expect(keys(collected.rows)).toEqual([1, 2])
+    expect(collected.pending).toBe(unavailable)
+  })
+
+  it('tells a failure of a job that resumes, after the others have answered', async () => {
+    const failing = provider('first', { fails: unavailable })
+    const second = provider('second', { answers: [1] })
+    expect((await collect([failing.collector, second.collector], wanted, silent)).pending).toBeUndefined()
+    const resuming = { ...wanted, resumes: true }
+    const collected = await collect([failing.collector, second.collector], resuming, silent)
+    expect(keys(collected.rows)).toEqual([1])
     expect(collected.pending).toBe(unavailable)
   })
 

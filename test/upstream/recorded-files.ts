@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { z } from 'zod'
-import type { MarketChart, TvlPoint } from './world.ts'
+import type { HolderList, MarketChart, TvlPoint } from './world.ts'
 
 /** Candles as columns: open times (Unix milliseconds), opening prices in USD, volumes in the base token. */
 export interface Candles {
@@ -66,6 +66,20 @@ export type RecordedProtocol = z.infer<typeof RecordedProtocol>
 const RecordedTvl = z.object({
   tvl: z.array(z.object({ date: z.number(), totalLiquidityUSD: z.number() })),
 })
+const RecordedHolder = z.object({ address: z.string(), balance: z.number(), share: z.number() })
+const RecordedHolders = z.tuple([
+  z.object({ response: z.object({ body: z.object({ holders: z.array(RecordedHolder) }) }) }),
+  z.object({
+    response: z.object({
+      body: z.object({
+        address: z.string(),
+        holdersCount: z.number(),
+        totalSupply: z.string(),
+        price: z.object({ rate: z.number() }),
+      }),
+    }),
+  }),
+])
 
 /** Candles of a symbol in the finest resolution on record, null without any. */
 export function readCandles(dir: string, symbol: string): Candles | null {
@@ -123,6 +137,17 @@ export function listTvlFiles(dir: string): ReadonlyMap<string, string> {
 
 export function readTvlSeries(file: string): readonly TvlPoint[] {
   return RecordedTvl.parse(readJson(file)).tvl
+}
+
+/** The recorded holder lists, by the token's contract address. */
+export function readHolders(dir: string): ReadonlyMap<string, HolderList> {
+  const file = join(dir, 'fixtures-ethplorer-openbb', 'uni_getTopTokenHolders_getTokenInfo_2022-01-31.json')
+  const [top, info] = RecordedHolders.parse(readJson(file))
+  const { address, holdersCount, totalSupply, price } = info.response.body
+  const holders = top.response.body.holders.map(({ address, balance, share }) => {
+    return { address, balance: BigInt(balance), recordedBalance: balance, share }
+  })
+  return new Map([[address, { count: holdersCount, totalSupply: BigInt(totalSupply), price: price.rate, holders }]])
 }
 
 function readJson(file: string): unknown {

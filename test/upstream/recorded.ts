@@ -4,6 +4,7 @@ import {
   type RecordedProtocol,
   readCandles,
   readChart,
+  readHolders,
   readListing,
   readProtocols,
   readTvlSeries,
@@ -30,6 +31,7 @@ import {
 export function createRecordedWorld(registry: WorldRegistry, dir: string): World {
   const assets = toAssets(registry)
   const listings = once(() => readListing(dir))
+  const holderLists = once(() => readHolders(dir))
   const tvlFiles = once(() => listTvlFiles(dir))
   const protocols = once(() => toProtocols(readProtocols(dir), registry))
   const chartOf = memoize((coingeckoId: string) => readChart(dir, coingeckoId))
@@ -66,6 +68,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
       const chart = asset.coingeckoId === null ? null : chartOf(asset.coingeckoId)
       return chart && cut(chart, from, to)
     },
+    holders: (asset) => holderLists().get(asset.contractAddress) ?? null,
     protocols,
     tvlSeries(protocol) {
       const file = tvlFiles().get(protocol.slug)

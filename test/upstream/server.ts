@@ -9,6 +9,8 @@ import { coingecko } from './providers/coingecko.ts'
 import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
+import { binplorer, ethplorer } from './providers/ethplorer.ts'
+import { moralis } from './providers/moralis.ts'
 import { rpc } from './providers/rpc.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
@@ -17,7 +19,16 @@ import { createSimulatedWorld } from './simulated.ts'
 import type { WorldRegistry } from './world.ts'
 
 /** Every provider that the stand-in speaks for; each is mounted under `/<name>`. */
-const PROVIDERS = [coinmarketcap, coingecko, defillama, defillamaCoins, rpc] as const satisfies readonly Provider[]
+const PROVIDERS = [
+  coinmarketcap,
+  coingecko,
+  defillama,
+  defillamaCoins,
+  moralis,
+  ethplorer,
+  binplorer,
+  rpc,
+] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {
   readonly registry: WorldRegistry

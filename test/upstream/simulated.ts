@@ -1,6 +1,7 @@
 import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedChain } from './simulated-chain.ts'
+import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
 import {
   type Asset,
@@ -51,6 +52,10 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     chart(asset, from, to, step, now) {
       const process = processOf(asset)
       return process ? toChart(process, from, Math.min(to, now), step) : null
+    },
+    holders(asset, now) {
+      const process = processOf(asset)
+      return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,

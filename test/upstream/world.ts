@@ -108,6 +108,26 @@ export interface MarketChart {
   readonly total_volumes: readonly (readonly [number, number])[]
 }
 
+export interface Holder {
+  readonly address: string
+  /** In base units. */
+  readonly balance: bigint
+  /** The balance as it was recorded, where the recording is a float. */
+  readonly recordedBalance?: number
+  /** Percent of the total supply. */
+  readonly share: number
+}
+
+/** Who holds a token: the largest first, and how many hold it at all. */
+export interface HolderList {
+  readonly count: number
+  /** In base units. */
+  readonly totalSupply: bigint
+  /** USD, null where the provider has no price. */
+  readonly price: number | null
+  readonly holders: readonly Holder[]
+}
+
 /** What there is to say about the market, whoever asks: providers only put it into their own words. */
 export interface World {
   readonly assets: readonly Asset[]
@@ -117,6 +137,8 @@ export interface World {
   history(asset: Asset): History | null
   /** Points between `from` and `to` (both inclusive, milliseconds), one for each `step`; null for an unknown coin. */
   chart(asset: Asset, from: number, to: number, step: number, now: number): MarketChart | null
+  /** Null for a token whose holders the world does not know. */
+  holders(asset: Asset, now: number): HolderList | null
   protocols(now: number): readonly Protocol[]
   /** Daily TVL, oldest first, of a protocol of the list; the last point is of `now`. */
   tvlSeries(protocol: Protocol, now: number): readonly TvlPoint[]
@@ -150,6 +172,12 @@ export function toAssets(registry: WorldRegistry): readonly Asset[] {
   const addresses = new Set(registry.tokens.map((token) => `${token.chain}:${token.contractAddress}`))
   const extra = QUOTE_ASSETS.filter((asset) => !addresses.has(`${asset.chain}:${asset.contractAddress}`))
   return [...registry.tokens, ...extra]
+}
+
+/** The asset of a contract; addresses may come in any case. */
+export function findAsset({ assets }: World, chain: string, address: string): Asset | undefined {
+  const wanted = address.toLowerCase()
+  return assets.find((asset) => asset.chain === chain && asset.contractAddress.toLowerCase() === wanted)
 }
 
 /** Lower-case words joined by hyphens, as providers make slugs from names. */

@@ -23,3 +23,8 @@ export function toIso(value: unknown): unknown {
   const time = new Date(value)
   return Number.isNaN(time.getTime()) ? value : time.toISOString()
 }
+
+/** A number that arrives as a decimal string; anything else as it is, for the row check to judge. */
+export function toNumber(value: unknown): unknown {
+  return typeof value === 'string' && /^-?\d+(\.\d+)?(e[+-]?\d+)?$/i.test(value) ? Number(value) : (value ?? null)
+}

@@ -1,0 +1,66 @@
+import { z } from 'zod'
+import { defineDataset } from './define.ts'
+
+/** The most holders that a snapshot keeps. */
+export const TOP_HOLDERS = 100
+
+/** What the sum of a hundred shares, each rounded to two decimals, may be over the truth. */
+const ROUNDING = 0.5
+
+const holder = z.strictObject({
+  address: z.string().regex(/^0x[0-9a-f]{40}$/),
+  amount: z.number().nonnegative(),
+  amount_usd: z.number().nonnegative().nullable(),
+  share: z
+    .number()
+    .min(0)
+    .max(100 + ROUNDING),
+})
+
+type Holder = z.infer<typeof holder>
+
+/**
+ * The largest holders of a token as of a slot: `amount` in whole tokens, largest first, `amount_usd` as the source
+ * values it (null where it does not), shares in percent of the total supply. `top100_share` is the sum of the shares.
+ * An empty list is no snapshot: sources answer one when they are in trouble (providers document, section 5).
+ */
+export const tokenHoldersRow = z
+  .strictObject({
+    token: z.number().int().nonnegative(),
+    observed_at: z.iso.datetime(),
+    total_holders: z.number().int().nonnegative(),
+    top100_share: z
+      .number()
+      .min(0)
+      .max(100 + ROUNDING),
+    holders: z
+      .array(holder)
+      .min(1)
+      .max(TOP_HOLDERS)
+      .refine(isDescending, 'not in descending order of amount')
+      .refine(isDistinct, 'an address twice'),
+  })
+  .refine(({ total_holders, holders }) => total_holders >= holders.length, {
+    path: ['total_holders'],
+    error: 'fewer than are listed',
+  })
+
+export type TokenHoldersRow = z.infer<typeof tokenHoldersRow>
+
+/** Token holders: a row per token and snapshot; every snapshot is kept, the newest is what is served. */
+export const tokenHolders = defineDataset({
+  name: 'holders',
+  cadence: '1h',
+  table: 'token_holders',
+  row: tokenHoldersRow,
+  entity: 'token',
+  series: { table: 'token_holders', entity: 'token', time: 'observed_at' },
+})
+
+function isDescending(holders: readonly Holder[]): boolean {
+  return holders.every(({ amount }, index) => amount <= (holders[index - 1]?.amount ?? amount))
+}
+
+function isDistinct(holders: readonly Holder[]): boolean {
+  return new Set(holders.map(({ address }) => address)).size === holders.length
+}

@@ -1,0 +1,221 @@
+import { request } from 'node:http'
+import { gunzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { PROBLEM_CODES, type ProblemCode } from '../../api/problem/codes.ts'
+import { problemBody } from '../../api/problem/problem.ts'
+import { createDatabase } from '../../shared/clickhouse.ts'
+import { createCommitFeed, publishCommit } from '../../shared/commits.ts'
+import { createRedis } from '../../shared/redis.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
+import { silent } from '../support/silent.ts'
+
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const UNI = '/data/tokens/historic-financial?name=uniswap&interval=1h&start=2024-03-10'
+
+const config = createApiConfig()
+const commits = createHandFeed()
+const clock = { now: NOW }
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+
+const keysOf = (...symbols: string[]) =>
+  database.registry.tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ key }) => key)
+const ask = (path: string, init: RequestInit = {}) => fetch(api.url + path, init)
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  await storeMarket(database.writer, { keys: keysOf('UNI', 'AAVE'), until: NOW - 60_000, points: 288, stepMs: 300_000 })
+  api = await startApi({ config, ...database, commits, now: () => clock.now })
+})
+
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+describe('failures', () => {
+  const series = '/data/tokens/historic-financial'
+  const id = 'f'.repeat(24)
+  const cases: [string, ProblemCode, string | undefined, RequestInit?][] = [
+    ['/data/tokens?nmae=x', 'unknown_parameter', 'nmae'],
+    ['/data/tokens?limit=501', 'invalid_parameter', 'limit'],
+    ['/data/tokens?id=xyz', 'invalid_parameter', 'id'],
+    ['/data/tokens?name=%E0%A4%A', 'invalid_parameter', undefined],
+    ['/charts/24h/%E0%A4%A.svg', 'invalid_parameter', undefined],
+    ['/charts/24h/xyz.svg', 'invalid_parameter', 'tokenId'],
+    [`/charts/24h/${id}.svg`, 'not_found', 'tokenId'],
+    [`${series}?interval=1h&start=2024-01-01`, 'missing_parameter', 'id'],
+    [`${series}?name=uniswap&start=2024-01-01`, 'missing_parameter', 'interval'],
+    [`${series}?name=uniswap&interval=2h&start=2024-01-01`, 'invalid_parameter', 'interval'],
+    [`${series}?name=uniswap&interval=1h&start=2022-01-31`, 'invalid_parameter', 'start'],
+    [`${series}?name=uniswap&interval=1h&start=2024-01-02&end=2024-01-01`, 'invalid_parameter', 'end'],
+    [`${series}?name=uniswap&interval=1h&start=2024-01-02&limit=1000001`, 'invalid_parameter', 'limit'],
+    [`${series}?id=${id}&interval=1h&start=2024-01-01`, 'not_found', 'id'],
+    [`${series}?name=no-such-name&interval=1h&start=2024-01-01`, 'not_found', 'name'],
+    [`${series}?name=a&interval=1h&start=2024-01-01`, 'ambiguous_name', 'name'],
+    ['/data/nowhere', 'not_found', undefined],
+    ['/DATA/tokens', 'not_found', undefined],
+    ['/data/tokens', 'method_not_allowed', undefined, { method: 'POST' }],
+    ['/data/tokens', 'not_acceptable', undefined, { headers: { accept: 'text/html' } }],
+    ['/docs/assets/../../package.json', 'not_found', undefined],
+  ]
+
+  it.each(cases)('%s is %s', async (path, code, param, init) => {
+    const response = await ask(path, init)
+    expect(response.status).toBe(PROBLEM_CODES[code].status)
+    expect(response.headers.get('content-type')).toBe('application/problem+json; charset=utf-8')
+    expect(response.headers.get('cache-control')).toBe('no-store')
+    const body = problemBody.parse(await response.json())
+    expect([body.code, body.param]).toEqual([code, param])
+    expect(body.status).toBe(response.status)
+    expect(body.requestId).toBe(response.headers.get('x-request-id'))
+    expect(body.detail).not.toMatch(/select|from|clickhouse|DB::/i)
+    if (code === 'method_not_allowed') expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS')
+    if (code === 'ambiguous_name') expect(body.candidates?.length).toBeGreaterThan(1)
+  })
+
+  it('of the database are 503 with Retry-After, and health says so', async () => {
+    const away = createDatabase({ ...config.clickhouse, url: 'http://127.0.0.1:1' }, 'read')
+    const lonely = await startApi({ config, registry: database.registry, db: away, commits })
+    try {
+      for (const path of ['/data/tokens', UNI, '/data/status', '/health/ready']) {
+        const response = await fetch(lonely.url + path)
+        expect(response.status, path).toBe(503)
+        expect(response.headers.get('retry-after')).toBe('5')
+        expect(problemBody.parse(await response.json()).code).toBe('unavailable')
+      }
+      expect((await fetch(`${lonely.url}/health/live`)).status).toBe(200)
+      expect((await fetch(`${lonely.url}/data/categories`)).status).toBe(200)
+    } finally {
+      await lonely.close()
+      await away.close()
+    }
+  })
+})
+
+describe('headers', () => {
+  it('tell tag, age and cacheability', async () => {
+    const { headers } = await ask('/data/tokens')
+    expect(headers.get('last-modified')).toBe('Sun, 10 Mar 2024 12:01:00 GMT')
+    expect(headers.get('x-data-as-of')).toBe('2024-03-10T12:01:00.000Z')
+    expect(headers.get('cache-control')).toBe('public, max-age=30, stale-while-revalidate=60')
+    expect(headers.get('vary')).toBe('Accept-Encoding')
+    expect(headers.get('access-control-expose-headers')).toContain('X-Series-Missing')
+    expect(headers.get('server-timing')).toMatch(/total;dur=/)
+    expect(headers.get('x-powered-by')).toBeNull()
+  })
+
+  it('say stale once the data is older than twice its cadence', async () => {
+    clock.now = NOW + 9 * 60_000 - 1
+    expect((await ask('/data/tokens?limit=2')).headers.get('x-data-stale')).toBeNull()
+    clock.now = NOW + 9 * 60_000 + 1
+    expect((await ask('/data/tokens?limit=2')).headers.get('x-data-stale')).toBe('true')
+    clock.now = NOW
+  })
+
+  it('take a sane request id and replace any other', async () => {
+    const sent = async (id: string) => (await ask('/data/tokens', { headers: { 'x-request-id': id } })).headers
+    expect((await sent('abc-1')).get('x-request-id')).toBe('abc-1')
+    expect((await sent('a b<script>')).get('x-request-id')).toMatch(/^[0-9a-f-]{36}-\d+$/)
+  })
+
+  it('link other spellings of a path to the canonical one', async () => {
+    const response = await ask('/data/tokens/')
+    expect(response.status).toBe(200)
+    expect(response.headers.get('link')).toBe('</data/tokens>; rel="canonical"')
+    expect((await ask('/data/tokens')).headers.get('link')).toBeNull()
+  })
+
+  it('answer a preflight request', async () => {
+    const response = await ask('/data/tokens', { method: 'OPTIONS' })
+    expect(response.status).toBe(204)
+    expect(response.headers.get('access-control-allow-methods')).toBe('GET, HEAD, OPTIONS')
+  })
+})
+
+describe('conditional requests and HEAD', () => {
+  it.each(['/data/tokens', UNI, '/data/categories', '/data/chains'])('%s', async (path) => {
+    for (const encoding of ['identity', 'gzip', 'br']) {
+      const headers = { 'accept-encoding': encoding }
+      const full = await ask(path, { headers })
+      const tag = full.headers.get('etag') ?? ''
+      expect(tag).toMatch(encoding === 'identity' ? /^"[\w-]+"$/ : new RegExp(`-${encoding}"$`))
+      for (const known of [tag, `W/${tag}`, `"x", ${tag}`, '*']) {
+        const response = await ask(path, { headers: { ...headers, 'if-none-match': known } })
+        expect([response.status, await response.text()]).toEqual([304, ''])
+        expect(response.headers.get('etag')).toBe(tag)
+        expect(response.headers.get('cache-control')).toBe(full.headers.get('cache-control'))
+      }
+      expect((await ask(path, { headers: { ...headers, 'if-none-match': '"x"' } })).status).toBe(200)
+      const head = await ask(path, { method: 'HEAD', headers })
+      expect([head.status, head.headers.get('etag'), await head.text()]).toEqual([200, tag, ''])
+      expect(head.headers.get('content-length')).toBe(full.headers.get('content-length'))
+      await full.arrayBuffer()
+    }
+  })
+
+  it('sends the same bytes in every encoding', async () => {
+    const raw = (encoding: string) =>
+      new Promise<Buffer>((resolve, reject) => {
+        request(`${api.url}/data/tokens`, { headers: { 'accept-encoding': encoding } }, (response) => {
+          const chunks: Buffer[] = []
+          response.on('data', (chunk: Buffer) => chunks.push(chunk)).on('end', () => resolve(Buffer.concat(chunks)))
+        })
+          .on('error', reject)
+          .end()
+      })
+    expect(gunzipSync(await raw('gzip'))).toEqual(await raw('identity'))
+  })
+})
+
+describe('kept bytes', () => {
+  const volume = async (url = api.url) => {
+    const response = await fetch(`${url}/data/tokens?name=aave&limit=1`)
+    const [token] = (await response.json()) as { financialData: { price: number } }[]
+    return { price: token?.financialData.price, from: response.headers.get('server-timing')?.split(',')[0] }
+  }
+  const quote = async (at: number) =>
+    storeMarket(database.writer, { keys: keysOf('COMP', 'AAVE'), until: at, points: 1, stepMs: 300_000 })
+
+  it('hold until a dataset of theirs changes', async () => {
+    const before = await volume()
+    await quote(NOW - 50_000)
+    commits.commit('holders')
+    expect(await volume()).toEqual({ ...before, from: 'cache' })
+    commits.commit('prices')
+    const after = await volume()
+    expect(after.from).toBe('made')
+    expect(after.price).not.toBe(before.price)
+  })
+
+  it('ask once, however many wait', async () => {
+    commits.commit('prices')
+    const all = await Promise.all(Array.from({ length: 20 }, () => volume()))
+    expect(all.filter(({ from }) => from === 'made')).toHaveLength(1)
+  })
+
+  it('follow commits over Redis', async () => {
+    const { url, prefix } = config.redis
+    const [subscriber, reader, publisher] = [
+      createRedis(url, silent, 'subscriber'),
+      createRedis(url, silent),
+      createRedis(url, silent),
+    ]
+    const feed = await createCommitFeed(subscriber, reader, prefix, silent)
+    const other = await startApi({ config, ...database, commits: feed, now: () => NOW })
+    try {
+      await volume(other.url)
+      expect((await volume(other.url)).from).toBe('cache')
+      const heard = new Promise((resolve) => subscriber.once('message', resolve))
+      await publishCommit(publisher, prefix, 'prices')
+      await heard
+      expect((await volume(other.url)).from).toBe('made')
+    } finally {
+      await other.close()
+      await feed.close()
+      reader.disconnect()
+      publisher.disconnect()
+    }
+  })
+})

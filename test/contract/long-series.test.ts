@@ -1,0 +1,114 @@
+import { once } from 'node:events'
+import { get, type IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
+import type { Database } from '../../shared/clickhouse.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
+
+const NOW = Date.parse('2026-12-01T00:02:00Z')
+const POINTS = 500_000
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+let path: string
+
+const open = (url: string, headers: Record<string, string> = {}) =>
+  new Promise<IncomingMessage>((resolve, reject) => get(url, { headers }, resolve).on('error', reject))
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
+  await storeMarket(database.writer, {
+    keys: [Number(uni?.key)],
+    until: NOW - 60_000,
+    points: POINTS,
+    stepMs: 300_000,
+  })
+  api = await startApi({ config, ...database, commits, now: () => NOW })
+  path = `/data/tokens/historic-financial?id=${uni?.id}&interval=5m&start=2022-02-01`
+})
+
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+it('streams half a million points in flat memory', async () => {
+  const response = await open(api.url + path)
+  expect(response.headers['x-series-points']).toBe(String(POINTS))
+  let [bytes, peak] = [0, 0]
+  const held = () => {
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+  const before = held()
+  for await (const chunk of response) {
+    bytes += (chunk as Buffer).length
+    peak = Math.max(peak, held() - before)
+  }
+  expect(bytes).toBeGreaterThan(100_000_000)
+  // Server and client share this process; what is on its way at once is a few buffers and what is not collected yet.
+  expect(peak).toBeLessThan(60_000_000)
+})
+
+it('is whole, valid and tagged by its data', async () => {
+  const response = await fetch(`${api.url}${path}&limit=6000`)
+  const tag = response.headers.get('etag') ?? ''
+  const body = await response.json()
+  historicFinancialRoute.response.parse(body)
+  expect((body as { data: unknown[] }).data).toHaveLength(6000)
+  const again = await fetch(`${api.url}${path}&limit=6000`, { headers: { 'if-none-match': tag } })
+  expect(again.status).toBe(304)
+  expect(tag).toMatch(/-gzip"$/)
+  const shorter = await fetch(`${api.url}${path}&limit=6001`, { method: 'HEAD' })
+  expect(shorter.headers.get('x-series-points')).toBe('6001')
+  expect(shorter.headers.get('etag')).not.toBe(tag)
+})
+
+it('ends the query when the client leaves', async () => {
+  let source: Readable | undefined
+  const db: Database = {
+    ...database.db,
+    stream: async (statement) => {
+      source = await database.db.stream(statement)
+      return source
+    },
+  }
+  const watched = await startApi({ config, ...database, db, commits, now: () => NOW })
+  try {
+    const response = await open(watched.url + path)
+    await once(response, 'readable')
+    expect(source?.destroyed).toBe(false)
+    const closed = new Promise((resolve) => source?.once('close', resolve))
+    response.on('error', () => {}).destroy()
+    await closed
+    expect(source?.readableEnded).toBe(false)
+  } finally {
+    await watched.close()
+  }
+})
+
+it('breaks off when the database does, and never looks whole', async () => {
+  const db: Database = {
+    ...database.db,
+    stream: async () =>
+      Readable.from(
+        (async function* () {
+          yield Buffer.from(`[\n${'{"n":1},\n'.repeat(10_000)}`)
+          throw new Error('connection lost')
+        })(),
+      ),
+  }
+  const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
+  try {
+    const response = await fetch(broken.url + path)
+    expect(response.status).toBe(200)
+    await expect(response.text()).rejects.toThrow()
+  } finally {
+    await broken.close()
+  }
+})

@@ -1,0 +1,260 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { z } from 'zod'
+import { exampleOf } from '../../api/parameters/parse.ts'
+import { routes } from '../../api/routes.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
+
+/** A clock that stands: nothing here depends on the time of the run. */
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const STEP = 300_000
+const SERIES = '/data/tokens/historic-financial'
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+
+const tokenOf = (symbol: string) => {
+  const token = database.registry.tokens.find((one) => one.symbol === symbol)
+  if (token === undefined) throw new Error(`the registry has no ${symbol}`)
+  return token
+}
+const responseOf = (path: string) => {
+  const route = routes.find((one) => one.path === path)
+  if (route === undefined) throw new Error(`no route ${path}`)
+  return route.response
+}
+const get = (path: string, headers: Record<string, string> = {}) => fetch(api.url + path, { headers })
+const json = async <Body>(path: string): Promise<Body> => {
+  const response = await get(path)
+  expect(response.status, path).toBe(200)
+  return (await response.json()) as Body
+}
+
+interface SeriesBody {
+  data: { timestamp: string; quote: { USD: { timestamp: string } } }[]
+}
+const readSeries = async (response: Response) => (await response.json()) as SeriesBody
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const { writer } = database
+  const keys = ['AAVE', 'UNI', 'ENS'].map((symbol) => tokenOf(symbol).key)
+  await storeMarket(writer, { keys, until: NOW - 60_000, points: 3 * 288, stepMs: STEP })
+  // A gap of six hours in one series, and one observation a week before everything else.
+  await storeMarket(writer, { keys: [tokenOf('COMP').key], until: NOW - 60_000, points: 12, stepMs: STEP })
+  await storeMarket(writer, { keys: [tokenOf('COMP').key], until: NOW - 7 * 3_600_000, points: 12, stepMs: STEP })
+  const observed_at = new Date(NOW - 3_600_000).toISOString()
+  const dao = (symbol: string) => database.registry.daoBySlug.get(tokenOf(symbol).dao)?.key
+  const rows = ['AAVE', 'UNI'].map((symbol) => ({ dao: dao(symbol), observed_at, tvl_usd: 123.5 }))
+  await writer.insert({ table: 'protocol_tvl', rows })
+  api = await startApi({ config, ...database, commits, now: () => NOW })
+})
+
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+describe('/data/tokens', () => {
+  it('lists tokens with a quote by market cap, exactly as stored', async () => {
+    const tokens = responseOf('/data/tokens').parse(await json('/data/tokens')) as { symbol: string }[]
+    expect(tokens.map(({ symbol }) => symbol)).toEqual(['ENS', 'UNI', 'AAVE', 'COMP'])
+    const aave = tokenOf('AAVE')
+    expect(tokens[2]).toEqual({
+      _id: aave.id,
+      name: aave.name,
+      symbol: 'AAVE',
+      contractAddress: aave.contractAddress,
+      decimal: aave.decimals,
+      live: true,
+      dao: database.registry.daoBySlug.get(aave.dao)?.id,
+      cmcId: aave.cmcId,
+      chain: database.registry.chainBySlug.get(aave.chain)?.id,
+      financialData: {
+        lastUpdated: '2024-03-10T12:01:00.000Z',
+        marketCap: 1_000_863,
+        percentChange1h: 0.1,
+        percentChange24h: -0.2,
+        percentChange7d: 0.3,
+        percentChange30d: -0.4,
+        percentChange60d: 0.5,
+        percentChanged90d: -0.6,
+        price: 2.363,
+        volume24h: 1863.25,
+        volumeChange24h: -1.5,
+        totalSupply: 2_000_000,
+        circulatingSupply: 1_000_000,
+        fullyDilutedMarketCap: 4_000_000,
+        maxSupply: null,
+        tvl: 123.5,
+      },
+      livePrice: aave.livePrice,
+      chart24h: `${config.api.publicUrl}/charts/24h/${aave.id}.svg`,
+    })
+  })
+
+  it('has the members in the order of the interface', async () => {
+    const [token] = await json<object[]>('/data/tokens?limit=1')
+    expect(Object.keys(token ?? {}).join()).toBe(
+      '_id,name,symbol,contractAddress,decimal,live,dao,cmcId,chain,financialData,livePrice,chart24h',
+    )
+  })
+
+  it('puts exact names first, finds symbols and parts, and unites ids with names', async () => {
+    const symbols = async (query: string) =>
+      (await json<{ symbol: string }[]>(`/data/tokens?${query}`)).map(({ symbol }) => symbol)
+    expect((await symbols(`name=${tokenOf('AAVE').name.toUpperCase()}&name=uni`))[0]).toBe('AAVE')
+    expect(await symbols('name=ens')).toContain('ENS')
+    expect(await symbols(`id=${tokenOf('COMP').id}&name=aave`)).toEqual(['AAVE', 'COMP'])
+    expect(await symbols(`id=${'f'.repeat(24)}`)).toEqual([])
+    expect(await symbols("name=' OR 1=1 --")).toEqual([])
+  })
+})
+
+describe('historic financial series', () => {
+  const series = (query: string) => get(`${SERIES}?${query}`)
+
+  it('has the first observation of each bucket on the grid', async () => {
+    const { id } = tokenOf('UNI')
+    const response = await series(`id=${id}&interval=1h&start=2024-03-10`)
+    const body = await readSeries(response)
+    responseOf(SERIES).parse(body)
+    expect(body.data).toHaveLength(13)
+    expect(body.data[0]?.timestamp).toBe('2024-03-10T00:00:00.000Z')
+    expect(body.data[0]?.quote.USD.timestamp).toBe('2024-03-10T00:01:00.000Z')
+    expect(response.headers.get('x-series-interval')).toBe('1h')
+    expect(response.headers.get('x-series-points')).toBe('13')
+    expect(response.headers.get('x-series-missing')).toBe('0')
+    expect(response.headers.get('x-data-as-of')).toBe('2024-03-10T12:01:00.000Z')
+    expect(response.headers.get('x-data-stale')).toBeNull()
+    const raw = (await json<SeriesBody>(`${SERIES}?id=${id}&interval=5m&start=2024-03-10`)).data
+    const firsts = raw.filter((point) => point.timestamp.includes(':00:00'))
+    expect(body.data).toEqual(firsts)
+  })
+
+  it.each(['30m', '4h', '1d', '7d'])('%s fits the schema', async (interval) => {
+    const body = await json<SeriesBody>(`${SERIES}?name=uniswap&interval=${interval}&start=2024-03-01`)
+    responseOf(SERIES).parse(body)
+    expect(body.data.length).toBeGreaterThan(0)
+  })
+
+  it('counts what is missing', async () => {
+    const response = await series(`id=${tokenOf('COMP').id}&interval=1h&start=2024-03-10T04:00:00Z`)
+    expect((await readSeries(response)).data.map((p) => p.timestamp.slice(11, 13))).toEqual(['04', '05', '11', '12'])
+    expect(response.headers.get('x-series-missing')).toBe('5')
+  })
+
+  it('ends before `end` and stops at `limit`', async () => {
+    const { id } = tokenOf('UNI')
+    const cut = await series(`id=${id}&interval=5m&start=2024-03-10&end=2024-03-10T01:00:00Z`)
+    const body = await readSeries(cut)
+    expect(body.data).toHaveLength(12)
+    expect(body.data.at(-1)?.timestamp).toBe('2024-03-10T00:55:00.000Z')
+    const limited = await series(`id=${id}&interval=5m&start=2024-03-10&limit=5`)
+    expect((await readSeries(limited)).data).toEqual(body.data.slice(0, 5))
+    expect(limited.headers.get('x-series-missing')).toBe('0')
+  })
+
+  it('is empty, not an error, where there is no data', async () => {
+    const response = await series(`id=${tokenOf('UNI').id}&interval=1d&start=2022-02-01&end=2022-02-03`)
+    expect((await readSeries(response)).data).toEqual([])
+    expect(response.headers.get('x-series-missing')).toBe('2')
+    expect(response.headers.get('last-modified')).toBeNull()
+  })
+
+  it('answers the same by name as by id', async () => {
+    const by = async (who: string) => (await series(`${who}&interval=1d&start=2024-03-01`)).text()
+    expect(await by('name=UNISWAP')).toBe(await by(`id=${tokenOf('UNI').id}`))
+  })
+})
+
+interface OpenApi {
+  openapi: string
+  paths: Record<
+    string,
+    { get: { parameters: { name: string; schema: object }[]; responses: Record<string, Answered> } }
+  >
+}
+interface Answered {
+  headers: object
+  content: Record<string, { schema: { items: { additionalProperties: boolean; properties: object } } }>
+}
+
+describe('every documented route', () => {
+  const cases = routes.flatMap((route) => {
+    const example = (name: string) => {
+      const documented = exampleOf(route.query[name] as z.ZodType)
+      const first: unknown = Array.isArray(documented) ? documented[0] : documented
+      if (first === undefined) throw new Error(`${route.path}: ${name} has no example`)
+      return encodeURIComponent(String(first))
+    }
+    const names = Object.keys(route.query)
+    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
+    const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
+    const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
+    // A route about one record takes a single id, and then wants it or the name.
+    const isOfOne = route.query.id !== undefined && !Array.isArray(exampleOf(route.query.id))
+    const who = isOfOne ? ['name'] : []
+    const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
+    return queries.map((query) => ({
+      route,
+      url: `${path}?${query.map((name) => `${name}=${example(name)}`).join('&')}`,
+    }))
+  })
+
+  it.each(cases)('$url answers as documented', async ({ route, url }) => {
+    const response = await get(url)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe(route.contentType)
+    const text = await response.text()
+    route.response.parse(route.contentType.startsWith('application/json') ? JSON.parse(text) : text)
+    expect(response.headers.get('etag')).toMatch(/^"[^"]+"$/)
+    expect(response.headers.get('x-request-id')).toBeTruthy()
+    expect(response.headers.get('access-control-allow-origin')).toBe('*')
+  })
+
+  it('is in the OpenAPI document with parameters, answer and failures', async () => {
+    const document = await json<OpenApi>('/openapi.json')
+    expect(document.openapi).toBe('3.1.0')
+    expect(Object.keys(document.paths)).toEqual(routes.map(({ path }) => path))
+    const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
+    expect(parameters.map(({ name }) => name)).toEqual(['id', 'name', 'limit'])
+    expect(parameters[2]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500 })
+    expect(Object.keys(responses)).toEqual(['200', '304', '400', '405', '406', '500', '503'])
+    const token = responses[200]?.content['application/json']?.schema.items
+    expect(token?.additionalProperties).toBe(false)
+    expect(token?.properties).toHaveProperty('financialData.properties.tvl.type', ['number', 'null'])
+    expect(token?.properties).toHaveProperty('financialData.properties.lastUpdated.type', 'string')
+    const one = document.paths[SERIES]?.get
+    expect(Object.keys(one?.responses ?? {})).toEqual(['200', '304', '400', '404', '405', '406', '409', '500', '503'])
+    expect(one?.responses[200]?.headers).toHaveProperty('X-Series-Missing')
+  })
+
+  it('has its docs page and error table without any other host', async () => {
+    for (const path of ['/docs', '/docs/errors', '/docs/start.js', '/docs/assets/swagger-ui-bundle.js']) {
+      const response = await get(path)
+      expect(response.status, path).toBe(200)
+      if (!path.includes('assets')) expect(await response.text()).not.toMatch(/(?:src|href)="(https?:)?\/\//)
+    }
+    expect((await get('/docs')).headers.get('content-security-policy')).toContain("default-src 'none'")
+  })
+})
+
+it('status tells mode, freshness and size', async () => {
+  const body = await json<{ mode: string; datasets: object[] }>('/data/status')
+  expect(body.mode).toBe('live')
+  expect(body.datasets[0]).toEqual({
+    dataset: 'prices',
+    cadence: '5m',
+    lastUpdated: '2024-03-10T12:01:00.000Z',
+    expectedEvery: 300,
+    lagSeconds: 60,
+    state: 'fresh',
+    rows: 3 * 864 + 24,
+    entities: 4,
+    earliest: '2024-03-07T12:06:00.000Z',
+  })
+  expect(body.datasets[1]).toMatchObject({ dataset: 'tvl', state: 'fresh', rows: 2, entities: 2 })
+})

@@ -1,0 +1,77 @@
+import { once } from 'node:events'
+import { get } from 'node:http'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startChild, untilReady } from '../../tools/children.ts'
+import { createApiConfig, createApiDatabase } from '../support/api.ts'
+
+const config = createApiConfig()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+
+const start = async (settings: Record<string, string> = {}) => {
+  const { url, database: name, readUser, readPassword } = config.clickhouse
+  const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_DATABASE: name,
+    CLICKHOUSE_READ_USER: readUser,
+    CLICKHOUSE_READ_PASSWORD: readPassword,
+    REDIS_URL: config.redis.url,
+    QUEUE_PREFIX: config.redis.prefix,
+    API_PORT: '0',
+    API_OPS_PORT: '0',
+    LOG_LEVEL: 'silent',
+    ...settings,
+  })
+  return { child, facts: (await untilReady(child)) as { url: string; opsPort?: number } }
+}
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+})
+
+afterAll(async () => {
+  await database?.drop()
+})
+
+describe('the API process', () => {
+  it('serves, and ends on SIGTERM with open connections', async () => {
+    const { child, facts } = await start()
+    const ready = await fetch(`${facts.url}/health/ready`)
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'ok' }])
+    expect((await fetch(`${facts.url}/metrics`)).status).toBe(404)
+    const idle = get(`${facts.url}/data/tokens`, { agent: false, headers: { connection: 'keep-alive' } })
+    const [response] = await once(idle, 'response')
+    response.resume()
+    const exited = once(child.process, 'exit')
+    child.process.kill('SIGTERM')
+    expect(await exited).toEqual([0, null])
+  })
+
+  it('shows its metrics on the operations port only', async () => {
+    const { child, facts } = await start({ API_OPS_PORT: await freePort() })
+    await fetch(`${facts.url}/data/categories`)
+    const metrics = await (await fetch(`http://127.0.0.1:${facts.opsPort}/metrics`)).text()
+    expect(metrics).toMatch(/^api_answers_total\{route="\/data\/categories",from="made",process="api"\} 1$/m)
+    expect(metrics).toMatch(/^api_request_duration_seconds_count\{.*route="\/data\/categories",status="200"\} 1$/m)
+    await child.stop()
+  })
+
+  it('starts and serves without Redis, and says so', async () => {
+    const { child, facts } = await start({ REDIS_URL: 'redis://127.0.0.1:1' })
+    const ready = await fetch(`${facts.url}/health/ready`)
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'away' }])
+    expect((await fetch(`${facts.url}/data/tokens`)).status).toBe(200)
+    await child.stop()
+    expect(child.process.exitCode).toBe(0)
+  })
+})
+
+async function freePort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address()
+  server.close()
+  await once(server, 'close')
+  return String(address !== null && typeof address === 'object' ? address.port : 0)
+}

@@ -1,0 +1,252 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config.ts'
+import type { Provider } from '../../workers/define.ts'
+import holders from '../../workers/jobs/holders.ts'
+import { ethplorer } from '../../workers/providers/ethplorer.ts'
+import { moralis } from '../../workers/providers/moralis.ts'
+import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
+import { toTestToken } from '../samples.ts'
+import { silent } from '../support/silent.ts'
+
+type Handler = Parameters<typeof startProviderServer>[0]
+
+const { signal } = new AbortController()
+const slot = Date.UTC(2024, 4, 6, 7)
+const alfa = toTestToken(1, {})
+const closers: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  await Promise.all(closers.splice(0).map((close) => close()))
+})
+
+async function connect<Source>(
+  provider: Pick<Provider<Source, never>, 'connect'>,
+  handler: Handler,
+  settings: Record<string, string> = { MORALIS_API_KEY: 'secret' },
+) {
+  const server = await startProviderServer(handler)
+  closers.push(server.close)
+  const config = parseConfig({
+    MORALIS_BASE_URL: server.baseUrl,
+    MORALIS_REQUESTS_PER_MINUTE: '60000',
+    ETHPLORER_BASE_URL: server.baseUrl,
+    ETHPLORER_BNB_BASE_URL: `${server.baseUrl}/bnb`,
+    ETHPLORER_REQUESTS_PER_MINUTE: '60000',
+    ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    ...settings,
+  })
+  const { http, calls } = createObservedClients()
+  return { server, calls, config, http, source: provider.connect({ config, http }) }
+}
+
+const address = (n: number) => `0x${String(n).padStart(40, 'a')}`
+
+describe('moralis', () => {
+  const owner = (n: number, more: object = {}) => ({
+    owner_address: address(n),
+    balance: String(10n ** 24n - BigInt(n)),
+    balance_formatted: String(1_000_000 - n),
+    usd_value: String(2 * (1_000_000 - n)),
+    percentage_relative_to_total_supply: 0.5,
+    ...more,
+  })
+  const owners = (from: number, to: number) => Array.from({ length: to - from }, (_, n) => owner(from + n))
+  const page = (result: object[], cursor: string | null = null) => ({ cursor, page: 1, page_size: 100, result })
+  /** Answers the owners with `toPage` and the number of holders with 500. */
+  const answering =
+    (toPage: (cursor: string | null) => unknown): Handler =>
+    (_, response, url) => {
+      const isOwners = url.pathname.endsWith('/owners')
+      sendJson(response, isOwners ? toPage(url.searchParams.get('cursor')) : { totalHolders: 500 })
+    }
+
+  it('asks twice for a token: for its owners and for their number', async () => {
+    const { server, source } = await connect(
+      moralis,
+      answering(() => page(owners(0, 100), 'more')),
+    )
+    const row = await source.fetchHolders(alfa, slot, signal)
+    expect(row).toMatchObject({ token: 1, total_holders: 500, top100_share: 50 })
+    expect(row?.holders).toHaveLength(100)
+    expect(server.requests.map(({ url }) => url.pathname + url.search)).toEqual([
+      `/erc20/${alfa.contractAddress}/owners?chain=eth&limit=100&order=DESC`,
+      `/erc20/${alfa.contractAddress}/holders?chain=eth`,
+    ])
+    expect(server.requests[0]?.headers['x-api-key']).toBe('secret')
+  })
+
+  it('follows the cursor of pages that were cut shorter, to a hundred owners', async () => {
+    const pages: Record<string, object> = {
+      '': page(owners(0, 60), 'second'),
+      second: page(owners(60, 120), 'third'),
+    }
+    const { server, source } = await connect(
+      moralis,
+      answering((cursor) => pages[cursor ?? '']),
+    )
+    const row = await source.fetchHolders(alfa, slot, signal)
+    expect(row?.holders).toHaveLength(100)
+    expect(row?.holders).toMatchObject({ 99: { address: address(99), amount: 1_000_000 - 99 } })
+    expect(server.requests).toHaveLength(3)
+  })
+
+  it('ends with the last page, and with pages that never end', async () => {
+    const few = await connect(
+      moralis,
+      answering((cursor) => page(cursor ? owners(2, 3) : owners(0, 2), cursor ? '' : 'x')),
+    )
+    expect((await few.source.fetchHolders(alfa, slot, signal))?.holders).toHaveLength(3)
+    const endless = await connect(
+      moralis,
+      answering(() => page([], 'again')),
+    )
+    expect(await endless.source.fetchHolders(alfa, slot, signal)).toBeUndefined()
+    expect(endless.server.requests.length).toBeLessThanOrEqual(10)
+  })
+
+  it('leaves a value that it does not know unknown', async () => {
+    const { source } = await connect(
+      moralis,
+      answering(() => page([owner(0), owner(1, { usd_value: null })])),
+    )
+    const row = await source.fetchHolders(alfa, slot, signal)
+    expect(row?.holders).toMatchObject([{ amount_usd: 2_000_000 }, { amount_usd: null }])
+  })
+
+  it('has nothing to say of an empty list and of a token that is not known', async () => {
+    const empty = await connect(
+      moralis,
+      answering(() => page([])),
+    )
+    expect(await empty.source.fetchHolders(alfa, slot, signal)).toBeUndefined()
+    const unknown = await connect(moralis, (_, response) => sendJson(response, { message: 'No token found' }, 404))
+    expect(await unknown.source.fetchHolders(alfa, slot, signal)).toBeUndefined()
+  })
+
+  it('is refused without a key before anything is sent', async () => {
+    const { server, source } = await connect(
+      moralis,
+      answering(() => page([])),
+      {},
+    )
+    await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({
+      code: 'provider_rejected',
+      message: expect.stringContaining('MORALIS_API_KEY'),
+    })
+    expect(server.requests).toHaveLength(0)
+  })
+
+  it.each([
+    [401, 'provider_rejected', 1],
+    [403, 'provider_rejected', 1],
+    [429, 'provider_unavailable', 4],
+    [500, 'provider_unavailable', 4],
+  ])('on %i is %s after %i tries, and does not tell the key', async (status, code, tries) => {
+    const { server, source } = await connect(moralis, (_, response) =>
+      sendJson(response, { message: 'not with secret' }, status),
+    )
+    const error = await source.fetchHolders(alfa, slot, signal).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code })
+    expect(String(error)).not.toContain('secret')
+    expect(String(error).includes('MORALIS_API_KEY')).toBe(status < 429)
+    expect(server.requests).toHaveLength(tries)
+  })
+
+  it('is malformed when there is no list', async () => {
+    const { source } = await connect(moralis, (_, response) => sendJson(response, { result: 'soon' }))
+    await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+})
+
+describe('ethplorer', () => {
+  const list = { holders: [{ address: address(1), balance: 3.5e26, rawBalance: `35${'0'.repeat(25)}`, share: 35 }] }
+  const info = { decimals: '18', holdersCount: 1_023_500, price: { rate: 2, currency: 'USD' } }
+  const answering =
+    (top: unknown, about: unknown = info): Handler =>
+    (_, response, url) =>
+      sendJson(response, url.pathname.includes('/getTopTokenHolders/') ? top : about)
+  const error = (code: number, message = 'no') => ({ error: { code, message } })
+
+  it('asks with the free key when there is no other, for BNB Chain at its sister host', async () => {
+    const { server, source } = await connect(ethplorer, answering(list))
+    expect(await source.fetchHolders(alfa, slot, signal)).toMatchObject({
+      token: 1,
+      total_holders: 1_023_500,
+      top100_share: 35,
+      holders: [{ address: address(1), amount: 350_000_000, amount_usd: 700_000_000, share: 35 }],
+    })
+    await source.fetchHolders({ ...alfa, chain: 'bnb' }, slot, signal)
+    expect(server.requests.map(({ url }) => url.pathname + url.search)).toEqual([
+      `/getTopTokenHolders/${alfa.contractAddress}?apiKey=freekey&limit=100`,
+      `/getTokenInfo/${alfa.contractAddress}?apiKey=freekey`,
+      `/bnb/getTopTokenHolders/${alfa.contractAddress}?apiKey=freekey&limit=100`,
+      `/bnb/getTokenInfo/${alfa.contractAddress}?apiKey=freekey`,
+    ])
+  })
+
+  it('has no values where it has no price', async () => {
+    const { source } = await connect(ethplorer, answering(list, { ...info, price: false }))
+    expect((await source.fetchHolders(alfa, slot, signal))?.holders).toMatchObject([{ amount_usd: null }])
+  })
+
+  it('has nothing to say of an empty list, and does not ask on', async () => {
+    const { server, source } = await connect(ethplorer, answering({ holders: [] }))
+    expect(await source.fetchHolders(alfa, slot, signal)).toBeUndefined()
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it.each([104, 150])('does not know a token with error %i, whatever the status', async (code) => {
+    for (const status of [200, 400, 404]) {
+      const { source } = await connect(ethplorer, (_, response) => sendJson(response, error(code), status))
+      expect(await source.fetchHolders(alfa, slot, signal)).toBeUndefined()
+    }
+  })
+
+  it.each([
+    [200, 429, 'provider_unavailable', 1],
+    [429, 429, 'provider_unavailable', 4],
+    [200, 1, 'provider_rejected', 1],
+    [401, 1, 'provider_rejected', 1],
+    [503, 1, 'provider_unavailable', 4],
+  ])('with status %i and error %i is %s after %i tries', async (status, code, expected, tries) => {
+    const { server, source } = await connect(ethplorer, (_, response) => sendJson(response, error(code), status))
+    const failure = await source.fetchHolders(alfa, slot, signal).catch((reason: unknown) => reason)
+    expect(failure).toMatchObject({ code: expected })
+    expect(String(failure).includes('ETHPLORER_API_KEY')).toBe(expected === 'provider_rejected')
+    expect(server.requests).toHaveLength(tries)
+  })
+
+  it('takes a gateway page for what its status says', async () => {
+    const { source } = await connect(ethplorer, (_, response) => {
+      response.writeHead(403, { 'content-type': 'text/html' }).end('<html>no</html>')
+    })
+    await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_rejected' })
+  })
+})
+
+describe('the job', () => {
+  it('covers the chains that each provider has', async () => {
+    const { config, http } = await connect(moralis, (_, response) => sendJson(response, {}))
+    const collectors = holders.connect({ config, http })
+    const covering = (chain: string) =>
+      collectors.filter(({ covers }) => covers({ ...alfa, chain } as typeof alfa)).map(({ provider }) => provider)
+    expect(covering('ethereum')).toEqual(['moralis', 'ethplorer'])
+    expect(covering('bnb')).toEqual(['moralis', 'ethplorer'])
+    expect(covering('base')).toEqual(['moralis'])
+    expect(covering('solana')).toEqual([])
+  })
+
+  it('asks for as many tokens as the free key allows in an hour', async () => {
+    const { config, http, server } = await connect(
+      moralis,
+      (_, response, url) => sendJson(response, url.pathname.includes('Info') ? { holdersCount: 1 } : { holders: [] }),
+      { ETHPLORER_REQUESTS_PER_HOUR: '16' },
+    )
+    const entities = Array.from({ length: 92 }, (_, key) => toTestToken(key, {}))
+    const state = { get: async () => undefined, set: () => {} }
+    const run = { entities, slot, range: undefined, state, log: silent, signal }
+    const [, second] = holders.connect({ config, http })
+    await expect(second?.collect(run)).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(server.requests).toHaveLength(8)
+  })
+})

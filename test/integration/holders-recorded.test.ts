@@ -1,0 +1,63 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type HoldersRecord, holdersRoute } from '../../api/routes/tokens/holders.ts'
+import holders from '../../workers/jobs/holders.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
+
+const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data')
+const recording = join(dataDir, 'fixtures-ethplorer-openbb/uni_getTopTokenHolders_getTokenInfo_2022-01-31.json')
+const recorded = readRecording()
+if (recorded === undefined) console.log(`no recorded holders at ${recording}: their test is skipped`)
+
+function readRecording() {
+  try {
+    const [list, info] = JSON.parse(readFileSync(recording, 'utf8'))
+    const holders: { address: string; balance: number; share: number }[] = list.response.body.holders
+    return { body: list.response.body, holders, info: info.response.body }
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
+    throw error
+  }
+}
+
+describe.skipIf(recorded === undefined)('the recorded holders of UNI', () => {
+  let pipeline: ServedPipeline
+  beforeAll(async () => {
+    pipeline = await createServedPipeline({ now: Date.parse('2024-05-06T07:01:00Z'), dataDir })
+  })
+  afterAll(() => pipeline?.close())
+
+  it('come out as they went in', async () => {
+    if (recorded === undefined) return
+    const uni = pipeline.tokenOf('UNI')
+    const ask = `${pipeline.upstream.url}/ethplorer/getTopTokenHolders/${uni.contractAddress}?apiKey=freekey&limit=100`
+    expect(await (await fetch(ask)).json()).toEqual(recorded.body)
+
+    pipeline.upstream.faults.set('moralis', { kind: 'status', status: 401 })
+    expect(await pipeline.collect(holders)).toMatchObject({ rows: 1, providers: ['ethplorer'] })
+    const response = await fetch(`${pipeline.url}/data/tokens/holders`)
+    const [record, ...others] = holdersRoute.response.parse(await response.json()) as HoldersRecord[]
+    expect(others).toEqual([])
+    const { totalHolders, top100Share, topHolders } = record?.holdersData ?? { topHolders: [] }
+    expect(totalHolders).toBe(300_232)
+    expect(topHolders.map(({ address }) => address)).toEqual(recorded.holders.map(({ address }) => address))
+    expect(topHolders.map(({ share }) => share)).toEqual(recorded.holders.map(({ share }) => share))
+    const cents = recorded.holders.reduce((sum, { share }) => sum + Math.round(share * 100), 0)
+    expect(top100Share).toBe(cents / 100)
+    for (const [index, { balance }] of recorded.holders.entries()) {
+      const digits = toDigits(balance)
+      const amount = Number(`${digits.slice(0, -18)}.${digits.slice(-18)}`)
+      expect(topHolders[index]?.amount).toBe(amount)
+      expect(topHolders[index]?.amountUsd).toBe(amount * recorded.info.price.rate)
+    }
+    expect(topHolders[0]?.amount).toBe(173403155.2047184)
+  })
+})
+
+/** A float's own digits, followed by zeros: 1.25e+3 is 1250. */
+function toDigits(value: number): string {
+  const [mantissa = '', exponent = '0'] = value.toExponential().split('e')
+  const [whole = '', fraction = ''] = mantissa.split('.')
+  return whole + fraction.padEnd(Number(exponent), '0')
+}

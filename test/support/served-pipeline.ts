@@ -1,0 +1,51 @@
+import { createDatabase } from '../../shared/clickhouse.ts'
+import { toBucketStart } from '../../shared/intervals.ts'
+import type { JobReport } from '../../shared/queues.ts'
+import type { Token } from '../../shared/registry/registry.ts'
+import type { Job } from '../../workers/define.ts'
+import { runJob } from '../../workers/runner.ts'
+import { createApiConfig, createHandFeed, type HandFeed, startApi } from './api.ts'
+import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts'
+
+/** The way of the data from end to end: providers' stand-in, jobs, tables and the API that serves them. */
+export interface ServedPipeline extends Pipeline {
+  readonly commits: HandFeed
+  /** The API's address. */
+  readonly url: string
+  /** Runs a job for the slot that the clock is in, and tells the API of it. */
+  collect(job: Job): Promise<JobReport>
+  tokenOf(symbol: string): Token
+}
+
+export async function createServedPipeline(
+  options: Omit<PipelineOptions, 'settings'> & { now: number },
+): Promise<ServedPipeline> {
+  const { readUser, readPassword } = createApiConfig().clickhouse
+  const settings = { CLICKHOUSE_READ_USER: readUser, CLICKHOUSE_READ_PASSWORD: readPassword }
+  const pipeline = await createPipeline({ ...options, settings })
+  const { config, registry, clock, context } = pipeline
+  const db = createDatabase(config.clickhouse, 'read')
+  const commits = createHandFeed()
+  const api = await startApi({ config, db, registry, commits, now: () => clock.now })
+  return {
+    ...pipeline,
+    commits,
+    url: api.url,
+    collect: async (job) => {
+      const slot = toBucketStart(clock.now, job.cadence)
+      const report = await runJob(job, job.connect(context), context, { kind: 'slot', slot })
+      commits.commit(job.dataset.name)
+      return report
+    },
+    tokenOf: (symbol) => {
+      const token = registry.tokens.find((one) => one.symbol === symbol)
+      if (token === undefined) throw new Error(`the registry has no ${symbol}`)
+      return token
+    },
+    close: async () => {
+      await api.close()
+      await db.close()
+      await pipeline.close()
+    },
+  }
+}

@@ -1,0 +1,96 @@
+import { describe, expect, it } from 'vitest'
+import { createByteCache, type ReadyAnswer } from '../../api/cache.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+
+const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
+  body: Buffer.from(text),
+  tag: text,
+  headers: [],
+  staleAt: null,
+  expiresAt,
+  forms: new Map(),
+})
+
+function setUp(maxBytes = 1_000_000) {
+  const state = { version: 'v1' as string | undefined, now: 0, made: 0 }
+  const commits = { version: () => state.version, close: async () => {} }
+  const cache = createByteCache({ maxBytes, commits, now: () => state.now })
+  const get = (key: string, answer = ready(key)) =>
+    cache.get(key, [tokenPrices], async () => {
+      state.made++
+      return answer
+    })
+  return { state, cache, get }
+}
+
+describe('the byte cache', () => {
+  it('makes an answer once per version', async () => {
+    const { state, get } = setUp()
+    expect((await get('a')).from).toBe('made')
+    expect((await get('a')).from).toBe('cache')
+    state.version = 'v2'
+    expect((await get('a')).from).toBe('made')
+    expect(state.made).toBe(2)
+  })
+
+  it('lets everybody who asks meanwhile share one query', async () => {
+    const { state, get } = setUp()
+    const answers = await Promise.all(Array.from({ length: 50 }, () => get('a')))
+    expect(state.made).toBe(1)
+    expect(answers.filter(({ from }) => from === 'flight')).toHaveLength(49)
+  })
+
+  it('keeps nothing as current that was asked for before a commit', async () => {
+    const { state, cache, get } = setUp()
+    const slow = cache.get('a', [tokenPrices], async () => {
+      state.version = 'v2'
+      return ready('old')
+    })
+    await slow
+    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect((await get('a')).from).toBe('made')
+  })
+
+  it('serves for a second while commits cannot be heard, and not after they can', async () => {
+    const { state, cache, get } = setUp()
+    state.version = undefined
+    await get('a')
+    state.now = 999
+    expect(cache.peek('a', [tokenPrices])).toBeDefined()
+    state.now = 1000
+    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    await get('a')
+    state.version = 'v1'
+    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+  })
+
+  it('drops an answer that the clock has overtaken', async () => {
+    const { state, cache, get } = setUp()
+    await get('a', ready('a', 5))
+    state.now = 5
+    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+  })
+
+  it('does not keep failures', async () => {
+    const { cache, get } = setUp()
+    const failing = cache.get('a', [tokenPrices], async () => {
+      throw new Error('no')
+    })
+    await expect(failing).rejects.toThrow('no')
+    expect((await get('a')).from).toBe('made')
+  })
+
+  it('stays within its bytes', async () => {
+    const { cache, get } = setUp(10_000)
+    for (const key of ['a', 'b', 'c', 'd']) await get(key, ready('x'.repeat(1500)))
+    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('d', [tokenPrices])).toBeDefined()
+  })
+
+  it('refuses more cold answers than it can make', async () => {
+    const { cache } = setUp()
+    const never = () => new Promise<never>(() => {})
+    for (let i = 0; i < 64; i++) void cache.get(`k${i}`, [tokenPrices], never)
+    await expect(cache.get('one more', [tokenPrices], never)).rejects.toMatchObject({ code: 'unavailable' })
+  })
+})

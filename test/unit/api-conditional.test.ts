@@ -1,0 +1,61 @@
+import { gunzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { accepts } from '../../api/accept.ts'
+import { isKnownTo, toEntityTag, toTagValue } from '../../api/conditional.ts'
+import { chooseEncoding, encode } from '../../api/encoding.ts'
+
+describe('entity tags', () => {
+  it('differ with the bytes and with the encoding, and are strong', () => {
+    const value = toTagValue(Buffer.from('[1]'))
+    expect(value).not.toBe(toTagValue(Buffer.from('[2]')))
+    expect(toEntityTag(value, 'identity')).toBe(`"${value}"`)
+    expect(toEntityTag(value, 'gzip')).toBe(`"${value}-gzip"`)
+  })
+
+  it.each(['"v"', 'W/"v"', '"v-gzip"', 'W/"v-br"', '"other", "v"', '*', ' * '])('%s is known', (header) => {
+    expect(isKnownTo(header, 'v')).toBe(true)
+  })
+
+  it.each([undefined, '', '"other"', 'v', '"v-zstd"', '"vv"'])('%s is not known', (header) => {
+    expect(isKnownTo(header, 'v')).toBe(false)
+  })
+})
+
+describe('encodings', () => {
+  it.each([
+    [undefined, 'identity'],
+    ['', 'identity'],
+    ['gzip', 'gzip'],
+    ['br', 'br'],
+    ['gzip, deflate, br', 'gzip'],
+    ['gzip;q=0.5, br', 'br'],
+    ['gzip;q=0', 'identity'],
+    ['*', 'gzip'],
+    ['deflate', 'identity'],
+    ['identity, gzip;q=0.5', 'identity'],
+  ])('%s gives %s', (header, encoding) => {
+    expect(chooseEncoding(header)).toBe(encoding)
+  })
+
+  it('keep the bytes', async () => {
+    const body = Buffer.from('x'.repeat(1000))
+    expect(gunzipSync(await encode(body, 'gzip'))).toEqual(body)
+    expect(await encode(body, 'identity')).toBe(body)
+  })
+})
+
+describe('Accept', () => {
+  it.each([undefined, '', '*/*', 'application/json', 'application/*', 'text/html, */*;q=0.1', 'APPLICATION/JSON'])(
+    '%s takes JSON',
+    (header) => {
+      expect(accepts(header, 'application/json')).toBe(true)
+    },
+  )
+
+  it.each(['text/html', 'application/xml', 'application/json;q=0', 'application/json;q=0, */*', 'image/*'])(
+    '%s does not',
+    (header) => {
+      expect(accepts(header, 'application/json')).toBe(false)
+    },
+  )
+})

@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest'
+import { type EntityKind, findOne, type Named, selectMany } from '../../api/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+
+const names = ['Uniswap', 'Uni', 'Unicorn', 'Twin', 'TWIN', 'Ökonomie']
+const entities: Named[] = names.map((name, key) => ({ id: String(key), key, name, symbol: name.slice(0, 3) }))
+const kind: EntityKind<Named> = {
+  noun: 'token',
+  example: { id: '0', name: 'Uniswap' },
+  all: () => entities,
+  byId: (_, id) => entities.find((entity) => entity.id === id),
+}
+const registry = {} as Registry
+const find = (wanted: { id?: string; name?: string }) => findOne(kind, registry, wanted).key
+
+describe('one entity by id or name', () => {
+  it('prefers the exact name to parts of others', () => {
+    expect(find({ name: 'uni' })).toBe(1)
+  })
+
+  it('takes a part that one entity has, whatever the case', () => {
+    expect(find({ name: 'CORN' })).toBe(2)
+    expect(find({ name: 'öKO' })).toBe(5)
+  })
+
+  it('agrees on id and name', () => {
+    expect(find({ id: '0', name: 'uniswap' })).toBe(0)
+  })
+
+  it.each([
+    [{}, 'missing_parameter'],
+    [{ id: '99' }, 'not_found'],
+    [{ name: 'nothing' }, 'not_found'],
+    [{ id: '0', name: 'uni' }, 'invalid_parameter'],
+    [{ name: 'un' }, 'ambiguous_name'],
+    [{ name: 'twin' }, 'ambiguous_name'],
+  ])('%o is %s', (wanted, code) => {
+    expect(() => find(wanted)).toThrowError(expect.objectContaining({ code }))
+  })
+
+  it('lists the candidates', () => {
+    const candidates = [
+      { id: '3', name: 'Twin' },
+      { id: '4', name: 'TWIN' },
+    ]
+    expect(() => find({ name: 'twin' })).toThrowError(
+      expect.objectContaining({ particulars: expect.objectContaining({ candidates }) }),
+    )
+  })
+})
+
+describe('a selection', () => {
+  it('is everything when nothing is asked for', () => {
+    expect(selectMany(kind, registry, {})).toEqual({ all: true, keys: [], exact: [] })
+  })
+
+  it('is the union of ids, parts of names and whole symbols', () => {
+    expect(selectMany(kind, registry, { id: ['5', '77'], name: ['UNI', 'twi'] })).toEqual({
+      all: false,
+      keys: [0, 1, 2, 3, 4, 5],
+      exact: [1],
+    })
+    expect(selectMany(kind, registry, { name: ['none'] }).keys).toEqual([])
+  })
+})

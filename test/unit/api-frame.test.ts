@@ -1,0 +1,25 @@
+import { Readable } from 'node:stream'
+import { text } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { frame } from '../../api/frame.ts'
+
+const framed = (...chunks: string[]) =>
+  text(Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), '{"data":', '}')))
+
+describe('the frame around a streamed array', () => {
+  it('keeps every byte, however the chunks fall', async () => {
+    const array = `[\n${Array.from({ length: 50 }, (_, i) => `{"n":${i}}`).join(',\n')}\n]\n`
+    expect(await framed(array)).toBe(`{"data":${array}}`)
+    expect(await framed(...array)).toBe(`{"data":${array}}`)
+  })
+
+  it.each([
+    ['an array that breaks off', ['[\n{"n":1},\n', '{"n":2}']],
+    ['nothing at all', []],
+    ['a failure inside', ['[\n{"n":1}\r\n__exception__\r\nabc\r\nCode: 159]\n']],
+    ['a failure across chunks', [`[${'1,'.repeat(40)}\r\n__excep`, 'tion__\r\n]\n']],
+    ['a failure of an older server', ['[\n{"n":1}', 'Code: 241. DB::Exception: limit]']],
+  ])('fails on %s', async (_, chunks) => {
+    await expect(framed(...chunks)).rejects.toMatchObject({ code: 'storage' })
+  })
+})

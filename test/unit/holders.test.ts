@@ -1,0 +1,182 @@
+import { describe, expect, it } from 'vitest'
+import { type TokenHoldersRow, tokenHoldersRow } from '../../shared/datasets/holders.ts'
+import { toTurn } from '../../workers/jobs/holders.ts'
+import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer-holders.ts'
+import { sumShares, toWholeTokens } from '../../workers/providers/holder-values.ts'
+import { toTokensPerSlot } from '../../workers/providers/holders-source.ts'
+import { toHoldersRow as fromMoralis } from '../../workers/providers/moralis-owners.ts'
+import { toTestToken } from '../samples.ts'
+
+const slot = Date.UTC(2024, 4, 6, 7)
+const token = toTestToken(1, {})
+const address = (n: number) => `0x${String(n).padStart(40, '0')}`
+const holder = (n: number, amount: number, share = 1) => ({ address: address(n), amount, amount_usd: null, share })
+
+describe('toWholeTokens', () => {
+  it.each([
+    ['350000000000000000000000000', 18, 350000000],
+    [3.5e26, 18, 350000000],
+    ['3.5e+26', 18, 350000000],
+    [1.734031552047184e26, 18, 173403155.2047184],
+    ['173403155204718412345678901', 18, 173403155.20471841],
+    ['10930056627204137678149589', 18, 10930056.627204137],
+    ['1', 18, 1e-18],
+    [123456, 4, 12.3456],
+    ['0', 18, 0],
+    ['12345678', 0, 12345678],
+  ])('moves the point of %s by %i without losing a digit', (raw, decimals, whole) => {
+    expect(toWholeTokens(raw, decimals)).toBe(whole)
+  })
+
+  it('reads 77 digits, about the most that a contract can hold', () => {
+    const raw = '11579208923731619542357098500868790785326998466564056403945758400791312963993'
+    expect(toWholeTokens(raw, 18)).toBe(Number(BigInt(raw) / 10n ** 18n))
+  })
+
+  it('is the nearest number to the exact quotient, which division of numbers is not', () => {
+    const rounded = Array.from({ length: 2_000 }, (_, n) => String(10n ** 24n + BigInt(n) * 987_654_321_987n))
+    const exact = rounded.map((text) => Number(`${text.slice(0, -18)}.${text.slice(-18)}`))
+    expect(rounded.map((text) => toWholeTokens(text, 18))).toEqual(exact)
+    expect(rounded.map((text) => Number(text) / 1e18)).not.toEqual(exact)
+  })
+
+  it.each([[undefined], [null], [''], ['0x10'], ['-5'], ['lots'], [{}]])('knows nothing of %s', (raw) => {
+    expect(toWholeTokens(raw, 18)).toBeNull()
+  })
+})
+
+describe('sumShares', () => {
+  it('adds without the dust of floats', () => {
+    expect(sumShares(Array.from({ length: 100 }, () => ({ share: 0.07 })))).toBe(7)
+    expect(sumShares([{ share: 17.34 }, { share: 12.61 }, { share: 8.6 }])).toBe(38.55)
+  })
+
+  it('is unknown when a share is', () => {
+    expect(sumShares([{ share: 1 }, { share: null }])).toBeNull()
+  })
+})
+
+describe('a snapshot row', () => {
+  const good: TokenHoldersRow = {
+    token: 1,
+    observed_at: '2024-05-06T07:00:00.000Z',
+    total_holders: 300,
+    top100_share: 3,
+    holders: [holder(1, 30), holder(2, 20), holder(3, 20)],
+  }
+  const mistake = (more: object) => tokenHoldersRow.safeParse({ ...good, ...more }).error?.issues[0]?.path.join('.')
+
+  it('is accepted when it is whole', () => {
+    expect(tokenHoldersRow.parse(good)).toEqual(good)
+  })
+
+  it.each([
+    ['an empty list', { holders: [] }, 'holders'],
+    ['more than a hundred', { holders: Array.from({ length: 101 }, (_, n) => holder(n, 1)) }, 'holders'],
+    ['a list that is out of order', { holders: [holder(1, 20), holder(2, 30)] }, 'holders'],
+    ['an address twice', { holders: [holder(1, 30), holder(1, 20)] }, 'holders'],
+    ['a share over the whole', { holders: [holder(1, 30, 101)] }, 'holders.0.share'],
+    ['a negative share', { holders: [holder(1, 30, -0.1)] }, 'holders.0.share'],
+    ['an unknown amount', { holders: [{ ...holder(1, 30), amount: null }] }, 'holders.0.amount'],
+    ['a mixed-case address', { holders: [{ ...holder(1, 30), address: `0xA${'0'.repeat(39)}` }] }, 'holders.0.address'],
+    ['a sum over the whole', { top100_share: 101 }, 'top100_share'],
+    ['an unknown number of holders', { total_holders: null }, 'total_holders'],
+    ['half a holder', { total_holders: 1000.5 }, 'total_holders'],
+    ['fewer holders than are listed', { total_holders: 2 }, 'total_holders'],
+  ])('is refused with %s', (_, more, path) => {
+    expect(mistake(more)).toBe(path)
+  })
+})
+
+describe('a Moralis answer', () => {
+  const owner = {
+    owner_address: '0x6cC5F688a315f3dC28A7781717a9A798a59fDA7b',
+    balance: '10930056627204137678149589',
+    balance_formatted: '10930056.627204137678149589',
+    usd_value: '116329685.478903487324714661',
+    percentage_relative_to_total_supply: 1.0930056627204137,
+  }
+
+  it('becomes a row: amounts from the formatted balance, shares as sent', () => {
+    const row = fromMoralis({ totalHolders: '99999' }, [owner], token, slot)
+    expect(tokenHoldersRow.parse(row)).toEqual({
+      token: 1,
+      observed_at: '2024-05-06T07:00:00.000Z',
+      total_holders: 99999,
+      top100_share: 1.0930056627,
+      holders: [
+        {
+          address: '0x6cc5f688a315f3dc28a7781717a9a798a59fda7b',
+          amount: 10930056.627204137,
+          amount_usd: 116329685.47890349,
+          share: 1.0930056627204137,
+        },
+      ],
+    })
+  })
+
+  it('falls back to base units and leaves an unknown value unknown', () => {
+    const { balance_formatted: _, ...raw } = { ...owner, usd_value: null }
+    const row = fromMoralis({ totalHolders: 5 }, [raw], token, slot)
+    expect(row.holders).toMatchObject([{ amount: 10930056.627204137, amount_usd: null }])
+  })
+
+  it('keeps the first hundred', () => {
+    const owners = Array.from({ length: 130 }, (_, n) => ({ ...owner, owner_address: address(n) }))
+    expect(fromMoralis({ totalHolders: 500 }, owners, token, slot).holders).toHaveLength(100)
+  })
+})
+
+describe('an Ethplorer answer', () => {
+  const list = {
+    holders: [{ address: address(1), balance: 3.5e26, rawBalance: '350000000000000000000000000', share: 35 }],
+  }
+  const info = { holdersCount: '12', price: { rate: '2.5', currency: 'USD' } }
+
+  it('becomes a row: values at its own price', () => {
+    const holders = [{ address: address(1), amount: 350000000, amount_usd: 875000000, share: 35 }]
+    const row = tokenHoldersRow.parse(fromEthplorer(list, info, token, slot))
+    expect(row).toMatchObject({ total_holders: 12, top100_share: 35, holders })
+  })
+
+  it('takes the float where there is no exact balance, and shares that are texts', () => {
+    const old = { holders: [{ address: address(1), balance: 1.25e24, share: '0.13' }] }
+    const { holders } = tokenHoldersRow.parse(fromEthplorer(old, info, token, slot))
+    expect(holders).toMatchObject([{ amount: 1250000, share: 0.13 }])
+  })
+
+  it.each([[false], [null], [undefined], [{ rate: 0 }], [{ rate: 2, currency: 'EUR' }]] as const)(
+    'has no values with the price %j',
+    (price) => {
+      const { holders } = tokenHoldersRow.parse(fromEthplorer(list, { holdersCount: 12, price }, token, slot))
+      expect(holders[0]?.amount_usd).toBeNull()
+    },
+  )
+})
+
+describe('turns', () => {
+  const tokens = Array.from({ length: 92 }, (_, n) => n)
+  const hour = 3_600_000
+
+  it('are never longer than the quota, and a round of them has everybody once', () => {
+    const turns = Array.from({ length: 12 }, (_, n) => toTurn(tokens, 8, slot + n * hour))
+    expect(Math.max(...turns.map((turn) => turn.length))).toBeLessThanOrEqual(8)
+    expect(turns.flat().sort((a, b) => a - b)).toEqual(tokens)
+  })
+
+  it('depend on the slot alone', () => {
+    expect(toTurn(tokens, 8, slot)).toEqual(toTurn(tokens, 8, slot))
+    expect(toTurn(tokens, 8, slot)).toEqual(toTurn(tokens, 8, slot + 12 * hour))
+  })
+
+  it('are for everybody where the quota is no limit, and for nobody of nobody', () => {
+    expect(toTurn(tokens, 92, slot)).toEqual(tokens)
+    expect(toTurn([], 8, slot)).toEqual([])
+  })
+
+  it('leave room under the weekly limit of the free key, and end well within a job', () => {
+    expect(toTokensPerSlot(20, 16) * 2 * 24 * 7).toBeLessThan(3_000)
+    expect(toTokensPerSlot(300)).toBeGreaterThan(107)
+    expect(toTokensPerSlot(1, 1)).toBe(1)
+  })
+})
