@@ -131,6 +131,19 @@ describe('/data/tokens/historic-dex-trades', () => {
     expect((await get('historic-dex-trades?name=uniswap&limit=10001')).status).toBe(400)
   })
 
+  it('has each trade once, however often it was stored and not merged yet', async () => {
+    const before = await trades('name=uniswap&limit=7')
+    // Asked for one more, so that no kept answer stands in.
+    await pipeline.database.db.command({ name: 'stop', sql: 'SYSTEM STOP MERGES dex_trades' })
+    const again = 'INSERT INTO dex_trades SELECT * FROM dex_trades FINAL WHERE token = {token:UInt64}'
+    for (let copy = 0; copy < 9; copy += 1) {
+      const params = { token: pipeline.tokenOf('UNI').key }
+      await pipeline.database.db.command({ name: 'again', sql: again, params })
+    }
+    expect((await trades('name=uniswap&limit=8')).slice(0, 7)).toEqual(before)
+    await pipeline.database.db.command({ name: 'start', sql: 'SYSTEM START MERGES dex_trades' })
+  })
+
   it('is as old as the collection, and never stale once its range is over', async () => {
     const open = await get('historic-dex-trades?name=uniswap&limit=1')
     expect(open.headers.get('x-data-as-of')).toBe('2024-05-06T07:00:00.000Z')

@@ -29,17 +29,24 @@ const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', 
 const WANTED = `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
-// The inner query finds, along the sorting key and without merging, how far back the wanted number of trades reaches;
-// only from there on are replaced rows left out, so that the answer takes as long for a token with many trades. The
-// answer is as old as the collection where the range is open, and as its newest trade where it is not.
+/** Rows that are read for each trade wanted: stored again but not merged yet, a trade has several. */
+const COPIES = 4
+
+// How far back the wanted number of trades reaches is found along the sorting key, which stops after a few rows where
+// leaving out replaced ones (FINAL) reads all of them; FINAL then works on that stretch alone. Should there be so many
+// copies that the rows read hold fewer trades than wanted, it works on the whole range. The answer is as old as the
+// collection where the range is open, and as its newest trade where it is not.
 const SQL = `
 WITH (
-  SELECT min(traded_at) FROM
+  SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},
+    min(traded_at))
+  FROM
   (
-    SELECT traded_at FROM dex_trades WHERE ${WANTED}
-    ORDER BY traded_at DESC LIMIT 1 BY traded_at, transaction_hash, log_index LIMIT {limit: UInt32}
+    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${WANTED}
+    ORDER BY traded_at DESC LIMIT {rows: UInt32}
   )
-) AS oldest,
+) AS newest,
+if(newest.1, newest.2, fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AS oldest,
 (SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS collected_at
 SELECT if({open: Bool}, greatest(ifNull(collected_at, traded_at), traded_at), traded_at) AS as_of,
   CAST(tuple(traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price),
@@ -72,7 +79,7 @@ export const historicDexTradesRoute = defineRoute({
     }
     const open = query.end === undefined || query.end > now()
     const [from, to] = [query.start ?? 0, query.end ?? NO_END]
-    const params = { token: token.key, id: token.id, from, to, open, limit: query.limit }
+    const params = { token: token.key, id: token.id, from, to, open, limit: query.limit, rows: COPIES * query.limit }
     const answer = await writeArray(db, { name: 'historic-dex-trades', sql: SQL, params })
     return open ? answer : { ...answer, staleAt: null }
   },
