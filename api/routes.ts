@@ -1,7 +1,9 @@
 import type { Route } from './define.ts'
+import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { statusRoute } from './routes/status.ts'
@@ -18,6 +20,8 @@ export const routes = [
   dexDataRoute,
   historicFinancialRoute,
   historicDexTradesRoute,
+  daosRoute,
+  marketCapRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,

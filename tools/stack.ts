@@ -168,13 +168,9 @@ async function main(): Promise<void> {
   await startStores(loadConfig())
   const config = loadConfig()
   await prepareSchema(config)
-  for (const [name, file] of [
-    ['worker', 'workers/main.ts'],
-    ['scheduler', 'workers/scheduler.ts'],
-  ] as const) {
-    startPart(name, file)
-  }
-  await untilReady(startPart('api', 'api/main.ts'))
+  const parts = [startPart('worker', 'workers/main.ts'), startPart('scheduler', 'workers/scheduler.ts')]
+  parts.push(startPart('api', 'api/main.ts'))
+  await Promise.all(parts.map(untilReady))
   printAddresses(config)
   if (mode === 'demo') await backfillDemo(config)
 }

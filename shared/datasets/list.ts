@@ -1,6 +1,8 @@
+import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { dexTrades } from './dex-trades.ts'
 import { tokenHolders } from './holders.ts'
+import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
 
@@ -8,4 +10,11 @@ import { tokenPrices } from './token-prices.ts'
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders, dexTrades] as const satisfies readonly DatasetFacts[]
+export const datasets = [
+  tokenPrices,
+  protocolTvl,
+  tokenHolders,
+  dexTrades,
+  daoLinks,
+  marketCap,
+] as const satisfies readonly DatasetFacts[]

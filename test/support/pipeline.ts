@@ -3,6 +3,8 @@ import type { Config } from '../../shared/config.ts'
 import { createQueue, type DatasetQueue } from '../../shared/queues.ts'
 import { createRedis } from '../../shared/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createFollowUps } from '../../workers/follow-ups.ts'
+import { jobs } from '../../workers/jobs.ts'
 import { createHttpClients } from '../../workers/providers/http.ts'
 import type { RunnerContext } from '../../workers/runner.ts'
 import type { Chain } from '../upstream/chain.ts'
@@ -26,6 +28,8 @@ export interface Pipeline {
 
 export interface PipelineOptions {
   readonly now?: number
+  /** A clock of the test's own, in place of one that stands still at `now`. */
+  readonly clock?: { now: number }
   readonly dataDir?: string
   /** Chains in place of the world's own, by slug. */
   readonly chains?: Readonly<Record<string, Chain>>
@@ -34,7 +38,7 @@ export interface PipelineOptions {
 
 export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
   const registry = loadRegistry()
-  const clock = { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
+  const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
   const { dataDir = null, chains = {} } = options
   const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains })
   const config = createTestConfig({
@@ -63,7 +67,8 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   const blocking = createRedis(config.redis.url, silent, 'blocking')
   const http = createHttpClients({ log: silent, backoffMs: 1 })
   const now = () => clock.now
-  const context = { config, http, db: database.db, redis, blocking, registry, log: silent, now }
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const context = { config, http, db: database.db, redis, blocking, followUps, registry, log: silent, now }
   const queues: DatasetQueue[] = []
   return {
     config,
@@ -78,7 +83,7 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
       return queue
     },
     close: async () => {
-      await Promise.all(queues.map((queue) => queue.close()))
+      await Promise.all([followUps.close(), ...queues.map((queue) => queue.close())])
       redis.disconnect()
       blocking.disconnect()
       await Promise.all([database.drop(), upstream.close()])
