@@ -1,8 +1,12 @@
 import type { Route } from './define.ts'
 import { marketCapRoute } from './routes/aggregated/market-cap.ts'
+import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { governanceRoute } from './routes/daos/governance.ts'
+import { ratingsRoute } from './routes/daos/ratings.ts'
+import { treasuryRoute } from './routes/daos/treasury.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -22,10 +26,14 @@ export const routes = [
   historicDexTradesRoute,
   daosRoute,
   marketCapRoute,
+  treasuryValueRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,
   statusRoute,
   liveRoute,
   readyRoute,
+  governanceRoute,
+  treasuryRoute,
+  ratingsRoute,
 ] as const satisfies readonly Route[]

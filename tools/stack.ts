@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { resolve } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
@@ -9,6 +10,7 @@ import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { planBackfill, runBackfills } from '../workers/backfill.ts'
 import { type Child, startChild, untilReady } from './children.ts'
+import { lockFolder } from './lock.ts'
 import { findFreePort, startRedis } from './redis-server.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
@@ -49,6 +51,12 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
+    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
+    GOLDRUSH_BASE_URL: `${upstream}/goldrush`,
+    GOLDRUSH_API_KEY: 'demo',
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
   }
 }
 
@@ -60,16 +68,20 @@ function provide(values: Readonly<Record<string, string>>): void {
 const children: { name: string; stop(): Promise<void> }[] = []
 let stopping = false
 
-/** Starts a part and counts it among those to stop; when it ends by itself, everything ends. */
-function startPart(name: string, file: string, args: readonly string[] = []): Child {
-  const child = startChild(name, file, {}, args)
-  children.push(child)
-  child.process.once('exit', (code) => {
+/** Counts a part among those to stop; when it ends by itself, everything ends. */
+function watch(name: string, part: ChildProcess, stop: () => Promise<void>): void {
+  children.push({ name, stop })
+  part.once('exit', (code) => {
     if (stopping) return
     console.error(`${name} ended with code ${code}: stopping everything`)
     process.exitCode = 1
     process.kill(process.pid, 'SIGTERM')
   })
+}
+
+function startPart(name: string, file: string, args: readonly string[] = []): Child {
+  const child = startChild(name, file, {}, args)
+  watch(name, child.process, child.stop)
   return child
 }
 
@@ -87,7 +99,7 @@ async function startUpstream(): Promise<string> {
 async function startStores(config: Config): Promise<void> {
   if (!process.env.REDIS_URL) {
     const redis = await startRedis(resolve(config.dataDir, 'redis'), { detached: true })
-    children.push({ name: 'redis', stop: redis.stop })
+    watch('redis', redis.child, redis.stop)
     provide({ REDIS_URL: redis.url })
   }
   if (!process.env.CLICKHOUSE_URL) {
@@ -119,6 +131,10 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
+    plan('treasury', '1d', daysAgo(90)),
+    // They follow their inputs by themselves; here the history is complete only when they are.
+    plan('market-cap', '1d', '2022-02-01'),
+    plan('treasury-value', '1d', daysAgo(90)),
   ]
   const log = createLog('backfill', 'warn')
   const redis = createRedis(config.redis.url, log)
@@ -165,6 +181,9 @@ async function main(): Promise<void> {
   }
   onStopSignal(stopAll)
   if (mode === 'demo') provide(toDemoSettings(await startUpstream()))
+  const { dataDir } = loadConfig()
+  const unlock = lockFolder(dataDir)
+  children.unshift({ name: 'lock', stop: async () => unlock() })
   await startStores(loadConfig())
   const config = loadConfig()
   await prepareSchema(config)

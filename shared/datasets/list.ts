@@ -1,10 +1,14 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { dexTrades } from './dex-trades.ts'
+import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
 import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
+import { daoRatings } from './ratings.ts'
 import { tokenPrices } from './token-prices.ts'
+import { daoTreasury } from './treasury.ts'
+import { treasuryValue } from './treasury-value.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
@@ -16,5 +20,9 @@ export const datasets = [
   tokenHolders,
   dexTrades,
   daoLinks,
+  daoTreasury,
+  daoRatings,
   marketCap,
+  governance,
+  treasuryValue,
 ] as const satisfies readonly DatasetFacts[]

@@ -49,6 +49,9 @@ beforeAll(async () => {
   const dao = (symbol: string) => database.registry.daoBySlug.get(tokenOf(symbol).dao)?.key
   const rows = ['AAVE', 'UNI'].map((symbol) => ({ dao: dao(symbol), observed_at, tvl_usd: 123.5 }))
   await writer.insert({ table: 'protocol_tvl', rows })
+  const uniswap = database.registry.daoBySlug.get('uniswap')
+  const read = { dao: uniswap?.key, space: uniswap?.snapshotSpace, kind: 'reading', at: observed_at }
+  await writer.insert({ table: 'governance_in', rows: [read] })
   api = await startApi({ config, ...database, commits, now: () => NOW })
 })
 

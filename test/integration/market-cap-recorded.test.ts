@@ -14,7 +14,8 @@ import { defineJob } from '../../workers/define.ts'
 import { enqueueAndFollow } from '../../workers/follow.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { createRunner, runJob } from '../../workers/runner.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { createRunner } from '../../workers/runner.ts'
 import { createApiConfig, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { toQuote } from '../support/quotes.ts'
@@ -115,7 +116,8 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
       dataset: tokenPrices,
       providers: [{ name: 'corrected', covers: () => true, connect: () => undefined }],
       entities: () => [token],
-      run: async () => [toQuote({ token: token.key, at, market_cap })],
+      // As many values as were known before: a quote that knows less would not take the other's place.
+      run: async () => [toQuote({ token: token.key, at, market_cap, volume_24h: 1 })],
     })
     const { context } = pipeline
     const range = { kind: 'range', from: at, to: at + 1, interval: '1d' }
