@@ -17,6 +17,8 @@ import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { statusRoute } from './routes/status.ts'
+import { dexDataRoute } from './routes/tokens/dex-data.ts'
+import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokensRoute } from './routes/tokens.ts'
@@ -25,7 +27,9 @@ import { tokensRoute } from './routes/tokens.ts'
 export const routes = [
   tokensRoute,
   holdersRoute,
+  dexDataRoute,
   historicFinancialRoute,
+  historicDexTradesRoute,
   daosRoute,
   marketCapRoute,
   treasuryValueRoute,

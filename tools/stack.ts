@@ -45,6 +45,8 @@ function toDemoSettings(upstream: string): Record<string, string> {
     DEFILLAMA_BASE_URL: `${upstream}/defillama`,
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_COINS_BASE_URL: `${upstream}/defillama-coins`,
+    RPC_URLS: `ethereum=${upstream}/rpc/ethereum`,
+    RPC_REQUESTS_PER_MINUTE: '60000',
     MORALIS_BASE_URL: `${upstream}/moralis/api/v2.2`,
     MORALIS_API_KEY: 'demo',
     MORALIS_REQUESTS_PER_MINUTE: '60000',

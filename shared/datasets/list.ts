@@ -1,5 +1,6 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
+import { dexTrades } from './dex-trades.ts'
 import { discordMembers } from './discord.ts'
 import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
@@ -31,4 +32,5 @@ export const datasets = [
   discordMembers,
   telegramMembers,
   twitterSentiment,
+  dexTrades,
 ] as const satisfies readonly DatasetFacts[]

@@ -26,16 +26,17 @@ export interface Pipeline {
   close(): Promise<void>
 }
 
-export async function createPipeline(
-  options: {
-    now?: number
-    /** A clock of the test's own, in place of one that stands still at `now`. */
-    clock?: { now: number }
-    dataDir?: string
-    chains?: Readonly<Record<string, Chain>>
-    settings?: Record<string, string>
-  } = {},
-): Promise<Pipeline> {
+export interface PipelineOptions {
+  readonly now?: number
+  /** A clock of the test's own, in place of one that stands still at `now`. */
+  readonly clock?: { now: number }
+  readonly dataDir?: string
+  /** Chains in place of the world's own, by slug. */
+  readonly chains?: Readonly<Record<string, Chain>>
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
   const registry = loadRegistry()
   const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
   const { dataDir = null, chains = {} } = options
