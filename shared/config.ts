@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from './errors.ts'
+import { chainUrls } from './rpc-urls.ts'
 
 const text = z.string().trim().min(1)
 const optionalText = text.optional()
@@ -58,6 +59,11 @@ export const settings = z.object({
   ETHPLORER_API_KEY: text.default('freekey'),
   ETHPLORER_REQUESTS_PER_MINUTE: count.default(20),
   ETHPLORER_REQUESTS_PER_HOUR: count.default(16),
+  DEFILLAMA_COINS_BASE_URL: url.default('https://coins.llama.fi'),
+  RPC_URLS: z.string().default('').pipe(chainUrls),
+  RPC_REQUESTS_PER_MINUTE: count.default(300),
+  RPC_BATCH_SIZE: count.default(100),
+  DEX_FIRST_RUN_HOURS: count.default(24),
   PROVIDER_TIMEOUT_MS: count.default(30_000),
   PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
 })
@@ -93,6 +99,7 @@ function toConfig(s: Settings) {
     },
     ops: { host: s.OPS_HOST, apiPort: s.API_OPS_PORT },
     worker: { queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()), concurrency: s.WORKER_CONCURRENCY },
+    dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
     providers: {
       coinmarketcap: {
         ...http,
@@ -112,6 +119,11 @@ function toConfig(s: Settings) {
         apiKey: undefined,
         requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
       },
+      defillamaCoins: {
+        ...http,
+        baseUrl: s.DEFILLAMA_COINS_BASE_URL,
+        requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
+      },
       moralis: {
         ...http,
         baseUrl: s.MORALIS_BASE_URL,
@@ -125,6 +137,12 @@ function toConfig(s: Settings) {
         apiKey: s.ETHPLORER_API_KEY,
         requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
         requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
+      },
+      rpc: {
+        ...http,
+        urls: s.RPC_URLS,
+        requestsPerMinute: s.RPC_REQUESTS_PER_MINUTE,
+        batchSize: s.RPC_BATCH_SIZE,
       },
     },
   }
@@ -162,7 +180,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0])
     const given = env[name]
-    const shown = given === undefined || /KEY|PASSWORD/.test(name) ? '' : ` (given: ${JSON.stringify(given)})`
+    const shown = given === undefined || /KEY|PASSWORD|RPC_URLS/.test(name) ? '' : ` (given: ${JSON.stringify(given)})`
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }
   if (mistakes.length > 0 || !parsed.success) {

@@ -23,16 +23,17 @@ export interface Entity {
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
+  readonly log: Logger
 }
 
 /**
- * A source of data. `covers` tells which entities it can be asked for at all (an id it needs may be unknown); `connect`
- * opens it. Its calls throw DataError `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing
+ * A source of data. `covers` tells which entities it can be asked for at all: an id it needs may be unknown, or the
+ * settings may leave the entity to another provider. `connect` opens it. Its calls throw DataError `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing
  * key is `provider_rejected` naming the setting, so that the next provider is asked.
  */
 export interface Provider<Source, E extends Entity> {
   readonly name: string
-  covers(entity: E): boolean
+  covers(entity: E, config: Config): boolean
   connect(context: ProviderContext): Source
 }
 
@@ -100,7 +101,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
         const source = provider.connect(context)
         return {
           provider: provider.name,
-          covers: (entity) => provider.covers(entity as E),
+          covers: (entity) => provider.covers(entity as E, context.config),
           collect: (run) => job.run({ ...run, entities: run.entities as readonly E[], provider: source }),
         }
       }),

@@ -37,7 +37,7 @@ async function connect<Source>(
     ...(apiKey === undefined ? {} : { [`${name}_API_KEY`]: apiKey }),
   })
   const { http, calls } = createObservedClients()
-  return { server, source: provider.connect({ config, http }), calls }
+  return { server, source: provider.connect({ config, http, log: silent }), calls }
 }
 
 const tokens = (count: number) =>
@@ -244,7 +244,7 @@ describe('jobs', () => {
     })
     closers.push(server.close)
     const config = parseConfig({ COINMARKETCAP_BASE_URL: server.baseUrl, COINMARKETCAP_API_KEY: 'secret' })
-    const collectors = prices.connect({ config, http: createObservedClients().http })
+    const collectors = prices.connect({ config, http: createObservedClients().http, log: silent })
     expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
     expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
     const state = { get: () => Promise.resolve(undefined), set: () => undefined }

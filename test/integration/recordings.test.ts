@@ -13,6 +13,7 @@ import { defillama } from '../../workers/providers/defillama.ts'
 import type { PriceSource } from '../../workers/providers/price-source.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestDao, toTestToken } from '../samples.ts'
+import { silent } from '../support/silent.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
 const isAbsent = !existsSync(join(dir, 'INDEX.md'))
@@ -36,7 +37,7 @@ async function replay<Source>(
   closers.push(server.close)
   const name = provider.name.toUpperCase()
   const base = { [`${name}_BASE_URL`]: server.baseUrl, [`${name}_REQUESTS_PER_MINUTE`]: '60000' }
-  return provider.connect({ config: parseConfig(base), http: createObservedClients().http })
+  return provider.connect({ config: parseConfig(base), http: createObservedClients().http, log: silent })
 }
 
 const readText = (path: string) => readFileSync(join(dir, path), 'utf8')

@@ -5,6 +5,7 @@ import { createRedis } from '../../shared/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createHttpClients } from '../../workers/providers/http.ts'
 import type { RunnerContext } from '../../workers/runner.ts'
+import type { Chain } from '../upstream/chain.ts'
 import { createUpstream } from '../upstream/server.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
 import { silent } from './silent.ts'
@@ -24,16 +25,25 @@ export interface Pipeline {
 }
 
 export async function createPipeline(
-  options: { now?: number; dataDir?: string; settings?: Record<string, string> } = {},
+  options: {
+    now?: number
+    dataDir?: string
+    chains?: Readonly<Record<string, Chain>>
+    settings?: Record<string, string>
+  } = {},
 ): Promise<Pipeline> {
   const registry = loadRegistry()
   const clock = { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
-  const upstream = await createUpstream({ registry, now: () => clock.now, dataDir: options.dataDir ?? null })
+  const { dataDir = null, chains = {} } = options
+  const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains })
   const config = createTestConfig({
     COINMARKETCAP_BASE_URL: `${upstream.url}/coinmarketcap`,
     COINMARKETCAP_API_KEY: 'test',
     COINGECKO_BASE_URL: `${upstream.url}/coingecko/api/v3`,
     DEFILLAMA_BASE_URL: `${upstream.url}/defillama`,
+    DEFILLAMA_COINS_BASE_URL: `${upstream.url}/defillama-coins`,
+    RPC_URLS: `ethereum=${upstream.url}/rpc/ethereum`,
+    RPC_REQUESTS_PER_MINUTE: '60000',
     COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',

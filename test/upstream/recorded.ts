@@ -11,6 +11,7 @@ import {
   toLlamaSlug,
 } from './recorded-files.ts'
 import { joinHistories, toCandleHistory, toChartHistory } from './recorded-history.ts'
+import { readSwaps, toEtherPrices, toRecordedChain } from './recorded-swaps.ts'
 import {
   type Asset,
   type History,
@@ -35,6 +36,11 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
   const protocols = once(() => toProtocols(readProtocols(dir), registry))
   const chartOf = memoize((coingeckoId: string) => readChart(dir, coingeckoId))
   const tvlOf = memoize((file: string) => readTvlSeries(file))
+  const swaps = once(() => readSwaps(dir))
+  const ethereum = once(() => {
+    const recorded = swaps()
+    return recorded && toRecordedChain(recorded)
+  })
   const historyOf = memoize((index: number) => readHistory(assets[index]))
   const indexes = new Map(assets.map((asset, index) => [asset.id, index]))
   const coinOf = (asset: Asset): RecordedCoin | undefined => listings().get(asset.cmcId ?? '')
@@ -45,7 +51,10 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
     const candles = readCandles(dir, asset.symbol.toUpperCase())
     const coin = coinOf(asset)
     const supply = { circulating: coin?.circulating_supply ?? null, total: coin?.total_supply ?? null }
-    return joinHistories(chart && toChartHistory(chart), candles && toCandleHistory(candles, supply))
+    const told = asset.coingeckoId === 'ethereum' ? swaps() : null
+    const fromSwaps = told && toChartHistory({ prices: toEtherPrices(told), market_caps: [], total_volumes: [] })
+    const market = joinHistories(chart && toChartHistory(chart), candles && toCandleHistory(candles, supply))
+    return joinHistories(fromSwaps, market)
   }
 
   return {
@@ -65,6 +74,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
       const file = tvlFiles().get(protocol.slug)
       return file === undefined ? [] : tvlOf(file)
     },
+    chain: (slug) => (slug === 'ethereum' ? ethereum() : null),
   }
 }
 

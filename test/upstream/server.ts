@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { Chain } from './chain.ts'
 import { control } from './control.ts'
 import { type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
 import { actOut, createFaults, type FaultControl, type FaultSwitch, sendReply } from './faults.ts'
@@ -10,6 +11,7 @@ import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
 import { moralis } from './providers/moralis.ts'
+import { rpc } from './providers/rpc.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
@@ -25,6 +27,7 @@ const PROVIDERS = [
   moralis,
   ethplorer,
   binplorer,
+  rpc,
 ] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {
@@ -38,6 +41,8 @@ export interface UpstreamOptions {
   /** The world's clock in Unix milliseconds. */
   readonly now?: () => number
   readonly limits?: Limits
+  /** Chains, by slug, in place of the world's own. */
+  readonly chains?: Readonly<Record<string, Chain>>
 }
 
 export interface Upstream {
@@ -84,8 +89,9 @@ export async function createUpstream(options: UpstreamOptions): Promise<Upstream
 type Respond = (incoming: IncomingMessage, response: ServerResponse) => Promise<void>
 
 function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests: RequestRecorder): Respond {
-  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {} } = options
-  const world = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {}, chains = {} } = options
+  const found = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
+  const world = { ...found, chain: (slug: string) => chains[slug] ?? found.chain(slug) }
   const isOverLimit = createRateLimit(limits)
 
   async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {

@@ -1,5 +1,6 @@
 import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
+import { createSimulatedChain } from './simulated-chain.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
 import {
@@ -38,13 +39,16 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     return toListing(asset, process, at, { rank, total, tvl })
   }
 
+  function historyOf(asset: Asset): History | null {
+    const process = processOf(asset)
+    return process ? toHistory(process) : null
+  }
+  const ethereum = createSimulatedChain(assets, historyOf, seed)
+
   return {
     assets,
     listing,
-    history(asset) {
-      const process = processOf(asset)
-      return process ? toHistory(process) : null
-    },
+    history: historyOf,
     chart(asset, from, to, step, now) {
       const process = processOf(asset)
       return process ? toChart(process, from, Math.min(to, now), step) : null
@@ -55,6 +59,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     },
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
+    chain: (slug) => (slug === 'ethereum' ? ethereum : null),
   }
 }
 

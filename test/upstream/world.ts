@@ -1,4 +1,5 @@
 import type { Dao, Token } from '../../shared/registry/registry.ts'
+import type { Chain } from './chain.ts'
 
 export const MINUTE = 60_000
 export const FIVE_MINUTES = 5 * MINUTE
@@ -141,6 +142,8 @@ export interface World {
   protocols(now: number): readonly Protocol[]
   /** Daily TVL, oldest first, of a protocol of the list; the last point is of `now`. */
   tvlSeries(protocol: Protocol, now: number): readonly TvlPoint[]
+  /** Null for a chain that has no node. */
+  chain(slug: string): Chain | null
 }
 
 /** Assets that are nobody's governance token but that prices are asked of. */

@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { type DexTradeRow, dexTrades } from '../../shared/datasets/dex-trades.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+const HOUR = 3_600_000
+const END = Date.parse('2024-06-30T12:00:00Z')
+
+const hex = (value: number, digits: number) => `0x${value.toString(16).padStart(digits, '0')}`
+
+/** The `n`-th of a token's trades: one every 7 hours back from the end, sizes that no float sum adds up exactly. */
+function trade(token: number, n: number, more: Partial<DexTradeRow> = {}): DexTradeRow {
+  return {
+    token,
+    traded_at: new Date(END - (n * 7 + 1) * HOUR).toISOString(),
+    chain: 'ethereum',
+    block_number: 20_000_000 - n,
+    transaction_hash: hex(n, 64),
+    log_index: n % 3,
+    pool: hex(n % 4, 40),
+    exchange: n % 4 === 0 ? 'uniswap-v2' : 'uniswap-v3',
+    taker: hex(n % 11, 40),
+    side: n % 3 === 0 ? 'SELL' : 'BUY',
+    amount: 1 + n,
+    amount_usd: 0.1 + n / 7,
+    price: (0.1 + n / 7) / (1 + n),
+    ...more,
+  }
+}
+
+const dexData = z.object({
+  total_trades: z.number(),
+  makers: z.number(),
+  takers: z.number(),
+  dexs: z.number(),
+  inflow_24h: z.number(),
+  inflow_7d: z.number(),
+  inflow_30d: z.number(),
+  inflow_max: z.number(),
+  outflow_24h: z.number(),
+  outflow_7d: z.number(),
+  outflow_30d: z.number(),
+  outflow_max: z.number(),
+  price: z.number().nullable(),
+  last_trade_at: z.string(),
+  as_of: z.string(),
+})
+
+describe('DEX aggregates', () => {
+  let database: TestDatabase
+  beforeAll(async () => {
+    database = await createTestDatabase(createTestConfig())
+  })
+  afterAll(() => database.drop())
+
+  async function store(rows: readonly DexTradeRow[], slot: number) {
+    await database.db.insert({ table: dexTrades.table, rows: rows.map((row) => dexTrades.row.parse(row)) })
+    await derive([...new Set(rows.map(({ token }) => token))], slot)
+  }
+  async function derive(entities: readonly number[], slot: number) {
+    for (const { name, sql } of dexTrades.derive ?? []) {
+      const params = { entities, slot: new Date(slot).toISOString().slice(0, -1) }
+      await database.db.command({ name, sql, params })
+    }
+  }
+  const read = async (token: number) => {
+    const [row] = await database.db.rows({
+      name: 'dex-data',
+      sql: 'SELECT * FROM dex_data FINAL WHERE token = {token:UInt64}',
+      params: { token },
+      schema: dexData,
+    })
+    return row
+  }
+  const sum = (rows: readonly DexTradeRow[], side: string, hours: number) =>
+    rows
+      .filter((row) => row.side === side && END - Date.parse(row.traded_at) < hours * HOUR)
+      .reduce((total, { amount_usd }) => total + (amount_usd ?? 0), 0)
+
+  it('are what plain code computes from the same trades', async () => {
+    const rows = Array.from({ length: 200 }, (_, n) => trade(1, n))
+    await store(rows, END)
+    const stored = await read(1)
+    expect(stored).toMatchObject({ total_trades: 200, makers: 4, takers: 11, dexs: 2, as_of: '2024-06-30T12:00:00Z' })
+    expect(stored).toMatchObject({ last_trade_at: '2024-06-30T11:00:00Z', price: 0.1 })
+    expect(stored?.inflow_24h).toBeCloseTo(sum(rows, 'BUY', 24), 9)
+    expect(stored?.inflow_7d).toBeCloseTo(sum(rows, 'BUY', 168), 9)
+    expect(stored?.inflow_30d).toBeCloseTo(sum(rows, 'BUY', 720), 9)
+    expect(stored?.inflow_max).toBeCloseTo(sum(rows, 'BUY', Number.POSITIVE_INFINITY), 9)
+    expect(stored?.outflow_24h).toBeCloseTo(sum(rows, 'SELL', 24), 9)
+    expect(stored?.outflow_7d).toBeCloseTo(sum(rows, 'SELL', 168), 9)
+    expect(stored?.outflow_30d).toBeCloseTo(sum(rows, 'SELL', 720), 9)
+    expect(stored?.outflow_max).toBeCloseTo(sum(rows, 'SELL', Number.POSITIVE_INFINITY), 9)
+  })
+
+  it('do not change when trades are stored again, in another order, in pieces, at once and with old slots', async () => {
+    const rows = Array.from({ length: 200 }, (_, n) => trade(1, n))
+    const before = await read(1)
+    await store(rows.slice().reverse(), END)
+    await Promise.all([store(rows.slice(0, 90), END - 900 * HOUR), store(rows.slice(60, 150), END - 50 * HOUR)])
+    for (let at = 0; at < rows.length; at += 37) await store(rows.slice(at, at + 37), 0)
+    await database.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE dex_trades FINAL' })
+    await derive([1], END)
+    expect(await read(1)).toEqual(before)
+  })
+
+  it('are the same however the trades came in', async () => {
+    const rows = Array.from({ length: 200 }, (_, n) => trade(2, n))
+    for (let at = 0; at < rows.length; at += 23) await store(rows.slice(at, at + 23).reverse(), END - at * HOUR)
+    expect(await read(2)).toEqual(await read(1))
+  })
+
+  it('keep the windows where they are when old history comes in', async () => {
+    const before = await read(1)
+    await store([trade(1, 5_000, { side: 'BUY', amount_usd: 7 })], END - 40_000 * HOUR)
+    const after = await read(1)
+    expect(after).toMatchObject({ as_of: before?.as_of, inflow_30d: before?.inflow_30d, price: before?.price })
+    expect(after?.total_trades).toBe(201)
+    expect(after?.inflow_max).toBeCloseTo((before?.inflow_max ?? 0) + 7, 9)
+  })
+
+  it('run empty for a token that nobody trades any more', async () => {
+    await store([trade(3, 0, { side: 'BUY', amount_usd: 5 })], END)
+    expect(await read(3)).toMatchObject({ inflow_24h: 5, inflow_7d: 5, inflow_30d: 5, inflow_max: 5 })
+    const later = END + 25 * HOUR
+    await store([trade(4, 0, { traded_at: new Date(later - HOUR).toISOString() })], later)
+    expect(await read(3)).toMatchObject({ inflow_24h: 0, inflow_7d: 5, as_of: '2024-07-01T13:00:00Z' })
+    await derive([4], END + 31 * 24 * HOUR)
+    expect(await read(3)).toMatchObject({ inflow_7d: 0, inflow_30d: 0, inflow_max: 5, total_trades: 1 })
+    await derive([4], END + 32 * 24 * HOUR)
+    expect(await read(3)).toMatchObject({ as_of: '2024-07-31T12:00:00Z' })
+  })
+
+  it('tell the price of the latest trade, unknown where that trade has none', async () => {
+    await store([trade(5, 3), trade(5, 0, { amount_usd: null, price: null })], END)
+    expect(await read(5)).toMatchObject({ total_trades: 2, price: null })
+    const sameBlock = { traded_at: trade(5, 0).traded_at, block_number: trade(5, 0).block_number }
+    await store([trade(5, 9, { ...sameBlock, log_index: 900, price: 4 })], END)
+    await store([trade(5, 10, { ...sameBlock, log_index: 899, price: 3 })], END)
+    expect(await read(5)).toMatchObject({ total_trades: 4, price: 4 })
+  })
+
+  it('are not taken back by a computation that saw less and is stored late', async () => {
+    const before = await read(1)
+    const stale = { ...before, token: 1, total_trades: 150, as_of: '2030-01-01T00:00:00Z' }
+    await database.db.insert({ table: 'dex_data', rows: [stale] })
+    expect(await read(1)).toEqual(before)
+  })
+
+  it('follow a correction of a trade', async () => {
+    await store([trade(6, 1), trade(6, 2)], END)
+    await store([trade(6, 1, { amount_usd: 100 })], END)
+    const corrected = await read(6)
+    expect(corrected?.total_trades).toBe(2)
+    expect(corrected?.inflow_24h).toBeCloseTo(100 + 0.1 + 2 / 7, 9)
+  })
+})

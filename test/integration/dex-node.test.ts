@@ -1,0 +1,253 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { createPager, TOO_WIDE } from '../../workers/providers/dex/log-pages.ts'
+import { createNode, findBlockAt } from '../../workers/providers/dex/node.ts'
+import { createJsonRpc } from '../../workers/providers/json-rpc.ts'
+import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
+
+const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
+const recordings = join(dir, 'fixtures-ethereum-logs-rotki')
+if (!existsSync(recordings)) console.log(`recorded node answers are not tested: there are none in ${dir}`)
+
+const { signal } = new AbortController()
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  await Promise.all(closers.splice(0).map((close) => close()))
+})
+
+const rpcCall = z.object({ id: z.number(), method: z.string(), params: z.array(z.unknown()) })
+type Call = z.infer<typeof rpcCall>
+type Reply = { result: unknown } | { error: { code: number; message: string } }
+type Sent = { body: unknown; status?: number; headers?: Record<string, string> }
+const logFilter = z.object({ fromBlock: z.string().transform(Number), toBlock: z.string().transform(Number) })
+
+/** A node that answers as a test says: by call, or by a whole body. */
+async function startNode(
+  answer: (call: Call) => Reply,
+  more: { whole?: (calls: readonly Call[]) => Sent | undefined; batchSize?: number; timeoutMs?: number } = {},
+) {
+  const asked: Call[] = []
+  const server = await startProviderServer((request, response) => {
+    let text = ''
+    request.on('data', (chunk) => {
+      text += chunk
+    })
+    request.on('end', () => {
+      const given: unknown = JSON.parse(text)
+      const calls = (Array.isArray(given) ? given : [given]).map((call) => rpcCall.parse(call))
+      asked.push(...calls)
+      const whole = more.whole?.(calls)
+      if (whole !== undefined) {
+        if (whole.body !== undefined) sendJson(response, whole.body, whole.status, whole.headers)
+        return
+      }
+      const replies = calls.map((call) => ({ jsonrpc: '2.0', id: call.id, ...answer(call) }))
+      sendJson(response, Array.isArray(given) ? replies.reverse() : replies[0])
+    })
+  })
+  closers.push(server.close)
+  const { http, calls } = createObservedClients()
+  const { timeoutMs = 5_000, batchSize = 3 } = more
+  const settings = { timeoutMs, maxBytes: 1e6, requestsPerMinute: 60_000 }
+  const client = http.open({ provider: 'rpc-test', baseUrl: `${server.baseUrl}/v3/secret-key`, ...settings })
+  return { node: createNode(createJsonRpc('rpc-test', client, batchSize)), asked, calls, requests: server.requests }
+}
+
+const hex = (value: number) => `0x${value.toString(16)}`
+const blockOf = (number: number) => ({ result: { number: hex(number), timestamp: hex(number * 12) } })
+const numberOf = ({ params: [tag] }: Call) => Number(tag)
+const refuse = (code: number, message = 'no') => ({ error: { code, message } })
+
+describe('a batch', () => {
+  it('is put in order, however the node answers', async () => {
+    const { node, asked, requests } = await startNode((call) => blockOf(numberOf(call)))
+    const blocks = await node.blocks([9, 2, 7, 4, 1], signal)
+    expect(blocks.map(({ number }) => number)).toEqual([9, 2, 7, 4, 1])
+    expect(asked).toHaveLength(5)
+    expect(requests.map(({ url }) => url.pathname)).toEqual(['/v3/secret-key', '/v3/secret-key'])
+  })
+
+  it('is sent again for the calls that the node had no capacity for', async () => {
+    const refused = new Set([2, 7])
+    const { node, asked } = await startNode((call) =>
+      refused.delete(numberOf(call)) ? refuse(-32005, 'Rate limit exceeded') : blockOf(numberOf(call)),
+    )
+    expect((await node.blocks([9, 2, 7], signal)).map(({ number }) => number)).toEqual([9, 2, 7])
+    expect(asked.map(numberOf)).toEqual([9, 2, 7, 2, 7])
+  })
+
+  it('that is refused as a whole is each call refused', async () => {
+    const { node } = await startNode(() => refuse(1), { whole: () => ({ body: refuse(-32600, 'batch too large') }) })
+    await expect(node.blocks([1, 2], signal)).rejects.toMatchObject({ code: 'provider_rejected' })
+  })
+
+  it('without a reply to a call is malformed', async () => {
+    const { node } = await startNode(() => refuse(1), { whole: () => ({ body: [{ id: 0, ...blockOf(1) }] }) })
+    await expect(node.blocks([1, 2], signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+})
+
+describe('a node', () => {
+  it('that does not have a block or a transaction yet is asked again later', async () => {
+    const { node } = await startNode(() => ({ result: null }))
+    const error = await node.blocks([5], signal).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({
+      code: 'provider_unavailable',
+      message: 'rpc-test: the node does not have block 5 yet',
+    })
+    await expect(node.senders(['0xaa'], signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
+  })
+
+  it('that is out of requests is asked again, with the answer that nodes give then', async () => {
+    const throttled = {
+      body: { jsonrpc: '2.0', id: 1, error: { code: 429, event: -33300, message: 'Too Many Requests', details: '' } },
+      status: 429,
+      headers: { 'retry-after': '0' },
+    }
+    let left = 2
+    const whole = () => (left-- > 0 ? throttled : undefined)
+    const { node, calls } = await startNode((call) => blockOf(numberOf(call)), { whole })
+    expect(await node.blocks([3], signal)).toEqual([{ number: 3, timestamp: 36 }])
+    expect(calls).toMatchObject([{ outcome: 'ok', retries: 2, path: 'eth_getBlockByNumber' }])
+    const always = await startNode(() => refuse(1), { whole: () => throttled })
+    await expect(always.node.blocks([3], signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
+  })
+
+  it('never has its URL told, which may hold a key', async () => {
+    const { node } = await startNode(() => refuse(1), { whole: () => ({ body: { error: 'no' }, status: 403 }) })
+    const error = await node.blocks([3], signal).catch((reason: unknown) => String(reason))
+    expect(error).toContain('eth_getBlockByNumber')
+    expect(error).not.toContain('secret')
+  })
+
+  it('tells its final block, or the one twelve behind the newest where it knows no such tag', async () => {
+    const tags: unknown[] = []
+    const answer = (known: boolean) => (call: Call) => {
+      tags.push(call.params[0])
+      if (call.method === 'eth_blockNumber') return { result: hex(1_000) }
+      if (call.params[0] !== 'finalized') return blockOf(numberOf(call))
+      return known ? blockOf(936) : refuse(-32602, 'unknown block tag')
+    }
+    const modern = await startNode(answer(true))
+    expect(await modern.node.finalized(signal)).toMatchObject({ number: 936 })
+    const old = await startNode(answer(false))
+    expect(await old.node.finalized(signal)).toMatchObject({ number: 988 })
+    const nothing = await startNode((call) => (call.params[0] === 'finalized' ? { result: null } : answer(true)(call)))
+    expect(await nothing.node.finalized(signal)).toMatchObject({ number: 988 })
+  })
+})
+
+describe('the block of a time', () => {
+  it.each([1, 12, 13, 5_000 * 12, 5_000 * 12 + 1, 999_999 * 12])('is the first at or after second %i', async (at) => {
+    const { node, asked } = await startNode((call) => blockOf(numberOf(call)))
+    const head = { number: 1_000_000, timestamp: 12_000_000 }
+    expect(await findBlockAt(node, at, head, signal)).toBe(Math.max(1, Math.ceil(at / 12)))
+    expect(asked.length).toBeLessThan(25)
+  })
+
+  it('is the one after the newest when it has not come', async () => {
+    const { node } = await startNode((call) => blockOf(numberOf(call)))
+    expect(await findBlockAt(node, 1_201, { number: 100, timestamp: 1_200 }, signal)).toBe(101)
+  })
+
+  it('is found on a chain whose blocks changed their pace', async () => {
+    const timeOf = (number: number) => (number < 900_000 ? number * 13 : 900_000 * 13 + (number - 900_000) * 2)
+    const { node, asked } = await startNode((call) => {
+      const number = numberOf(call)
+      return { result: { number: hex(number), timestamp: hex(timeOf(number)) } }
+    })
+    const head = { number: 1_000_000, timestamp: timeOf(1_000_000) }
+    expect(await findBlockAt(node, timeOf(950_123), head, signal)).toBe(950_123)
+    expect(asked.length).toBeLessThan(40)
+  })
+})
+
+describe('a page of logs', () => {
+  const pool = [`0x${'9'.repeat(40)}`]
+  const rangeOf = ({ params: [filter] }: Call) => logFilter.parse(filter)
+  async function readAll(started: Awaited<ReturnType<typeof startNode>>, from: number, to: number) {
+    const accepted: [number, number][] = []
+    await createPager()(from, to, async (first, end, last) => {
+      const page = await started.node.swapLogs(pool, first, end, last, signal)
+      if (page !== TOO_WIDE) accepted.push([first, end])
+      return page
+    })
+    return accepted
+  }
+  const covered = (pages: readonly [number, number][]) =>
+    pages.flatMap(([from, to]) => Array.from({ length: to - from + 1 }, (_, at) => from + at))
+  const blocks = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at)
+
+  it('is asked for with both topics and all pools', async () => {
+    const started = await startNode(() => ({ result: [] }))
+    await readAll(started, 1, 10)
+    expect(started.asked).toMatchObject([
+      {
+        method: 'eth_getLogs',
+        params: [
+          {
+            address: pool,
+            topics: [[expect.stringMatching(/^0xd78ad9/), expect.stringMatching(/^0xc42079/)]],
+            fromBlock: '0x1',
+            toBlock: '0xa',
+          },
+        ],
+      },
+    ])
+  })
+
+  it.each([-32005, -32602, -32000, -32603])('is halved on error %i', async (code) => {
+    const answer = (call: Call) => {
+      const { fromBlock, toBlock } = rangeOf(call)
+      return toBlock - fromBlock >= 300 ? refuse(code) : { result: [] }
+    }
+    expect(covered(await readAll(await startNode(answer), 1, 3_000))).toEqual(blocks(1, 3_000))
+  })
+
+  it('is halved on an answer that would be too large and on one that takes too long', async () => {
+    const whole = (calls: readonly Call[]): Sent | undefined => {
+      const [call] = calls
+      const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
+      if (toBlock - fromBlock > 1_500) return { body: undefined }
+      return toBlock - fromBlock > 600 ? { body: {}, status: 413 } : undefined
+    }
+    const started = await startNode(() => ({ result: [] }), { whole, timeoutMs: 150 })
+    expect(covered(await readAll(started, 1, 3_000))).toEqual(blocks(1, 3_000))
+  })
+
+  it('of one block that is refused is an error, worth another try where the node had no capacity', async () => {
+    const busy = await startNode(() => refuse(-32005, 'query returned more than 10000 results'))
+    await expect(readAll(busy, 1, 8)).rejects.toMatchObject({ code: 'provider_unavailable' })
+    const pruned = await startNode(() => refuse(4444, 'pruned history unavailable'))
+    await expect(readAll(pruned, 1, 8)).rejects.toMatchObject({ code: 'provider_rejected' })
+  })
+
+  it('is no answer when its members are missing', async () => {
+    const started = await startNode(() => ({ result: [{ address: '0x1' }] }))
+    await expect(readAll(started, 1, 2)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+
+  const recorded = z.array(z.object({ method: z.string(), body: z.unknown() }))
+  const refusal = z.object({ error: z.object({ code: z.literal(-32000), message: z.string() }) })
+
+  it.skipIf(!existsSync(recordings))(
+    'is halved on the recorded refusal of a node that takes 1,000 blocks',
+    async () => {
+      const file = gunzipSync(readFileSync(join(recordings, 'getLogs_responses.json.gz'))).toString()
+      const bodies = recorded.parse(JSON.parse(file)).map(({ body }) => body)
+      const refused = bodies.flatMap((body) => refusal.safeParse(body).data ?? [])
+      expect(refused.map(({ error }) => error.message)).toEqual(['eth_getLogs is limited to a 1000 blocks range'])
+      const body = bodies.find((each) => refusal.safeParse(each).success)
+      const whole = ([call]: readonly Call[]): Sent | undefined => {
+        const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
+        return toBlock - fromBlock >= 1_000 ? { body } : undefined
+      }
+      const pages = await readAll(await startNode(() => ({ result: [] }), { whole }), 50_000, 59_999)
+      expect(covered(pages)).toEqual(blocks(50_000, 59_999))
+      expect(pages.every(([from, to]) => to - from < 1_000)).toBe(true)
+    },
+  )
+})

@@ -1,0 +1,34 @@
+import { z } from 'zod'
+import { type Chain, FACTORIES, toWord } from '../chain.ts'
+import type { Asset } from '../world.ts'
+import { RpcRefusal } from './rpc-refusal.ts'
+
+const call = z.object({ to: z.string(), data: z.string() })
+
+const NOWHERE = `0x${'0'.repeat(64)}`
+const V2_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV2, FACTORIES.sushiswap])
+
+/** Eth_call of the contracts that the chain has: factories and tokens. An address without code answers nothing. */
+export function callContract(given: unknown, chain: Chain, assets: readonly Asset[]): string {
+  const { to, data } = call.parse(given)
+  const contract = to.toLowerCase()
+  const selector = data.slice(0, 10)
+  const [first = '', second = '', third = ''] = data.slice(10).match(/.{64}/g) ?? []
+  const tokens = [toAddress(first), toAddress(second)] as const
+  if (V2_FACTORIES.has(contract)) {
+    if (selector !== '0xe6a43905') throw reverted()
+    return toAnswer(chain.pool({ factory: contract, tokens, fee: null }))
+  }
+  if (contract === FACTORIES.uniswapV3) {
+    if (selector !== '0x1698ee82') throw reverted()
+    return toAnswer(chain.pool({ factory: contract, tokens, fee: Number.parseInt(third, 16) }))
+  }
+  const asset = assets.find(({ contractAddress }) => contractAddress === contract)
+  if (asset === undefined) return '0x'
+  if (selector === '0x313ce567') return `0x${toWord(BigInt(asset.decimals))}`
+  throw reverted()
+}
+
+const reverted = () => new RpcRefusal(3, 'execution reverted')
+const toAddress = (word: string) => `0x${word.slice(24).toLowerCase()}`
+const toAnswer = (address: string | null) => (address === null ? NOWHERE : `0x${'0'.repeat(24)}${address.slice(2)}`)

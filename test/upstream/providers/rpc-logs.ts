@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import type { Chain, ChainLog } from '../chain.ts'
+import { RpcRefusal } from './rpc-refusal.ts'
+
+const oneOrMany = z.union([z.string().transform((one) => [one]), z.array(z.string())])
+const filter = z.object({
+  address: oneOrMany.optional(),
+  topics: z.array(oneOrMany.nullable()).default([]),
+  fromBlock: z.string().transform(Number),
+  toBlock: z.string().transform(Number),
+})
+
+const MOST_LOGS = 10_000
+const toHex = (value: number) => `0x${value.toString(16)}`
+
+/** Eth_getLogs with the refusals of real nodes: ranges that make no sense, are too wide, or hold too many logs. */
+export function getLogs(given: unknown, chain: Chain, head: number): unknown {
+  const { address = [], topics, fromBlock, toBlock } = filter.parse(given)
+  const { mostBlocks = Number.POSITIVE_INFINITY, mostLogs = MOST_LOGS } = chain.habits
+  if (fromBlock > toBlock) throw new RpcRefusal(-32602, 'invalid block range params')
+  if (toBlock > head) throw new RpcRefusal(-32602, 'block range extends beyond current head block')
+  if (toBlock - fromBlock >= mostBlocks) {
+    throw new RpcRefusal(-32000, `eth_getLogs is limited to a ${mostBlocks} blocks range`)
+  }
+  const addresses = new Set(address.map((one) => one.toLowerCase()))
+  const found = chain.logs(fromBlock, toBlock, addresses).filter((log) => fits(log, topics))
+  if (found.length > mostLogs) throw new RpcRefusal(-32005, `query returned more than ${mostLogs} results`)
+  return found.map((log) => toRpcLog(log, chain))
+}
+
+/** Each position takes any of its topics; a position without any takes every topic. */
+function fits({ topics }: ChainLog, wanted: readonly (readonly string[] | null)[]): boolean {
+  return wanted.every((choices, at) => choices === null || choices.includes(topics[at] ?? ''))
+}
+
+function toRpcLog(log: ChainLog, chain: Chain) {
+  const time = chain.habits.logTimes === false ? null : chain.timeOf(log.blockNumber)
+  return {
+    address: log.address,
+    topics: log.topics,
+    data: log.data,
+    blockNumber: toHex(log.blockNumber),
+    transactionHash: log.transactionHash,
+    transactionIndex: toHex(log.transactionIndex),
+    blockHash: `0x${log.blockNumber.toString(16).padStart(64, '0')}`,
+    ...(time === null ? {} : { blockTimestamp: toHex(time) }),
+    logIndex: toHex(log.logIndex),
+    removed: log.removed ?? false,
+  }
+}

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import type { Chain } from '../chain.ts'
+import { jsonReply, type Provider, textReply } from '../exchange.ts'
+import type { Asset } from '../world.ts'
+import { callContract } from './rpc-contracts.ts'
+import { getLogs } from './rpc-logs.ts'
+import { RpcRefusal } from './rpc-refusal.ts'
+
+const request = z.object({ id: z.number(), method: z.string(), params: z.array(z.unknown()).default([]) })
+const body = z.union([request, z.array(request)])
+
+/** How far the finalized block lies behind the newest: two epochs. */
+const FINAL_DEPTH = 64
+
+const toHex = (value: number) => `0x${value.toString(16)}`
+
+/**
+ * A JSON-RPC node of each chain, at `/rpc/<chain>`. A batch is answered in reverse order, as nodes may. Source: providers
+ * document, section 6.
+ */
+export const rpc: Provider = {
+  name: 'rpc',
+  handle({ path, body: text, now }, world) {
+    const chain = world.chain(path.slice(1))
+    if (chain === null) return textReply('Not found', 404)
+    const asked = body.safeParse(JSON.parse(text))
+    if (!asked.success)
+      return jsonReply({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'invalid request' } })
+    const answer = (one: z.infer<typeof request>) => ({
+      jsonrpc: '2.0',
+      id: one.id,
+      ...reply(one, chain, world.assets, now),
+    })
+    return jsonReply(Array.isArray(asked.data) ? asked.data.map(answer).reverse() : answer(asked.data))
+  },
+  failure: (status) =>
+    jsonReply(
+      { jsonrpc: '2.0', id: 1, error: { code: status, event: -33300, message: 'Too Many Requests', details: '' } },
+      status,
+    ),
+  empty: () => jsonReply({ jsonrpc: '2.0', id: 0, result: null }),
+}
+
+function reply({ method, params }: z.infer<typeof request>, chain: Chain, assets: readonly Asset[], now: number) {
+  try {
+    return { result: answerMethod(method, params, chain, assets, now) }
+  } catch (error) {
+    if (error instanceof RpcRefusal) return { error: { code: error.code, message: error.message } }
+    throw error
+  }
+}
+
+function answerMethod(
+  method: string,
+  params: readonly unknown[],
+  chain: Chain,
+  assets: readonly Asset[],
+  now: number,
+): unknown {
+  const head = chain.headAt(now)
+  switch (method) {
+    case 'eth_chainId':
+      return toHex(chain.chainId)
+    case 'eth_blockNumber':
+      return toHex(head)
+    case 'eth_getBlockByNumber':
+      return getBlock(String(params[0]), chain, head)
+    case 'eth_getLogs':
+      return getLogs(params[0], chain, head)
+    case 'eth_call':
+      return callContract(params[0], chain, assets)
+    case 'eth_getTransactionByHash': {
+      const hash = String(params[0])
+      const found = chain.transaction(hash)
+      if (found === null || found.blockNumber > head) return null
+      return { hash, blockNumber: toHex(found.blockNumber), from: found.from, input: '0x', value: '0x0' }
+    }
+    default:
+      throw new RpcRefusal(-32601, `the method ${method} does not exist/is not available`)
+  }
+}
+
+function getBlock(tag: string, chain: Chain, head: number): unknown {
+  if (tag === 'finalized' && chain.habits.finalizedTag === false) throw new RpcRefusal(-32602, 'unknown block tag')
+  const number = tag === 'finalized' ? head - FINAL_DEPTH : tag === 'latest' ? head : Number(tag)
+  const time = number > head ? null : chain.timeOf(number)
+  if (time === null) return null
+  return { number: toHex(number), timestamp: toHex(time), transactions: [] }
+}

@@ -1,0 +1,117 @@
+import { createHash } from 'node:crypto'
+import { type Chain, type ChainLog, encodeV2Swap, encodeV3Swap, FACTORIES, type PoolQuestion } from './chain.ts'
+import { toNoiseKey, unit } from './noise.ts'
+import type { Asset, History } from './world.ts'
+
+const SECONDS_PER_BLOCK = 12
+/** A block and its time from which all others are counted. */
+const ANCHOR = { block: 13_916_166, seconds: Date.UTC(2022, 0, 1) / 1000 }
+const TRADERS = 4_000
+
+interface Pool {
+  readonly address: string
+  readonly key: number
+  /** Its place among all pools, which is also the index of its logs: a pool has one swap in a block at most. */
+  readonly index: number
+  readonly isV3: boolean
+  readonly asset: Asset
+  readonly quote: Asset
+  /** Share of the blocks with a swap. */
+  readonly density: number
+}
+
+const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
+
+/**
+ * Ethereum invented from a seed: blocks every 12 seconds since a fixed one, pools of the registry's tokens and swaps at about
+ * the market's prices. A swap is a function of seed, pool and block, so that nothing is kept and any range can be asked.
+ */
+export function createSimulatedChain(
+  assets: readonly Asset[],
+  historyOf: (asset: Asset) => History | null,
+  seed: number,
+): Chain {
+  const pools = toPools(assets, seed)
+  const byAddress = new Map(pools.map((pool) => [pool.address, pool]))
+  const timeOf = (block: number) => ANCHOR.seconds + (block - ANCHOR.block) * SECONDS_PER_BLOCK
+  return {
+    chainId: 1,
+    habits: {},
+    headAt: (now) => ANCHOR.block + Math.floor((now / 1000 - ANCHOR.seconds) / SECONDS_PER_BLOCK),
+    timeOf: (block) => Math.max(0, timeOf(block)),
+    pool: (question) => byAddress.get(toPoolAddress(question))?.address ?? null,
+    logs(from, to, addresses) {
+      const wanted = pools.filter(({ address }) => addresses.has(address))
+      const found: ChainLog[] = []
+      for (let block = from; block <= to; block += 1) {
+        for (const pool of wanted) {
+          if (unit(pool.key, block) >= pool.density) continue
+          const log = toLog(pool, block, timeOf(block) * 1000, historyOf)
+          if (log !== null) found.push(log)
+        }
+      }
+      return found
+    },
+    transaction: (hash) => ({ blockNumber: Number.parseInt(hash.slice(2, 10), 16), from: toTrader(hash) }),
+  }
+}
+
+function toPoolAddress({ factory, tokens, fee }: PoolQuestion): string {
+  return `0x${toHex([factory, ...[...tokens].sort(), fee ?? ''].join(' '), 40)}`
+}
+
+/** Each token has a pool with ether; further pools, exchanges and quote tokens as chance has it. */
+function toPools(assets: readonly Asset[], seed: number): Pool[] {
+  const quotes = new Map(assets.filter(({ dao }) => dao === null).map((asset) => [asset.symbol, asset]))
+  const listed = assets.filter(({ chain, dao }) => chain === 'ethereum' && dao !== null)
+  const offers = [
+    { quote: 'WETH', factory: FACTORIES.uniswapV2, fee: null, share: 1 },
+    { quote: 'WETH', factory: FACTORIES.uniswapV3, fee: 3000, share: 0.7 },
+    { quote: 'USDC', factory: FACTORIES.uniswapV3, fee: 10_000, share: 0.3 },
+    { quote: 'WETH', factory: FACTORIES.sushiswap, fee: null, share: 0.3 },
+  ]
+  const found = listed.flatMap((asset) =>
+    offers.flatMap(({ quote: symbol, factory, fee, share }, at) => {
+      const quote = quotes.get(symbol)
+      if (quote === undefined || unit(toNoiseKey(seed, asset.id), -30 - at) >= share) return []
+      const address = toPoolAddress({ factory, tokens: [asset.contractAddress, quote.contractAddress], fee })
+      const key = toNoiseKey(seed, address)
+      return [{ address, key, isV3: fee !== null, asset, quote, density: 0.0005 * 20 ** unit(key, -1) }]
+    }),
+  )
+  return found.map((pool, index) => ({ ...pool, index }))
+}
+
+function toLog(pool: Pool, block: number, at: number, historyOf: (asset: Asset) => History | null): ChainLog | null {
+  const price = historyOf(pool.asset)?.lastAt(at)?.price
+  const quotePrice = historyOf(pool.quote)?.lastAt(at)?.price
+  if (price === undefined || quotePrice === undefined) return null
+  const usd = 10 ** (1.5 + 2.5 * unit(pool.key ^ 1, block))
+  const sign = unit(pool.key ^ 2, block) < 0.5 ? 1n : -1n
+  // The fee and the market's haste: within a percent of the price.
+  const paid = usd * (0.995 + 0.01 * unit(pool.key ^ 3, block))
+  const net = sign * toUnits(usd / price, pool.asset.decimals)
+  const quoteNet = -sign * toUnits(paid / quotePrice, pool.quote.decimals)
+  if (net === 0n || quoteNet === 0n) return null
+  const isFirst = pool.asset.contractAddress < pool.quote.contractAddress
+  const nets = isFirst ? ([net, quoteNet] as const) : ([quoteNet, net] as const)
+  const hash = `0x${block.toString(16).padStart(8, '0')}${toHex(`${pool.address} ${block}`, 56)}`
+  return {
+    address: pool.address,
+    ...(pool.isV3 ? encodeV3Swap(...nets) : encodeV2Swap(...nets)),
+    blockNumber: block,
+    transactionHash: hash,
+    transactionIndex: pool.index,
+    logIndex: pool.index,
+  }
+}
+
+/** Whole tokens in their smallest unit, to nine digits behind the point. */
+function toUnits(amount: number, decimals: number): bigint {
+  const digits = Math.min(9, decimals)
+  return BigInt(Math.round(amount * 10 ** digits)) * 10n ** BigInt(decimals - digits)
+}
+
+function toTrader(hash: string): string {
+  return `0x${toHex(`trader ${Number.parseInt(hash.slice(10, 18), 16) % TRADERS}`, 40)}`
+}

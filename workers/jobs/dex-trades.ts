@@ -1,0 +1,16 @@
+import { dexTrades } from '../../shared/datasets/dex-trades.ts'
+import { defineJob } from '../define.ts'
+import { ethereum } from '../providers/ethereum.ts'
+import { moralisSwaps } from '../providers/moralis-swaps.ts'
+
+/** Trades on decentralized exchanges of every live token. A chain has one source, because two would count twice. */
+export default defineJob({
+  name: 'dex-trades',
+  cadence: '1h',
+  dataset: dexTrades,
+  providers: [ethereum, moralisSwaps],
+  entities: (registry) => registry.tokens.filter((token) => token.live),
+  history: { intervals: ['1h'], chunkEntities: 20, chunkPoints: 24 },
+  run: ({ provider, entities, range, slot, state, signal }) =>
+    range ? provider.fetchHistory(entities, range, state, signal) : provider.fetchNew(entities, slot, state, signal),
+})

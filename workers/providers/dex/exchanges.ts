@@ -1,0 +1,80 @@
+/** A token that pools quote in. `usd` says what one is worth: a dollar, or the price of a coin by DefiLlama's id. */
+export interface QuoteToken {
+  readonly symbol: string
+  /** Lower-case. */
+  readonly address: string
+  readonly decimals: number
+  readonly usd: 'dollar' | `coingecko:${string}`
+}
+
+/** An exchange by its factory; `label` is what its trades carry. */
+export interface Exchange {
+  readonly label: string
+  readonly kind: 'v2' | 'v3'
+  readonly factory: `0x${string}`
+}
+
+/** What has to be known of a chain to find the pools of its tokens. */
+export interface DexChain {
+  readonly quotes: readonly QuoteToken[]
+  readonly exchanges: readonly Exchange[]
+}
+
+/** Uniswap V3's fee tiers, in millionths (providers document, section 6.2). */
+export const V3_FEES = [100, 500, 3000, 10_000] as const
+
+const ether = (address: string): QuoteToken => ({ symbol: 'WETH', address, decimals: 18, usd: 'coingecko:ethereum' })
+const dollar = (symbol: string, address: string, decimals: number): QuoteToken => ({
+  symbol,
+  address,
+  decimals,
+  usd: 'dollar',
+})
+const uniswapV3 = (factory: `0x${string}`): Exchange => ({ label: 'uniswap-v3', kind: 'v3', factory })
+
+/** Uniswap deployed its third version under one address on its first chains (providers document, section 6.1). */
+const FIRST_V3 = uniswapV3('0x1f98431c8ad98523631ae4a59f267346ea31f984')
+
+/**
+ * The chains whose trades can be read from a node, by slug. A chain needs addresses that are certain: a wrong factory
+ * finds no pool, a wrong quote token gives wrong dollars.
+ */
+export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
+  ethereum: {
+    quotes: [
+      ether('0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2'),
+      dollar('USDC', '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 6),
+      dollar('USDT', '0xdac17f958d2ee523a2206206994597c13d831ec7', 6),
+      dollar('DAI', '0x6b175474e89094c44da98b954eedeac495271d0f', 18),
+    ],
+    exchanges: [
+      { label: 'uniswap-v2', kind: 'v2', factory: '0x5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f' },
+      { label: 'sushiswap', kind: 'v2', factory: '0xc0aee478e3658e2610c5f7a4a2e1777ce9e4f2ac' },
+      FIRST_V3,
+    ],
+  },
+  arbitrum: {
+    quotes: [
+      ether('0x82af49447d8a07e3bd95bd0d56f35241523fbab1'),
+      dollar('USDC', '0xaf88d065e77c8cc2239327c5edb3a432268e5831', 6),
+      dollar('USDC.e', '0xff970a61a04b1ca14834a43f5de4533ebddb5cc8', 6),
+      dollar('USDT', '0xfd086bc7cd5c481dcc9c85ebe478a1c0b69fcbb9', 6),
+    ],
+    exchanges: [FIRST_V3],
+  },
+  base: {
+    quotes: [
+      ether('0x4200000000000000000000000000000000000006'),
+      dollar('USDC', '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', 6),
+    ],
+    exchanges: [uniswapV3('0x33128a8fc17869897dce68ed026d694621f6fdfd')],
+  },
+  optimism: {
+    quotes: [
+      ether('0x4200000000000000000000000000000000000006'),
+      dollar('USDC', '0x0b2c639c533813f4aa9d7837caf62653d097ff85', 6),
+      dollar('USDC.e', '0x7f5c764cbc14f9669b88837ca1490cca17c31607', 6),
+    ],
+    exchanges: [FIRST_V3],
+  },
+}

@@ -1,0 +1,78 @@
+import { decodeEventLog, parseAbi, toEventSelector } from 'viem'
+
+/** A log as a node sends it; the members that every node has. */
+export interface RpcLog {
+  readonly address: string
+  readonly topics: readonly string[]
+  readonly data: string
+  readonly blockNumber: number
+  readonly transactionHash: string
+  readonly logIndex: number
+  /** Unix seconds, where the node tells it. */
+  readonly blockTimestamp: number | undefined
+  readonly removed: boolean
+}
+
+/** One swap: what the trader received of each of the pool's tokens, in their smallest units; negative is paid. */
+export interface Swap {
+  readonly log: RpcLog
+  readonly net0: bigint
+  readonly net1: bigint
+}
+
+export type SkipReason = 'removed' | 'unknown pool' | 'undecodable' | 'zero amount'
+
+export type SkipCounts = Map<SkipReason, number>
+
+const swapAbi = parseAbi([
+  'event Swap(address indexed sender, uint256 amount0In, uint256 amount1In, uint256 amount0Out, uint256 amount1Out, address indexed to)',
+  'event Swap(address indexed sender, address indexed recipient, int256 amount0, int256 amount1, uint160 sqrtPriceX96, uint128 liquidity, int24 tick)',
+])
+
+/** The events' first topics (providers document, section 6.1). */
+export const SWAP_TOPICS = swapAbi.map(toEventSelector)
+
+/**
+ * What the trader received (providers document, section 6.2): a V2 event tells what went in and out, a V3 event the
+ * pool's own balance changes. Undefined for a log that is neither, whatever its first topic says.
+ */
+export function decodeSwap(log: Pick<RpcLog, 'topics' | 'data'>): Pick<Swap, 'net0' | 'net1'> | undefined {
+  const event = toEvent(log)
+  if (event === undefined) return undefined
+  if ('amount0In' in event) {
+    return { net0: event.amount0Out - event.amount0In, net1: event.amount1Out - event.amount1In }
+  }
+  return { net0: -event.amount0, net1: -event.amount1 }
+}
+
+function toEvent({ topics, data }: Pick<RpcLog, 'topics' | 'data'>) {
+  const [selector, ...rest] = topics as readonly `0x${string}`[]
+  if (selector === undefined || !SWAP_TOPICS.includes(selector)) return undefined
+  try {
+    return decodeEventLog({ abi: swapAbi, topics: [selector, ...rest], data: data as `0x${string}` }).args
+  } catch {
+    // The data or topics do not fit the event: another contract's event of the same name.
+    return undefined
+  }
+}
+
+/** Decodes the logs of known pools; every log that gives no swap is counted by its reason. */
+export function toSwaps(
+  logs: readonly RpcLog[],
+  pools: ReadonlyMap<string, unknown>,
+): { swaps: Swap[]; skipped: SkipCounts } {
+  const swaps: Swap[] = []
+  const skipped: SkipCounts = new Map()
+  for (const log of logs) {
+    const net = decodeSwap(log)
+    if (log.removed) countSkip(skipped, 'removed')
+    else if (!pools.has(log.address)) countSkip(skipped, 'unknown pool')
+    else if (net === undefined) countSkip(skipped, 'undecodable')
+    else swaps.push({ log, ...net })
+  }
+  return { swaps, skipped }
+}
+
+export function countSkip(skipped: SkipCounts, reason: SkipReason): void {
+  skipped.set(reason, (skipped.get(reason) ?? 0) + 1)
+}
