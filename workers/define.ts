@@ -1,3 +1,4 @@
+import type { Database } from '../shared/clickhouse.ts'
 import type { Config } from '../shared/config.ts'
 import type { Dataset } from '../shared/datasets/define.ts'
 import type { Cadence, Interval } from '../shared/intervals.ts'
@@ -23,6 +24,8 @@ export interface Entity {
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
+  /** For what is computed from stored series. */
+  readonly db: Database
   readonly log: Logger
 }
 

@@ -1,6 +1,5 @@
 import { type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import type { Database } from '../shared/clickhouse.ts'
 import { publishCommit } from '../shared/commits.ts'
 import type { Config } from '../shared/config.ts'
 import type { Dataset } from '../shared/datasets/define.ts'
@@ -17,7 +16,6 @@ import { openState } from './state.ts'
 /** What every job of a process shares. `now` is the wall clock in Unix milliseconds; tests give their own. */
 export interface RunnerContext extends ProviderContext {
   readonly config: Config
-  readonly db: Database
   /** For commands; the queue's own blocking connection is `blocking`. */
   readonly redis: Redis
   readonly blocking: Redis

@@ -1,5 +1,7 @@
 import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
+import { indexPoints } from './index-points.ts'
+import { indexToken } from './index-token.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
 
@@ -7,4 +9,10 @@ import { tokenPrices } from './token-prices.ts'
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders] as const satisfies readonly DatasetFacts[]
+export const datasets = [
+  tokenPrices,
+  protocolTvl,
+  tokenHolders,
+  indexPoints,
+  indexToken,
+] as const satisfies readonly DatasetFacts[]
