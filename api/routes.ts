@@ -1,4 +1,5 @@
 import type { Route } from './define.ts'
+import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
@@ -14,6 +15,7 @@ export const routes = [
   tokensRoute,
   holdersRoute,
   historicFinancialRoute,
+  marketCapRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,

@@ -15,8 +15,8 @@ interface Collected {
 
 interface Wanted {
   entities: readonly Entity[]
-  /** The row member that holds the entity's key. */
-  entityColumn: string
+  /** The row member that holds the entity's key; without one every answer is about all of them. */
+  entityColumn: string | undefined
   slot: number
   range: Range | undefined
   state: JobState
@@ -62,6 +62,7 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
 
 /** The keys of the entities that need no other provider. */
 function toSettled(asked: readonly Entity[], answer: readonly object[], wanted: Wanted): Set<unknown> {
-  if (wanted.range !== undefined) return new Set(asked.map((entity) => entity.key))
-  return new Set(answer.map((row) => Reflect.get(row, wanted.entityColumn)))
+  const { entityColumn, range } = wanted
+  if (range !== undefined || entityColumn === undefined) return new Set(asked.map((entity) => entity.key))
+  return new Set(answer.map((row) => Reflect.get(row, entityColumn)))
 }

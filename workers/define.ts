@@ -1,6 +1,8 @@
 import type { Database } from '../shared/clickhouse.ts'
 import type { Config } from '../shared/config.ts'
 import type { Dataset } from '../shared/datasets/define.ts'
+import type { DatasetFacts } from '../shared/datasets/list.ts'
+import { toId, toKey } from '../shared/ids.ts'
 import type { Cadence, Interval } from '../shared/intervals.ts'
 import type { Logger } from '../shared/log.ts'
 import type { Registry } from '../shared/registry/registry.ts'
@@ -19,6 +21,14 @@ export interface Entity {
   readonly id: string
   readonly key: number
   readonly name: string
+}
+
+/** The one entity of datasets that are about all DAOs and tokens together. */
+export const WHOLE_REGISTRY: Entity = toWholeRegistry()
+
+function toWholeRegistry(): Entity {
+  const id = toId('registry')
+  return { id, key: toKey(id), name: 'all' }
 }
 
 export interface ProviderContext {
@@ -60,6 +70,8 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly dataset: Dataset<Row>
   /** In order: the first that answers for an entity wins. */
   readonly providers: readonly Provider<Source, E>[]
+  /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
+  readonly follows?: readonly DatasetFacts[]
   /** Whom a tick collects for. */
   entities(registry: Registry): readonly E[]
   /** Present where providers have history: the largest number of entities and points that one job asks for. */
@@ -77,6 +89,7 @@ export interface Job {
   readonly cadence: Cadence
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
+  readonly follows: readonly DatasetFacts[]
   readonly providerNames: readonly string[]
   entities(registry: Registry): readonly Entity[]
   /** Opens the providers once per process and returns the collecting function per provider, in order. */
@@ -97,6 +110,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     cadence: job.cadence,
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
+    follows: job.follows ?? [],
     providerNames: job.providers.map((provider) => provider.name),
     entities: (registry) => job.entities(registry),
     connect: (context) =>

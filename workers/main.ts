@@ -7,6 +7,7 @@ import { isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import type { Job } from './define.ts'
+import { createFollowUps } from './follow-ups.ts'
 import { jobs } from './jobs.ts'
 import { createHttpClients } from './providers/http.ts'
 import { createRunner } from './runner.ts'
@@ -35,11 +36,13 @@ async function main(): Promise<void> {
   const redis = createRedis(config.redis.url, log)
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const http = createHttpClients({ log })
-  const context = { config, http, db, redis, blocking, registry, log, now: Date.now }
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now }
   const runners = selected.map((job) => createRunner(job, context))
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
   onStopSignal(async () => {
     await Promise.all(runners.map((runner) => runner.close()))
+    await followUps.close()
     await db.close()
     redis.disconnect()
     blocking.disconnect()

@@ -10,6 +10,7 @@ import { type JobPayload, type JobReport, jobPayload } from '../shared/queues.ts
 import type { Registry } from '../shared/registry/registry.ts'
 import { collect } from './collect.ts'
 import type { Collector, Entity, Job, ProviderContext, Range } from './define.ts'
+import type { FollowUps } from './follow-ups.ts'
 import { checkRows } from './rows.ts'
 import { openState } from './state.ts'
 
@@ -19,6 +20,7 @@ export interface RunnerContext extends ProviderContext {
   /** For commands; the queue's own blocking connection is `blocking`. */
   readonly redis: Redis
   readonly blocking: Redis
+  readonly followUps: FollowUps
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
@@ -80,7 +82,7 @@ async function process(
 export async function runJob(
   job: Job,
   collectors: readonly Collector[],
-  context: Pick<RunnerContext, 'config' | 'db' | 'redis' | 'registry' | 'log' | 'now'>,
+  context: Pick<RunnerContext, 'config' | 'db' | 'redis' | 'followUps' | 'registry' | 'log' | 'now'>,
   data: unknown,
 ): Promise<JobReport> {
   const payload = jobPayload.safeParse(data)
@@ -98,16 +100,17 @@ export async function runJob(
   return { rows: rows.length, rejected, uncovered: collected.uncovered, providers: collected.providers }
 }
 
-/** The one insert, what is computed from it, and the word to every reader that the dataset changed. */
+/** The one insert, what is computed from it, and the word to everybody who must know that the dataset changed. */
 async function store(
   dataset: Dataset,
   rows: readonly object[],
   slot: number,
-  context: Pick<RunnerContext, 'config' | 'db' | 'redis'>,
+  context: Pick<RunnerContext, 'config' | 'db' | 'redis' | 'followUps'>,
   signal: AbortSignal,
 ): Promise<void> {
   await context.db.insert({ table: dataset.table, rows, signal })
-  const entities = [...new Set(rows.map((row) => Number(Reflect.get(row, dataset.entity))))]
+  const { entity } = dataset
+  const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
   for (const { name, sql } of dataset.derive ?? []) {
     await context.db.command({
       name,
@@ -116,7 +119,13 @@ async function store(
       signal,
     })
   }
-  await publishCommit(context.redis, context.config.redis.prefix, dataset.name)
+  try {
+    await publishCommit(context.redis, context.config.redis.prefix, dataset.name)
+    await context.followUps.enqueue(dataset, rows)
+  } catch (cause) {
+    // The rows are stored, but not everybody knows: the job is tried again, and storing them again changes nothing.
+    throw new DataError('storage', `Redis, commit of ${dataset.name}: ${toReason(cause)}`, { cause })
+  }
 }
 
 const JOB_TIMEOUT_MS = 10 * 60_000

@@ -44,7 +44,8 @@ const toState = (cadences: number) =>
 const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), newest: z.int() })
 
 async function toFreshness(dataset: DatasetFacts, db: Database, now: number): Promise<Freshness> {
-  const { table, entity, time } = dataset.series
+  // A series about all entities together counts as one.
+  const { table, entity = '1', time } = dataset.series
   const [found] = await db.rows({
     name: 'status',
     sql: `SELECT count() AS rows, uniqExact(${entity}) AS entities,

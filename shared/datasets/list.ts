@@ -2,6 +2,7 @@ import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
 import { indexPoints } from './index-points.ts'
 import { indexToken } from './index-token.ts'
+import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { tokenPrices } from './token-prices.ts'
 
@@ -13,6 +14,7 @@ export const datasets = [
   tokenPrices,
   protocolTvl,
   tokenHolders,
+  marketCap,
   indexPoints,
   indexToken,
 ] as const satisfies readonly DatasetFacts[]

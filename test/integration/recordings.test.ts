@@ -13,6 +13,7 @@ import { defillama } from '../../workers/providers/defillama.ts'
 import type { PriceSource } from '../../workers/providers/price-source.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestDao, toTestToken } from '../samples.ts'
+import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
@@ -37,7 +38,8 @@ async function replay<Source>(
   closers.push(server.close)
   const name = provider.name.toUpperCase()
   const base = { [`${name}_BASE_URL`]: server.baseUrl, [`${name}_REQUESTS_PER_MINUTE`]: '60000' }
-  return provider.connect({ config: parseConfig(base), http: createObservedClients().http, log: silent })
+  const { http } = createObservedClients()
+  return provider.connect({ config: parseConfig(base), http, db: noDatabase, log: silent })
 }
 
 const readText = (path: string) => readFileSync(join(dir, path), 'utf8')

@@ -3,6 +3,8 @@ import type { Config } from '../../shared/config.ts'
 import { createQueue, type DatasetQueue } from '../../shared/queues.ts'
 import { createRedis } from '../../shared/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createFollowUps } from '../../workers/follow-ups.ts'
+import { jobs } from '../../workers/jobs.ts'
 import { createHttpClients } from '../../workers/providers/http.ts'
 import type { RunnerContext } from '../../workers/runner.ts'
 import type { Chain } from '../upstream/chain.ts'
@@ -62,7 +64,8 @@ export async function createPipeline(
   const blocking = createRedis(config.redis.url, silent, 'blocking')
   const http = createHttpClients({ log: silent, backoffMs: 1 })
   const now = () => clock.now
-  const context = { config, http, db: database.db, redis, blocking, registry, log: silent, now }
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const context = { config, http, db: database.db, redis, blocking, followUps, registry, log: silent, now }
   const queues: DatasetQueue[] = []
   return {
     config,
@@ -77,7 +80,7 @@ export async function createPipeline(
       return queue
     },
     close: async () => {
-      await Promise.all(queues.map((queue) => queue.close()))
+      await Promise.all([followUps.close(), ...queues.map((queue) => queue.close())])
       redis.disconnect()
       blocking.disconnect()
       await Promise.all([database.drop(), upstream.close()])

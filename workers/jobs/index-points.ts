@@ -1,4 +1,5 @@
 import { indexPoints } from '../../shared/datasets/index-points.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineJob } from '../define.ts'
 import { storedPrices } from '../providers/stored-prices.ts'
@@ -13,6 +14,7 @@ export default defineJob({
   cadence: '5m',
   dataset: indexPoints,
   providers: [storedPrices],
+  follows: [tokenPrices],
   entities: ({ index }) => [index],
   history: { intervals: ['5m'], chunkEntities: 1, chunkPoints: 31 * 288 },
   run: async ({ provider, entities, range, slot, signal }) => {

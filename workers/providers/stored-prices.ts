@@ -128,5 +128,5 @@ function tellIncomplete(log: Logger, { elements }: Composition, computed: readon
     const symbol = elements.find(({ token }) => token.key === key)?.token.symbol ?? String(key)
     counts[symbol] = (counts[symbol] ?? 0) + 1
   }
-  log.warn({ incomplete: incomplete.length, of: computed.length, lacking: counts }, 'slots without a point')
+  log.info({ incomplete: incomplete.length, of: computed.length, lacking: counts }, 'slots without a point')
 }
