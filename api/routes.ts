@@ -5,6 +5,9 @@ import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
+import { indexCompositionRoute } from './routes/index/composition.ts'
+import { indexHistoricRoute } from './routes/index/historic.ts'
+import { indexTokenRoute } from './routes/index/token-data.ts'
 import { statusRoute } from './routes/status.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
@@ -16,6 +19,9 @@ export const routes = [
   holdersRoute,
   historicFinancialRoute,
   marketCapRoute,
+  indexTokenRoute,
+  indexCompositionRoute,
+  indexHistoricRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,

@@ -3,11 +3,13 @@ import { defineDataset } from './define.ts'
 
 /**
  * What the basket of the index is worth in USD in the 5-minute slot that begins at `created_at`, under the composition in
- * force then. A retracted row takes back the point of its slot; of several rows the one computed last counts.
+ * force then; `observed_at` is the time of the newest price in it. A retracted row takes back the point of its slot; of
+ * several rows the one that was computed last counts.
  */
 export const indexPointRow = z.strictObject({
   index_key: z.number().int().nonnegative(),
   created_at: z.iso.datetime(),
+  observed_at: z.iso.datetime(),
   value_usd: z.number().nonnegative(),
   composition: z.string().regex(/^[0-9a-f]{24}$/, 'must be the id of a composition'),
   is_retracted: z.boolean(),
@@ -23,5 +25,5 @@ export const indexPoints = defineDataset({
   table: 'index_points',
   row: indexPointRow,
   entity: 'index_key',
-  series: { table: 'index_points', entity: 'index_key', time: 'created_at' },
+  series: { table: 'index_points', entity: 'index_key', time: 'observed_at' },
 })

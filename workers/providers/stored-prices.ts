@@ -45,22 +45,26 @@ export function toStretches(index: BasketIndex, span: { from: number; to: number
 /** The first slot that begins at or after a time. */
 const toSlotAfter = (ms: number) => Math.ceil(ms / SLOT_MS) * SLOT_MS
 
-const computedPoint = z.object({ at: z.int(), read_at: z.string(), value: z.number(), lacking: z.array(z.number()) })
-const storedPoint = z.object({ at: z.int(), read_at: z.string(), value: z.number(), composition: z.string() })
+const point = z.object({ at: z.int(), read_at: z.string(), observed_at: z.string(), value: z.number() })
+const computedPoint = point.extend({ lacking: z.array(z.number()) })
+const storedPoint = point.extend({ composition: z.string() })
+
+type Point = z.infer<typeof storedPoint>
 
 // A member's price in a slot is its first observation there, and no other time's. The order of the sum is that of the
 // parameters, because sums of floats depend on it.
 const COMPUTED = `
-SELECT toUnixTimestamp(slot) * 1000 AS at, now64(3, 'UTC') AS read_at,
+SELECT toUnixTimestamp(slot) * 1000 AS at, now64(3, 'UTC') AS read_at, newest_at AS observed_at,
   arrayFilter(token -> NOT has(present, token), {tokens: Array(UInt64)}) AS lacking,
   arraySum((token, quantity) -> quantity * mapFromArrays(present, prices)[token],
     {tokens: Array(UInt64)}, {quantities: Array(Float64)}) AS value
 FROM
 (
-  SELECT slot, groupArray(token) AS present, groupArray(first_price) AS prices
+  SELECT slot, groupArray(token) AS present, groupArray(first_price) AS prices, max(first_at) AS newest_at
   FROM
   (
-    SELECT token, toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC') AS slot, argMin(price, observed_at) AS first_price
+    SELECT token, toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC') AS slot, argMin(price, observed_at) AS first_price,
+      min(observed_at) AS first_at
     FROM token_prices FINAL
     WHERE has({tokens: Array(UInt64)}, token)
       AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
@@ -72,7 +76,7 @@ FROM
 ORDER BY slot`
 
 const STORED = `
-SELECT toUnixTimestamp64Milli(created_at) AS at, now64(3, 'UTC') AS read_at, value_usd AS value, composition
+SELECT toUnixTimestamp64Milli(created_at) AS at, now64(3, 'UTC') AS read_at, observed_at, value_usd AS value, composition
 FROM index_points FINAL
 WHERE index_key = {index: UInt64}
   AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
@@ -99,19 +103,22 @@ async function fetchStretch(
   )
   const before = new Map(stored.map((point) => [point.at, point]))
   const after = new Set(points.map(({ at }) => at))
-  const changed = points.filter(
-    ({ at, value }) => before.get(at)?.value !== value || before.get(at)?.composition !== composition.id,
-  )
+  const changed = points.filter((point) => !isSame(before.get(point.at), point))
   return [
     ...changed.map((point) => toRow(index, point, false)),
     ...stored.filter(({ at }) => !after.has(at)).map((point) => toRow(index, point, true)),
   ]
 }
 
-function toRow(index: BasketIndex, point: z.infer<typeof storedPoint>, isRetracted: boolean): Candidate<IndexPointRow> {
+function isSame(before: Point | undefined, { value, composition, observed_at }: Point): boolean {
+  return before?.value === value && before.composition === composition && before.observed_at === observed_at
+}
+
+function toRow(index: BasketIndex, point: Point, isRetracted: boolean): Candidate<IndexPointRow> {
   return {
     index_key: index.key,
     created_at: new Date(point.at).toISOString(),
+    observed_at: point.observed_at,
     value_usd: point.value,
     composition: point.composition,
     is_retracted: isRetracted,
