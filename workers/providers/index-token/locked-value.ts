@@ -26,8 +26,8 @@ export interface Reading {
 
 /** Ether has this many places. */
 export const ETHER_PLACES = 18
-/** A component's price must be no older than this at the block's time; prices are collected every 5 minutes. */
-const OLDEST_PRICE_SECONDS = 30 * 60
+/** A component's price must be of a time this near to the block's; prices are collected every 5 minutes. */
+const PRICE_REACH_MS = 30 * 60_000
 
 const address = z.string().transform((text) => text.toLowerCase())
 
@@ -54,17 +54,21 @@ export async function readComponents(
 
 const pricedToken = z.object({ address: z.string(), decimals: z.int(), price: z.number() })
 
+// The observation nearest to the block's time: the newest one may be of a slot that began after it.
 const PRICES = `
-SELECT t.contract_address AS address, t.decimals AS decimals, p.price AS price
-FROM (SELECT * FROM tokens FINAL) AS t
+WITH members AS
+  (SELECT * FROM tokens FINAL WHERE chain_id = {chain: String} AND has({addresses: Array(String)}, contract_address))
+SELECT m.contract_address AS address, m.decimals AS decimals, p.price AS price
+FROM members AS m
 INNER JOIN
 (
-  SELECT token, argMax(price, observed_at) AS price
+  SELECT token, argMin(price, (abs(toUnixTimestamp64Milli(observed_at) - {at: Int64}), observed_at)) AS price
   FROM token_prices
-  WHERE observed_at > fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND observed_at <= fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+  WHERE token IN (SELECT key FROM members)
+    AND observed_at >= fromUnixTimestamp64Milli({at: Int64} - {reach: Int64}, 'UTC')
+    AND observed_at <= fromUnixTimestamp64Milli({at: Int64} + {reach: Int64}, 'UTC')
   GROUP BY token
-) AS p ON p.token = t.key
-WHERE t.chain_id = {chain: String} AND has({addresses: Array(String)}, t.contract_address)`
+) AS p ON p.token = m.key`
 
 /**
  * The ether that the components of all Index Tokens are worth, cut off at 18 places: supply times the value of one token,
@@ -78,8 +82,7 @@ export async function toLockedEther(
   signal: AbortSignal,
 ): Promise<Decimal> {
   const addresses = components.map((component) => component.address)
-  const [from, to] = [(seconds - OLDEST_PRICE_SECONDS) * 1000, seconds * 1000]
-  const params = { addresses, chain: toId('chain', chain), from, to }
+  const params = { addresses, chain: toId('chain', chain), at: seconds * 1000, reach: PRICE_REACH_MS }
   const stored = await db.rows({ name: 'component-prices', sql: PRICES, params, schema: pricedToken, signal })
   const byAddress = new Map([...toQuotes(chain, etherUsd), ...stored.map(toPriced)])
   const unpriced: string[] = []
