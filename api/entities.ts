@@ -1,14 +1,13 @@
 import { toId } from '../shared/ids.ts'
-import type { Registry, Token } from '../shared/registry/registry.ts'
+import type { Dao, Registry, Token } from '../shared/registry/registry.ts'
 import { manyIds, manyNames, oneId, oneName } from './parameters/kinds.ts'
 import { Problem } from './problem/problem.ts'
 
-/** What every named record of the registry has; `symbol` where it has one. */
+/** What every named record of the registry has. */
 export interface Named {
   readonly id: string
   readonly key: number
   readonly name: string
-  readonly symbol?: string
 }
 
 /** A kind of entity that routes select by id or name. */
@@ -17,6 +16,8 @@ export interface EntityKind<E extends Named> {
   readonly example: { readonly id: string; readonly name: string }
   all(registry: Registry): readonly E[]
   byId(registry: Registry, id: string): E | undefined
+  /** The symbol that stands for the entity, where it has one. */
+  symbolOf(registry: Registry, entity: E): string | undefined
 }
 
 export const tokenKind: EntityKind<Token> = {
@@ -24,6 +25,15 @@ export const tokenKind: EntityKind<Token> = {
   example: { id: toId('token', 'ethereum', '0x1f9840a85d5af5bf1d1762f925bdaddc4201f984'), name: 'Uniswap' },
   all: (registry) => registry.tokens,
   byId: (registry, id) => registry.tokenById.get(id),
+  symbolOf: (_, token) => token.symbol,
+}
+
+export const daoKind: EntityKind<Dao> = {
+  noun: 'DAO',
+  example: { id: toId('dao', 'uniswap'), name: 'Uniswap' },
+  all: (registry) => registry.daos,
+  byId: (registry, id) => registry.daoById.get(id),
+  symbolOf: (registry, dao) => (dao.token === null ? undefined : registry.tokenById.get(dao.token)?.symbol),
 }
 
 /** The parameters of a single-entity route. */
@@ -101,9 +111,9 @@ export function selectMany<E extends Named>(
   if (wanted.id === undefined && wanted.name === undefined) return { all: true, keys: [], exact: [] }
   const ids = new Set(wanted.id)
   const names = (wanted.name ?? []).map(fold)
-  const fits = ({ name, symbol }: E) => {
-    const [foldedName, foldedSymbol] = [fold(name), symbol === undefined ? undefined : fold(symbol)]
-    return names.some((wantedName) => foldedName.includes(wantedName) || foldedSymbol === wantedName)
+  const fits = (entity: E) => {
+    const [name, symbol] = [fold(entity.name), fold(kind.symbolOf(registry, entity) ?? '')]
+    return names.some((wantedName) => name.includes(wantedName) || symbol === wantedName)
   }
   const found = kind.all(registry).filter((entity) => ids.has(entity.id) || fits(entity))
   const exact = found.filter((entity) => names.includes(fold(entity.name)))

@@ -3,6 +3,7 @@ import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { indexCompositionRoute } from './routes/index/composition.ts'
@@ -18,6 +19,7 @@ export const routes = [
   tokensRoute,
   holdersRoute,
   historicFinancialRoute,
+  daosRoute,
   marketCapRoute,
   indexTokenRoute,
   indexCompositionRoute,

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { resolve } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
@@ -9,6 +10,7 @@ import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { planBackfill, runBackfills } from '../workers/backfill.ts'
 import { type Child, startChild, untilReady } from './children.ts'
+import { lockFolder } from './lock.ts'
 import { findFreePort, startRedis } from './redis-server.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
@@ -57,16 +59,20 @@ function provide(values: Readonly<Record<string, string>>): void {
 const children: { name: string; stop(): Promise<void> }[] = []
 let stopping = false
 
-/** Starts a part and counts it among those to stop; when it ends by itself, everything ends. */
-function startPart(name: string, file: string, args: readonly string[] = []): Child {
-  const child = startChild(name, file, {}, args)
-  children.push(child)
-  child.process.once('exit', (code) => {
+/** Counts a part among those to stop; when it ends by itself, everything ends. */
+function watch(name: string, part: ChildProcess, stop: () => Promise<void>): void {
+  children.push({ name, stop })
+  part.once('exit', (code) => {
     if (stopping) return
     console.error(`${name} ended with code ${code}: stopping everything`)
     process.exitCode = 1
     process.kill(process.pid, 'SIGTERM')
   })
+}
+
+function startPart(name: string, file: string, args: readonly string[] = []): Child {
+  const child = startChild(name, file, {}, args)
+  watch(name, child.process, child.stop)
   return child
 }
 
@@ -84,7 +90,7 @@ async function startUpstream(): Promise<string> {
 async function startStores(config: Config): Promise<void> {
   if (!process.env.REDIS_URL) {
     const redis = await startRedis(resolve(config.dataDir, 'redis'), { detached: true })
-    children.push({ name: 'redis', stop: redis.stop })
+    watch('redis', redis.child, redis.stop)
     provide({ REDIS_URL: redis.url })
   }
   if (!process.env.CLICKHOUSE_URL) {
@@ -162,16 +168,15 @@ async function main(): Promise<void> {
   }
   onStopSignal(stopAll)
   if (mode === 'demo') provide(toDemoSettings(await startUpstream()))
+  const { dataDir } = loadConfig()
+  const unlock = lockFolder(dataDir)
+  children.unshift({ name: 'lock', stop: async () => unlock() })
   await startStores(loadConfig())
   const config = loadConfig()
   await prepareSchema(config)
-  for (const [name, file] of [
-    ['worker', 'workers/main.ts'],
-    ['scheduler', 'workers/scheduler.ts'],
-  ] as const) {
-    startPart(name, file)
-  }
-  await untilReady(startPart('api', 'api/main.ts'))
+  const parts = [startPart('worker', 'workers/main.ts'), startPart('scheduler', 'workers/scheduler.ts')]
+  parts.push(startPart('api', 'api/main.ts'))
+  await Promise.all(parts.map(untilReady))
   printAddresses(config)
   if (mode === 'demo') await backfillDemo(config)
 }

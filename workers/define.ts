@@ -34,9 +34,8 @@ function toWholeRegistry(): Entity {
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
-  /** For what is computed from stored series. */
-  readonly db: Database
   readonly log: Logger
+  readonly db: Database
 }
 
 /**

@@ -77,7 +77,7 @@ async function readPrices(db: Database, compositions: readonly Composition[]): P
   const tokens = compositions.flatMap(({ elements }) => elements.map(({ token }) => token.key))
   const rows = await db.rows({
     name: 'newest-prices',
-    sql: `SELECT token, argMax(price, observed_at) AS price FROM token_prices
+    sql: `SELECT token, argMax(price, observed_at) AS price FROM token_prices FINAL
 WHERE has({tokens: Array(UInt64)}, token) GROUP BY token`,
     params: { tokens },
     schema: newestPrice,

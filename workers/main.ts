@@ -1,9 +1,10 @@
+import { requireMigrated } from '../clickhouse/migrate.ts'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
 import { DataError } from '../shared/errors.ts'
 import { CADENCES } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
-import { isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import type { Job } from './define.ts'
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
   const log = createLog('worker', config.logLevel)
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'write')
+  await requireMigrated(db)
   const redis = createRedis(config.redis.url, log)
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const http = createHttpClients({ log })
@@ -40,6 +42,8 @@ async function main(): Promise<void> {
   const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now }
   const runners = selected.map((job) => createRunner(job, context))
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
+  await Promise.all(runners.map((runner) => runner.waitUntilReady()))
+  announceReady({})
   onStopSignal(async () => {
     await Promise.all(runners.map((runner) => runner.close()))
     await followUps.close()

@@ -6,7 +6,7 @@ import { loadConfig } from '../shared/config.ts'
 import { toReason } from '../shared/errors.ts'
 import { CADENCES, type Cadence, INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
 import { createLog, type Logger } from '../shared/log.ts'
-import { isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createQueue, type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../shared/queues.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
@@ -41,7 +41,7 @@ async function readNewestSlot(context: SchedulerContext, job: Job): Promise<numb
   const { table, time } = job.dataset.series
   const [row] = await context.db.rows({
     name: 'newest-stored',
-    sql: `SELECT if(count() = 0, NULL, toUnixTimestamp64Milli(max(${time}))) AS newest FROM ${table}`,
+    sql: `SELECT if(count() = 0, NULL, toUnixTimestamp64Milli(toDateTime64(max(${time}), 3))) AS newest FROM ${table}`,
     schema: newestStored,
   })
   return row?.newest == null ? undefined : toBucketStart(row.newest, job.cadence)
@@ -57,10 +57,15 @@ const slotsKey = (prefix: string) => `${prefix}:slots`
 export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
   const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
   const current = toBucketStart(context.now(), job.cadence)
-  const newest = await readNewestSlot(context, job)
-  if (newest !== undefined && newest >= current) return
+  const recorded = await readNewestSlot(context, job)
+  if (recorded === current) return
+  const newest = recorded !== undefined && recorded < current ? recorded : undefined
+  if (recorded !== undefined && recorded > current + cadenceMs) {
+    const told = { dataset: job.name, recorded: new Date(recorded).toISOString() }
+    context.log.error(told, 'the record is ahead of the clock: going on with the current slot')
+  } else if (recorded !== undefined && recorded > current) return
   if (newest !== undefined && newest + cadenceMs < current)
-    await enqueueMissed({ job, queue }, newest + cadenceMs, current, context)
+    await enqueueMissed({ job, queue }, newest, current, context)
   await queue.add(job.name, { kind: 'slot', slot: current }, { jobId: toSlotJobId(job.name, current) })
   await context.redis.hset(slotsKey(context.prefix), job.name, current)
   context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
@@ -68,14 +73,16 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
 
 async function enqueueMissed(
   { job, queue }: Scheduled,
-  firstMissed: number,
+  newest: number,
   current: number,
   context: SchedulerContext,
 ): Promise<void> {
-  const from = Math.max(firstMissed, current - CATCH_UP_MS)
-  const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000)
+  // From the newest slot itself: what it was to fill lies partly before it, as its observations were made before it.
+  const from = Math.max(newest, current - CATCH_UP_MS)
+  const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000) - 1
   const interval = job.history?.intervals[0] ?? job.cadence
-  const chunks = planChunks(job, job.entities(context.registry), { from, to: current, interval })
+  const range = { from: toBucketStart(from, interval), to: current, interval }
+  const chunks = planChunks(job, job.entities(context.registry), range)
   await queue.addBulk(
     chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
   )
@@ -89,8 +96,12 @@ async function enqueueMissed(
 /** How often due slots are looked for, per cadence: a slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
-/** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
-export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): { stop(): Promise<void> } {
+/** Looks for due slots at once and then on every tick (cron expressions with seconds, per cadence). A failing tick is logged and the next one repeats it. */
+export function startScheduler(
+  scheduled: readonly Scheduled[],
+  context: SchedulerContext,
+  ticks: Readonly<Record<Cadence, string>> = TICK,
+): { stop(): Promise<void> } {
   const tick = async (cadence: Cadence) => {
     for (const one of scheduled.filter(({ job }) => job.cadence === cadence)) {
       try {
@@ -101,7 +112,7 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
     }
   }
   const tasks = CADENCES.map((cadence) =>
-    schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
+    schedule(ticks[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
   )
   const first = Promise.all(CADENCES.map(tick))
   return {
@@ -121,6 +132,7 @@ async function main(): Promise<void> {
   const scheduled = jobs.map((job) => ({ job, queue: createQueue(job.name, redis, config.redis.prefix) }))
   const scheduler = startScheduler(scheduled, context)
   log.info({ datasets: jobs.map(({ name }) => name) }, 'scheduler started')
+  announceReady({})
   onStopSignal(async () => {
     await scheduler.stop()
     await Promise.all(scheduled.map(({ queue }) => queue.close()))

@@ -1,3 +1,4 @@
+import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
 import { tokenHolders } from './holders.ts'
 import { indexPoints } from './index-points.ts'
@@ -14,6 +15,7 @@ export const datasets = [
   tokenPrices,
   protocolTvl,
   tokenHolders,
+  daoLinks,
   marketCap,
   indexPoints,
   indexToken,

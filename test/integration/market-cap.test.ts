@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { dailySumRow } from '../../shared/datasets/daily-sum.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
-import { runJob } from '../../workers/runner.ts'
+import { runJob } from '../../workers/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { storeQuotes } from '../support/quotes.ts'
 

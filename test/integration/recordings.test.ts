@@ -38,8 +38,12 @@ async function replay<Source>(
   closers.push(server.close)
   const name = provider.name.toUpperCase()
   const base = { [`${name}_BASE_URL`]: server.baseUrl, [`${name}_REQUESTS_PER_MINUTE`]: '60000' }
-  const { http } = createObservedClients()
-  return provider.connect({ config: parseConfig(base), http, db: noDatabase, log: silent })
+  return provider.connect({
+    config: parseConfig(base),
+    http: createObservedClients().http,
+    db: noDatabase,
+    log: silent,
+  })
 }
 
 const readText = (path: string) => readFileSync(join(dir, path), 'utf8')

@@ -29,13 +29,15 @@ export interface Pipeline {
 export async function createPipeline(
   options: {
     now?: number
+    /** A clock of the test's own, in place of one that stands still at `now`. */
+    clock?: { now: number }
     dataDir?: string
     chains?: Readonly<Record<string, Chain>>
     settings?: Record<string, string>
   } = {},
 ): Promise<Pipeline> {
   const registry = loadRegistry()
-  const clock = { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
+  const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
   const { dataDir = null, chains = {} } = options
   const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains })
   const config = createTestConfig({

@@ -3,7 +3,7 @@ import { toBucketStart } from '../../shared/intervals.ts'
 import type { JobReport } from '../../shared/queues.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Job } from '../../workers/define.ts'
-import { runJob } from '../../workers/runner.ts'
+import { runJob } from '../../workers/run-job.ts'
 import { createApiConfig, createHandFeed, type HandFeed, startApi } from './api.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
 

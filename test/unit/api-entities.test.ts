@@ -3,12 +3,13 @@ import { type EntityKind, findOne, type Named, selectMany } from '../../api/enti
 import type { Registry } from '../../shared/registry/registry.ts'
 
 const names = ['Uniswap', 'Uni', 'Unicorn', 'Twin', 'TWIN', 'Ökonomie']
-const entities: Named[] = names.map((name, key) => ({ id: String(key), key, name, symbol: name.slice(0, 3) }))
+const entities: Named[] = names.map((name, key) => ({ id: String(key), key, name }))
 const kind: EntityKind<Named> = {
   noun: 'token',
   example: { id: '0', name: 'Uniswap' },
   all: () => entities,
   byId: (_, id) => entities.find((entity) => entity.id === id),
+  symbolOf: (_, { name }) => name.slice(0, 3),
 }
 const registry = {} as Registry
 const find = (wanted: { id?: string; name?: string }) => findOne(kind, registry, wanted).key

@@ -63,7 +63,7 @@ FROM members AS m
 INNER JOIN
 (
   SELECT token, argMin(price, (abs(toUnixTimestamp64Milli(observed_at) - {at: Int64}), observed_at)) AS price
-  FROM token_prices
+  FROM token_prices FINAL
   WHERE token IN (SELECT key FROM members)
     AND observed_at >= fromUnixTimestamp64Milli({at: Int64} - {reach: Int64}, 'UTC')
     AND observed_at <= fromUnixTimestamp64Milli({at: Int64} + {reach: Int64}, 'UTC')

@@ -1,0 +1,118 @@
+import { z } from 'zod'
+import type { Database } from '../../shared/clickhouse.ts'
+import type { Logger } from '../../shared/log.ts'
+import type { Dao, Registry } from '../../shared/registry/registry.ts'
+
+/** What the registry's files say of a DAO. */
+const curated = z.object({
+  key: z.number(),
+  id: z.string(),
+  slug: z.string(),
+  name: z.string(),
+  image: z.string().nullable(),
+  category_ids: z.array(z.string()),
+  mission: z.string(),
+  website: z.string().nullable(),
+  twitter: z.string().nullable(),
+  discord: z.string().nullable(),
+  telegram: z.string().nullable(),
+  whitepaper: z.string().nullable(),
+  tokenomics: z.string().nullable(),
+  chain_ids: z.array(z.string()),
+  token_key: z.number().nullable(),
+  live: z.boolean(),
+  twitter_id: z.string().nullable(),
+  verified: z.boolean(),
+  description: z.string(),
+  is_otc: z.boolean(),
+  snapshot_name: z.string().nullable(),
+  treasury_addresses: z.array(z.string()),
+})
+
+const storedDao = curated.extend({
+  links: z.record(z.string(), z.string()),
+  created_at: z.string(),
+  changes: z.number(),
+})
+
+type Curated = z.infer<typeof curated>
+type StoredDao = z.infer<typeof storedDao>
+
+/** Somebody else may write the same record meanwhile; the loser of such a race looks again. */
+const MOST_ROUNDS = 3
+
+/**
+ * Brings the `daos` table in step with the registry's files. A record's `created_at` is when it was first stored,
+ * `updated_at` when it last changed, `changes` how often since. A link that the files now give takes the place of the
+ * one that a provider gave.
+ */
+export async function storeDaos(db: Database, registry: Registry, log: Logger): Promise<void> {
+  const wanted = registry.daos.map((dao) => toCurated(dao, registry))
+  for (let round = 0; round < MOST_ROUNDS; round += 1) {
+    const changed = toChanged(wanted, await readDaos(db), new Date().toISOString())
+    if (changed.length === 0) return
+    await db.insert({ table: 'daos', rows: changed })
+    log.info({ daos: wanted.length, changed: changed.length }, 'DAOs of the registry stored')
+  }
+}
+
+function readDaos(db: Database): Promise<StoredDao[]> {
+  const columns = Object.keys(storedDao.shape).join(', ')
+  return db.rows({ name: 'stored-daos', sql: `SELECT ${columns} FROM daos FINAL`, schema: storedDao })
+}
+
+/** The records to write, so that what is stored becomes what is wanted; none where it is already. */
+function toChanged(wanted: readonly Curated[], stored: readonly StoredDao[], now: string) {
+  const known = new Map(stored.map((record) => [record.key, record]))
+  const wantedKeys = new Set(wanted.map(({ key }) => key))
+  const gone = stored.filter(({ key, live }) => live && !wantedKeys.has(key)).map((dao) => ({ ...dao, live: false }))
+  return [...wanted, ...gone].flatMap((record) => {
+    const before = known.get(record.key)
+    if (before === undefined) return [{ ...record, links: {}, created_at: now, updated_at: now, changes: 0 }]
+    const after = { ...before, ...record, links: toEmptyFieldsOnly(before.links, record) }
+    if (JSON.stringify(after) === JSON.stringify(before)) return []
+    return [{ ...after, updated_at: now, changes: before.changes + 1 }]
+  })
+}
+
+/** Without the links that the record has a word of its own for. */
+function toEmptyFieldsOnly(links: StoredDao['links'], record: Curated): StoredDao['links'] {
+  const own: Readonly<Record<string, unknown>> = record
+  return Object.fromEntries(Object.entries(links).filter(([field]) => own[field] === null))
+}
+
+function toCurated(dao: Dao, registry: Registry): Curated {
+  const token = dao.token === null ? undefined : registry.tokenById.get(dao.token)
+  return {
+    key: dao.key,
+    id: dao.id,
+    slug: dao.slug,
+    name: dao.name,
+    image: dao.image,
+    category_ids: toIds(dao.categories, registry.categoryBySlug),
+    mission: dao.mission,
+    website: dao.website,
+    twitter: dao.twitter,
+    discord: dao.discord,
+    telegram: dao.telegram,
+    whitepaper: dao.whitepaper,
+    tokenomics: dao.tokenomics,
+    chain_ids: toIds(dao.chains, registry.chainBySlug),
+    token_key: token?.key ?? null,
+    live: dao.live,
+    twitter_id: dao.twitterId,
+    verified: dao.verified,
+    description: dao.description,
+    is_otc: dao.isOtc,
+    snapshot_name: dao.snapshotSpace,
+    treasury_addresses: [...new Set(dao.treasuries.map(({ address }) => address))],
+  }
+}
+
+function toIds(slugs: readonly string[], bySlug: ReadonlyMap<string, { readonly id: string }>): string[] {
+  return slugs.map((slug) => {
+    const found = bySlug.get(slug)
+    if (found === undefined) throw new Error(`${slug}: the registry was not validated`)
+    return found.id
+  })
+}

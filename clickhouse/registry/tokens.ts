@@ -1,0 +1,64 @@
+import { z } from 'zod'
+import type { Database } from '../../shared/clickhouse.ts'
+import type { Logger } from '../../shared/log.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+
+const tokenRecord = z.object({
+  key: z.number(),
+  id: z.string(),
+  symbol: z.string(),
+  name: z.string(),
+  contract_address: z.string(),
+  decimals: z.number(),
+  dao_id: z.string(),
+  dao_key: z.number(),
+  cmc_id: z.string().nullable(),
+  chain_id: z.string(),
+  live: z.boolean(),
+  live_price: z.boolean(),
+})
+
+type TokenRecord = z.infer<typeof tokenRecord>
+
+/** Brings the `tokens` table in step with the registry's files. */
+export async function storeTokens(db: Database, registry: Registry, log: Logger): Promise<void> {
+  const columns = Object.keys(tokenRecord.shape).join(', ')
+  const stored = await db.rows({
+    name: 'stored-tokens',
+    sql: `SELECT ${columns} FROM tokens FINAL`,
+    schema: tokenRecord,
+  })
+  const wanted = toRecords(registry)
+  const wantedKeys = new Set(wanted.map(({ key }) => key))
+  const gone = stored
+    .filter(({ key, live }) => live && !wantedKeys.has(key))
+    .map((record) => ({ ...record, live: false }))
+  const known = new Map(stored.map((record) => [record.key, JSON.stringify(record)]))
+  const changed = [...wanted.filter((record) => known.get(record.key) !== JSON.stringify(record)), ...gone]
+  if (changed.length === 0) return
+  const changed_at = new Date().toISOString()
+  await db.insert({ table: 'tokens', rows: changed.map((record) => ({ ...record, changed_at })) })
+  log.info({ tokens: wanted.length, changed: changed.length, gone: gone.length }, 'tokens of the registry stored')
+}
+
+function toRecords(registry: Registry): TokenRecord[] {
+  return registry.tokens.map((token) => {
+    const dao = registry.daoBySlug.get(token.dao)
+    const chain = registry.chainBySlug.get(token.chain)
+    if (dao === undefined || chain === undefined) throw new Error(`${token.symbol}: the registry was not validated`)
+    return {
+      key: token.key,
+      id: token.id,
+      symbol: token.symbol,
+      name: token.name,
+      contract_address: token.contractAddress,
+      decimals: token.decimals,
+      dao_id: dao.id,
+      dao_key: dao.key,
+      cmc_id: token.cmcId,
+      chain_id: chain.id,
+      live: token.live,
+      live_price: token.livePrice,
+    }
+  })
+}

@@ -1,0 +1,58 @@
+import { z } from 'zod'
+import { defineDataset } from './define.ts'
+
+/** What providers may fill in a DAO's record, where the registry's files leave it empty; by column of `daos`. */
+export const LINK_FIELDS = ['website', 'twitter', 'discord', 'telegram', 'whitepaper', 'image'] as const
+export type LinkField = (typeof LINK_FIELDS)[number]
+
+/** Who proposes links; where several do, the first of them is believed. */
+export const LINK_SOURCES = ['coinmarketcap', 'defillama', 'coingecko'] as const
+export type LinkSource = (typeof LINK_SOURCES)[number]
+
+/** What one source says a DAO's link or logo is. */
+export const daoLinkRow = z.strictObject({
+  dao: z.number().int().nonnegative(),
+  field: z.enum(LINK_FIELDS),
+  source: z.enum(LINK_SOURCES),
+  value: z.url({ protocol: /^https?$/, error: 'must be an http or https URL' }),
+  observed_at: z.iso.datetime(),
+})
+
+export type DaoLinkRow = z.infer<typeof daoLinkRow>
+
+/**
+ * Puts the proposals about the inserted DAOs into their records, but only into fields that the registry's files leave
+ * empty. A record whose served links stay the same is not written, so that its time and count of changes stay true.
+ */
+const APPLY_LINKS = `
+INSERT INTO daos (* EXCEPT(version))
+SELECT * EXCEPT(version, dao, wanted) REPLACE(wanted AS links, now64(3, 'UTC') AS updated_at, changes + 1 AS changes)
+FROM
+(
+  SELECT d.*, p.dao, mapSort(mapFilter((field, value) -> has(arrayFilter(name -> name != '', [${LINK_FIELDS.map((field) => `if(isNull(d.${field}), '${field}', '')`).join(', ')}]), field), p.proposed)) AS wanted
+  FROM (SELECT * FROM daos FINAL WHERE has({entities: Array(UInt64)}, key)) AS d
+  INNER JOIN
+  (
+    SELECT dao, CAST((groupArray(field), groupArray(value)), 'Map(String, String)') AS proposed
+    FROM
+    (
+      SELECT dao, toString(field) AS field, argMin(value, indexOf([${LINK_SOURCES.map((source) => `'${source}'`).join(', ')}], toString(source))) AS value
+      FROM dao_links FINAL
+      WHERE has({entities: Array(UInt64)}, dao)
+      GROUP BY dao, field
+    )
+    GROUP BY dao
+  ) AS p ON p.dao = d.key
+)
+WHERE wanted != mapSort(links)`
+
+/** DAO records: what providers propose for links that the registry leaves empty, next to the registry's own words. */
+export const daoLinks = defineDataset({
+  name: 'daos',
+  cadence: '1d',
+  table: 'dao_links',
+  row: daoLinkRow,
+  entity: 'dao',
+  derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS }],
+  series: { table: 'dao_links', entity: 'dao', time: 'observed_at' },
+})
