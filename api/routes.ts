@@ -3,6 +3,9 @@ import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { governanceRoute } from './routes/daos/governance.ts'
+import { ratingsRoute } from './routes/daos/ratings.ts'
+import { treasuryRoute } from './routes/daos/treasury.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
@@ -30,4 +33,7 @@ export const routes = [
   statusRoute,
   liveRoute,
   readyRoute,
+  governanceRoute,
+  treasuryRoute,
+  ratingsRoute,
 ] as const satisfies readonly Route[]

@@ -41,6 +41,9 @@ function toDemoSettings(upstream: string): Record<string, string> {
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_BASE_URL: `${upstream}/defillama`,
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    DEFILLAMA_COINS_BASE_URL: `${upstream}/defillama-coins`,
+    RPC_URLS: `ethereum=${upstream}/rpc/ethereum`,
+    RPC_REQUESTS_PER_MINUTE: '60000',
     MORALIS_BASE_URL: `${upstream}/moralis/api/v2.2`,
     MORALIS_API_KEY: 'demo',
     MORALIS_REQUESTS_PER_MINUTE: '60000',
@@ -48,6 +51,12 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
+    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
+    GOLDRUSH_BASE_URL: `${upstream}/goldrush`,
+    GOLDRUSH_API_KEY: 'demo',
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
   }
 }
 
@@ -122,6 +131,8 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
+    plan('treasury', '1d', daysAgo(90)),
+    plan('index', '5m', new Date(registry.index.launch).toISOString()),
   ]
   const log = createLog('backfill', 'warn')
   const redis = createRedis(config.redis.url, log)
@@ -141,6 +152,7 @@ function printAddresses(config: Config): void {
 dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by the local stand-in' : 'live providers'}). Try:
   ${base}/data/tokens
   ${base}/data/tokens/historic-financial?name=Uniswap&interval=1h&start=${start}
+  ${base}/data/index/historic?period=30
   ${base}/data/status
   ${base}/docs
 Ctrl-C stops everything.

@@ -34,6 +34,8 @@ function toWholeRegistry(): Entity {
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
+  /** The wall clock in Unix milliseconds, for providers that count back from now; `Date.now` unless given. */
+  readonly now?: () => number
   readonly log: Logger
   readonly db: Database
 }

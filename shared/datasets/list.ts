@@ -1,11 +1,14 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
+import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
 import { indexPoints } from './index-points.ts'
 import { indexToken } from './index-token.ts'
 import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
+import { daoRatings } from './ratings.ts'
 import { tokenPrices } from './token-prices.ts'
+import { daoTreasury } from './treasury.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
@@ -16,7 +19,10 @@ export const datasets = [
   protocolTvl,
   tokenHolders,
   daoLinks,
+  daoTreasury,
+  daoRatings,
   marketCap,
   indexPoints,
   indexToken,
+  governance,
 ] as const satisfies readonly DatasetFacts[]

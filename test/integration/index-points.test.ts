@@ -43,10 +43,12 @@ describe('the index', () => {
     pipeline.commits.commit('index')
     return report
   }
-  const storePrice = (token: number, at: number, price: number) => {
-    const row = { token, observed_at: new Date(at).toISOString(), is_latest: false, price, ...KNOWN }
-    return pipeline.database.db.insert({ table: prices.dataset.table, rows: [row] })
+  const storePrices = (tokens: readonly number[], at: number, price: number) => {
+    const values = { observed_at: new Date(at).toISOString(), is_latest: false, price, ...KNOWN }
+    const rows = tokens.map((token) => ({ token, ...values }))
+    return pipeline.database.db.insert({ table: prices.dataset.table, rows })
   }
+  const storePrice = (token: number, at: number, price: number) => storePrices([token], at, price)
   /** Plain code over all stored prices: per slot the first price of each member. */
   const expected = async (of: BasketIndex = basket) => {
     const rows = await pipeline.database.db.rows({
@@ -131,7 +133,11 @@ describe('the index', () => {
   it('has no point where a member has no price', async () => {
     const slot = Date.parse('2024-05-05T00:00:00Z')
     const [last, ...others] = basket.compositions[0]?.elements ?? []
-    for (const { token } of others) await storePrice(token.key, slot, 10)
+    await storePrices(
+      others.map(({ token }) => token.key),
+      slot,
+      10,
+    )
     expect(await compute(slot, slot + SLOT)).toMatchObject({ rows: 0 })
     await storePrice(last?.token.key ?? 0, slot + SLOT, 10)
     expect(await compute(slot, slot + 2 * SLOT)).toMatchObject({ rows: 0 })
@@ -164,10 +170,9 @@ describe('the index', () => {
 
   it('does not begin before its launch', async () => {
     const slot = basket.launch - SLOT
-    for (const { token } of basket.compositions[0]?.elements ?? []) {
-      await storePrice(token.key, slot, 10)
-      await storePrice(token.key, slot + SLOT, 10)
-    }
+    const members = (basket.compositions[0]?.elements ?? []).map(({ token }) => token.key)
+    await storePrices(members, slot, 10)
+    await storePrices(members, slot + SLOT, 10)
     expect(await compute(slot - SLOT, slot + 3 * SLOT)).toMatchObject({ rows: 1 })
     expect((await read(1000)).points[0]?.createdAt).toBe('2022-11-29T00:00:00.000Z')
   })

@@ -58,6 +58,11 @@ export async function createPipeline(
     ETHPLORER_BNB_BASE_URL: `${upstream.url}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    SNAPSHOT_BASE_URL: `${upstream.url}/snapshot`,
+    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
+    GOLDRUSH_BASE_URL: `${upstream.url}/goldrush`,
+    GOLDRUSH_API_KEY: 'test',
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
     ...options.settings,
   })
   const database = await createTestDatabase(config)

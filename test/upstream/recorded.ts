@@ -11,6 +11,7 @@ import {
   toLlamaSlug,
 } from './recorded-files.ts'
 import { joinHistories, toCandleHistory, toChartHistory } from './recorded-history.ts'
+import { readSpaces } from './recorded-spaces.ts'
 import { readSwaps, toEtherPrices, toRecordedChain } from './recorded-swaps.ts'
 import {
   type Asset,
@@ -32,6 +33,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
   const assets = toAssets(registry)
   const listings = once(() => readListing(dir))
   const holderLists = once(() => readHolders(dir))
+  const spaces = once(() => readSpaces(dir))
   const tvlFiles = once(() => listTvlFiles(dir))
   const protocols = once(() => toProtocols(readProtocols(dir), registry))
   const chartOf = memoize((coingeckoId: string) => readChart(dir, coingeckoId))
@@ -69,6 +71,11 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
       return chart && cut(chart, from, to)
     },
     holders: (asset) => holderLists().get(asset.contractAddress) ?? null,
+    profile: () => null,
+    space: (id) => spaces().get(id) ?? null,
+    // No treasury was recorded.
+    treasury: () => null,
+    treasuries: () => [],
     protocols,
     tvlSeries(protocol) {
       const file = tvlFiles().get(protocol.slug)

@@ -10,8 +10,10 @@ import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
+import { goldrush } from './providers/goldrush.ts'
 import { moralis } from './providers/moralis.ts'
 import { rpc } from './providers/rpc.ts'
+import { snapshot } from './providers/snapshot.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
@@ -27,7 +29,9 @@ const PROVIDERS = [
   moralis,
   ethplorer,
   binplorer,
+  snapshot,
   rpc,
+  goldrush,
 ] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {

@@ -4,7 +4,10 @@ import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedChain } from './simulated-chain.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedIndexToken } from './simulated-index-token.ts'
+import { inventProfile } from './simulated-profiles.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
+import { createSimulatedSpaces } from './simulated-spaces.ts'
+import { createSimulatedTreasuries } from './simulated-treasuries.ts'
 import {
   type Asset,
   DAY,
@@ -31,6 +34,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
   const assets = toAssets(registry)
   const processes = new Map(assets.map((asset) => [asset.id, createMarketProcess(seed, asset)]))
   const protocols = createSimulatedProtocols(registry, seed)
+  const treasuries = createSimulatedTreasuries(registry, seed, processes)
   const processOf = (asset: Asset): MarketProcess | undefined => processes.get(asset.id)
   const marketRanks = rankBySlot(processes)
 
@@ -71,6 +75,10 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
       const process = processOf(asset)
       return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
+    profile: (asset) => inventProfile(seed, asset),
+    space: createSimulatedSpaces(registry, seed),
+    treasury: treasuries.holdings,
+    treasuries: treasuries.ofSlug,
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
     chain: (slug) => (slug === 'ethereum' ? ethereum : null),

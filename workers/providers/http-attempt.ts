@@ -106,9 +106,14 @@ async function toFailure(settings: HttpSettings, response: Response, target: Tar
     quotaLeft: toQuotaLeft(response),
     code,
     reason: says === '' ? `status ${status}` : `status ${status}: ${says}`,
-    retryAfterMs: toRetryAfterMs(headers.get('retry-after'), Date.now()),
+    retryAfterMs: toRetryAfterMs(headers.get('retry-after') ?? toLimitReset(response), Date.now()),
     cause: undefined,
   }
+}
+
+/** Some hosts say only when their limit is lifted, in seconds from now. */
+function toLimitReset({ status, headers }: Response): string | null {
+  return status === 429 ? headers.get('ratelimit-reset') : null
 }
 
 /** The status has decided already; a body that cannot be read costs the message its detail and nothing else. */
