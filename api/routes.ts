@@ -16,6 +16,9 @@ import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
+import { indexCompositionRoute } from './routes/index/composition.ts'
+import { indexHistoricRoute } from './routes/index/historic.ts'
+import { indexTokenRoute } from './routes/index/token-data.ts'
 import { statusRoute } from './routes/status.ts'
 import { dexDataRoute } from './routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
@@ -48,4 +51,7 @@ export const routes = [
   historicTelegramRoute,
   twitterSentimentRoute,
   historicTwitterSentimentRoute,
+  indexTokenRoute,
+  indexCompositionRoute,
+  indexHistoricRoute,
 ] as const satisfies readonly Route[]

@@ -148,6 +148,7 @@ async function backfillDemo(config: Config): Promise<void> {
     // They follow their inputs by themselves; here the history is complete only when they are.
     plan('market-cap', '1d', '2022-02-01'),
     plan('treasury-value', '1d', daysAgo(90)),
+    plan('index', '5m', new Date(registry.index.launch).toISOString()),
   ]
   const log = createLog('backfill', 'warn')
   const redis = createRedis(config.redis.url, log)
@@ -181,6 +182,7 @@ function printAddresses(config: Config): void {
 dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by the local stand-in' : 'live providers'}). Try:
   ${base}/data/tokens
   ${base}/data/tokens/historic-financial?name=Uniswap&interval=1h&start=${start}
+  ${base}/data/index/historic?period=30
   ${base}/data/status
   ${base}/docs
 Ctrl-C stops everything.

@@ -4,6 +4,8 @@ import dexTrades from './jobs/dex-trades.ts'
 import discord from './jobs/discord.ts'
 import governance from './jobs/governance.ts'
 import holders from './jobs/holders.ts'
+import index from './jobs/index-points.ts'
+import indexToken from './jobs/index-token.ts'
 import marketCap from './jobs/market-cap.ts'
 import prices from './jobs/prices.ts'
 import ratings from './jobs/ratings.ts'
@@ -30,4 +32,6 @@ export const jobs: readonly Job[] = [
   discord,
   telegram,
   twitterSentiment,
+  index,
+  indexToken,
 ]

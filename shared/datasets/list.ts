@@ -4,6 +4,8 @@ import { dexTrades } from './dex-trades.ts'
 import { discordMembers } from './discord.ts'
 import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
+import { indexPoints } from './index-points.ts'
+import { indexToken } from './index-token.ts'
 import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
 import { daoRatings } from './ratings.ts'
@@ -26,6 +28,8 @@ export const datasets = [
   daoTreasury,
   daoRatings,
   marketCap,
+  indexPoints,
+  indexToken,
   governance,
   treasuryValue,
   twitterCounts,

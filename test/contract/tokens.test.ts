@@ -52,6 +52,12 @@ beforeAll(async () => {
   const uniswap = database.registry.daoBySlug.get('uniswap')
   const read = { dao: uniswap?.key, space: uniswap?.snapshotSpace, kind: 'reading', at: observed_at }
   await writer.insert({ table: 'governance_in', rows: [read] })
+  const { index } = database.registry
+  const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
+  await writer.insert({
+    table: 'index_token',
+    rows: [{ ...reading, value_usd: 1500, eth_usd: 2000, eth_source: 'chainlink' }],
+  })
   api = await startApi({ config, ...database, commits, now: () => NOW })
 })
 

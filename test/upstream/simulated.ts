@@ -1,7 +1,9 @@
+import type { Chain } from './chain.ts'
 import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedChain } from './simulated-chain.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
+import { createSimulatedIndexToken } from './simulated-index-token.ts'
 import { inventProfile } from './simulated-profiles.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
 import { createSimulatedSocials } from './simulated-socials.ts'
@@ -24,6 +26,9 @@ import {
   type World,
   type WorldRegistry,
 } from './world.ts'
+
+/** How often the ETH/USD feed is written. */
+const FEED_HEARTBEAT = 20 * MINUTE
 
 /** A market invented from a seed: the same seed and registry give the same answers, in any process and order. */
 export function createSimulatedWorld(registry: WorldRegistry, seed: number): World {
@@ -48,7 +53,16 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     const process = processOf(asset)
     return process ? toHistory(process) : null
   }
-  const ethereum = createSimulatedChain(assets, historyOf, seed)
+  const chain = createSimulatedChain(assets, historyOf, seed)
+  const ether = assets.find(({ coingeckoId }) => coingeckoId === 'ethereum')
+  const ethereum: Chain = {
+    ...chain,
+    ...(registry.index === undefined ? {} : { indexToken: createSimulatedIndexToken(registry.index, seed) }),
+    etherFeed: (at) => {
+      const quote = ether && historyOf(ether)?.lastAt(Math.floor(at / FEED_HEARTBEAT) * FEED_HEARTBEAT)
+      return quote ? { usd: quote.price, at: quote.at } : null
+    },
+  }
 
   return {
     assets,

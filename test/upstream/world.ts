@@ -1,3 +1,4 @@
+import type { BasketIndex } from '../../shared/registry/index-records.ts'
 import type { Dao, Token, Treasury } from '../../shared/registry/registry.ts'
 import type { Chain } from './chain.ts'
 import type { Socials } from './socials.ts'
@@ -14,6 +15,8 @@ export const PUBLICATION_LAG = 60 * 1_000
 export interface WorldRegistry {
   readonly tokens: readonly Token[]
   readonly daos: readonly Dao[]
+  /** Without it no chain has an Index Token. */
+  readonly index?: BasketIndex
 }
 
 /** A token as the world knows it: registry tokens, and the assets that DEX pools quote in. */
