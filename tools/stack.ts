@@ -34,7 +34,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
     DATA_DIR: dataDir,
     CLICKHOUSE_DATABASE: 'dao_data_demo',
     QUEUE_PREFIX: 'dao-data-demo',
-    LOG_LEVEL: 'warn',
+    LOG_LEVEL: 'error',
     WORKER_QUEUES: 'all',
     COINMARKETCAP_BASE_URL: `${upstream}/coinmarketcap`,
     COINMARKETCAP_API_KEY: 'demo',
