@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PROBLEM_CODES, type ProblemCode } from '../../api/problem/codes.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { createDatabase } from '../../shared/clickhouse.ts'
@@ -197,12 +197,9 @@ describe('kept bytes', () => {
 
   it('follow commits over Redis', async () => {
     const { url, prefix } = config.redis
-    const [subscriber, reader, publisher] = [
-      createRedis(url, silent, 'subscriber'),
-      createRedis(url, silent),
-      createRedis(url, silent),
-    ]
-    const feed = await createCommitFeed(subscriber, reader, prefix, silent)
+    const [subscriber, publisher] = [createRedis(url, silent, 'subscriber'), createRedis(url, silent)]
+    const feed = createCommitFeed(subscriber, prefix, silent)
+    await vi.waitFor(() => expect(feed.version('prices')).toBeDefined())
     const other = await startApi({ config, ...database, commits: feed, now: () => NOW })
     try {
       await volume(other.url)
@@ -213,8 +210,7 @@ describe('kept bytes', () => {
       expect((await volume(other.url)).from).toBe('made')
     } finally {
       await other.close()
-      await feed.close()
-      reader.disconnect()
+      feed.close()
       publisher.disconnect()
     }
   })

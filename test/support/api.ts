@@ -26,7 +26,7 @@ export function createHandFeed(): HandFeed {
     away: (is) => {
       isAway = is
     },
-    close: async () => {},
+    close: () => {},
   }
 }
 
