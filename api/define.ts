@@ -39,6 +39,11 @@ export interface StreamAnswer extends AnswerFacts {
   readonly before: string
   readonly after: string
   open(signal: AbortSignal): Promise<Readable>
+  /**
+   * Whether the data still has that digest. It is asked after the last row was read: a commit between the digest and the
+   * stream would send other bytes under a strong tag, and ClickHouse has no snapshot that spans two queries.
+   */
+  holds(): Promise<boolean>
 }
 
 export type Answer = BytesAnswer | StreamAnswer

@@ -44,6 +44,10 @@ describe('failures', () => {
     ['/data/tokens?name=%E0%A4%A', 'invalid_parameter', undefined],
     ['/charts/24h/%E0%A4%A.svg', 'invalid_parameter', undefined],
     ['/charts/24h/xyz.svg', 'invalid_parameter', 'tokenId'],
+    [`/charts/24h/${id}.svg?tokenId=${id}`, 'unknown_parameter', 'tokenId'],
+    ['/docs?x=1', 'unknown_parameter', 'x'],
+    ['/docs/errors?x=1', 'unknown_parameter', 'x'],
+    ['/docs/assets/swagger-ui.css?x=1', 'unknown_parameter', 'x'],
     [`/charts/24h/${id}.svg`, 'not_found', 'tokenId'],
     [`${series}?interval=1h&start=2024-01-01`, 'missing_parameter', 'id'],
     [`${series}?name=uniswap&start=2024-01-01`, 'missing_parameter', 'interval'],
@@ -114,6 +118,19 @@ describe('headers', () => {
     clock.now = NOW
   })
 
+  it('say stale of a series as of its prices, whatever its interval, while it reaches up to now', async () => {
+    const stale = async (query: string) =>
+      (await ask(`/data/tokens/historic-financial?name=uniswap&start=2024-03-09&${query}`)).headers.get('x-data-stale')
+    const open = ['interval=5m', 'interval=1h', 'interval=7d', 'interval=1h&limit=99', 'interval=5m&end=2030-01-01']
+    const closed = ['interval=5m&limit=2', 'interval=1h&end=2024-03-10T12:00:00Z']
+    clock.now = NOW + 9 * 60_000 - 1
+    for (const query of [...open, ...closed]) expect(await stale(query), query).toBeNull()
+    clock.now = NOW + 9 * 60_000 + 1
+    for (const query of open) expect(await stale(query), query).toBe('true')
+    for (const query of closed) expect(await stale(query), query).toBeNull()
+    clock.now = NOW
+  })
+
   it('take a sane request id and replace any other', async () => {
     const sent = async (id: string) => (await ask('/data/tokens', { headers: { 'x-request-id': id } })).headers
     expect((await sent('abc-1')).get('x-request-id')).toBe('abc-1')
@@ -155,6 +172,11 @@ describe('conditional requests and HEAD', () => {
     }
   })
 
+  it.each(['/health/live', '/health/ready'])('%s is never known already', async (path) => {
+    const response = await ask(path, { headers: { 'if-none-match': '*' } })
+    expect([response.status, response.headers.get('etag')]).toEqual([200, null])
+  })
+
   it('sends the same bytes in every encoding', async () => {
     const raw = (encoding: string) =>
       new Promise<Buffer>((resolve, reject) => {
@@ -187,6 +209,14 @@ describe('kept bytes', () => {
     const after = await volume()
     expect(after.from).toBe('made')
     expect(after.price).not.toBe(before.price)
+  })
+
+  it('hold for a series with an end to come, which counts up to now', async () => {
+    const path = '/data/tokens/historic-financial?name=uniswap&interval=5m&start=2024-03-10&end=2030-01-01'
+    const [first, second] = [await ask(path), await ask(path)]
+    expect(first.headers.get('x-series-missing')).toBe('0')
+    expect(second.headers.get('server-timing')).toMatch(/^cache,/)
+    expect(await second.text()).toBe(await first.text())
   })
 
   it('ask once, however many wait', async () => {
