@@ -1,4 +1,3 @@
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { createCommitFeed } from '../shared/commits.ts'
@@ -8,7 +7,7 @@ import { createMetrics, createOpsServer } from '../shared/metrics.ts'
 import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
-import { createApp } from './app.ts'
+import { createApiServer } from './server.ts'
 
 /** How long requests under way may take to end once the process is told to. */
 const DRAIN_MS = 10_000
@@ -19,7 +18,7 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
   const db = createDatabase(config.clickhouse, 'read')
   // The service starts, and serves, without Redis.
   const commits = createCommitFeed(createRedis(config.redis.url, log, 'subscriber'), config.redis.prefix, log)
-  const server = createServer(createApp({ db, registry, config, commits, log, metrics }))
+  const server = createApiServer({ db, registry, config, commits, log, metrics })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
   })

@@ -1,4 +1,6 @@
 import { request } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PROBLEM_CODES, type ProblemCode } from '../../api/problem/codes.ts'
@@ -77,6 +79,26 @@ describe('failures', () => {
     expect(body.detail).not.toMatch(/select|from|clickhouse|DB::/i)
     if (code === 'method_not_allowed') expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS')
     if (code === 'ambiguous_name') expect(body.candidates?.length).toBeGreaterThan(1)
+  })
+
+  it('of no HTTP request are problems as well', async () => {
+    const { port, hostname } = new URL(api.url)
+    const send = async (bytes: string) => {
+      const socket = connect(Number(port), hostname)
+      socket.write(bytes)
+      const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+      expect(head).toContain('HTTP/1.1 400 ')
+      expect(head).toContain('Content-Type: application/problem+json; charset=utf-8')
+      return problemBody.parse(JSON.parse(body))
+    }
+    expect((await send('what?\r\n\r\n')).code).toBe('invalid_parameter')
+    const endless = await send(`GET /${'x'.repeat(300_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)
+    expect(endless.detail).toContain('262144 bytes')
+  })
+
+  it('are none for a hundred of the longest names', async () => {
+    const names = Array.from({ length: 100 }, (_, i) => `name=${encodeURIComponent(`${i}`.padEnd(200, '語'))}`)
+    expect((await ask(`/data/tokens?${names.join('&')}`)).status).toBe(200)
   })
 
   it('of the database are 503 with Retry-After, and health says so', async () => {
