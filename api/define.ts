@@ -52,7 +52,7 @@ type Call<Query, Found> = Surroundings & { readonly query: Query; readonly found
 
 type NoEntity = undefined
 
-export interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity> {
+interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity> {
   /** Parts in braces are path parameters, declared in `query` like the others. */
   readonly path: string
   /** Served as well, with a `Link` to `path` (contract section 1). */

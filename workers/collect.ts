@@ -12,7 +12,7 @@ interface Collected {
   providers: string[]
   /** How many entities no provider had an answer for. */
   uncovered: number
-  /** A failure that leaves a part of a range to be fetched again, once what came is stored. */
+  /** A failure that leaves a part to be fetched again, once what came is stored. */
   pending: DataError | undefined
 }
 
@@ -22,6 +22,8 @@ interface Wanted {
   entityColumn: string | undefined
   slot: number
   range: Range | undefined
+  /** Whether a slot is fetched again as a range is, when a provider failed for a time. */
+  resumes: boolean
   state: JobState
   signal: AbortSignal
   /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
@@ -60,7 +62,8 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
   const transient = failures.find(isTransient)
   const reason = transient ?? failures[0]
   if (collected.providers.length === 0 && reason !== undefined) throw reason
-  const pending = wanted.range !== undefined && left.length > 0 ? transient : undefined
+  const isResumed = wanted.resumes || wanted.range !== undefined
+  const pending = isResumed && left.length > 0 ? transient : undefined
   return { ...collected, uncovered: left.length, pending }
 }
 

@@ -34,14 +34,17 @@ function toWholeRegistry(): Entity {
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
+  /** The wall clock in Unix milliseconds, for providers that count back from now; `Date.now` unless given. */
+  readonly now?: () => number
   readonly log: Logger
   readonly db: Database
 }
 
 /**
  * A source of data. `covers` tells which entities it can be asked for at all: an id it needs may be unknown, or the
- * settings may leave the entity to another provider. `connect` opens it. Its calls throw DataError `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing
- * key is `provider_rejected` naming the setting, so that the next provider is asked.
+ * settings may leave the entity to another provider. `connect` opens it. Its calls throw DataError
+ * `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing key is `provider_rejected` naming the
+ * setting, so that the next provider is asked.
  */
 export interface Provider<Source, E extends Entity> {
   readonly name: string
@@ -79,6 +82,11 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly chunkEntities: number
     readonly chunkPoints: number
   }
+  /**
+   * Set where a run goes on from where the last one stopped: a slot in which a provider failed for a time is tried again,
+   * once what came is stored, although others answered. Without it the next slot makes up for it.
+   */
+  readonly resumes?: true
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
@@ -88,6 +96,7 @@ export interface Job {
   readonly cadence: Cadence
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
+  readonly resumes: boolean
   readonly follows: readonly DatasetFacts[]
   readonly providerNames: readonly string[]
   entities(registry: Registry): readonly Entity[]
@@ -109,6 +118,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     cadence: job.cadence,
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
+    resumes: job.resumes ?? false,
     follows: job.follows ?? [],
     providerNames: job.providers.map((provider) => provider.name),
     entities: (registry) => job.entities(registry),

@@ -1,3 +1,4 @@
+import { requireMigrated } from '../clickhouse/migrate.ts'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
 import { DataError } from '../shared/errors.ts'
@@ -33,6 +34,7 @@ async function main(): Promise<void> {
   const log = createLog('worker', config.logLevel)
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'write')
+  await requireMigrated(db)
   const redis = createRedis(config.redis.url, log)
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const http = createHttpClients({ log })

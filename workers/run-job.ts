@@ -47,6 +47,7 @@ export async function runJob(
     entityColumn: job.dataset.entity,
     slot,
     range,
+    resumes: job.resumes,
     state,
     signal,
     check: (provider: string, candidates: readonly object[]) =>

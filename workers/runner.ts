@@ -7,7 +7,7 @@ import { handLateSlotOver } from './late-slots.ts'
 import { announce, type JobContext, parsePayload, runJob } from './run-job.ts'
 
 /** What every runner of a process shares. */
-export interface RunnerContext extends JobContext, ProviderContext {
+export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
   /** The connection on which queues wait for jobs. */
   readonly blocking: Redis
 }

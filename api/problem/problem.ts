@@ -19,7 +19,7 @@ export const problemBody = z.strictObject({
   candidates: z.array(candidate).optional(),
 })
 
-export type ProblemBody = z.infer<typeof problemBody>
+type ProblemBody = z.infer<typeof problemBody>
 
 interface Particulars {
   param?: string

@@ -17,9 +17,15 @@ export interface Dataset<Row extends object = object> {
   readonly derive?: readonly { readonly name: string; readonly sql: string }[]
   /**
    * The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. Where a
-   * job follows the dataset, `time` is a row member as well.
+   * job follows the dataset, `time` is a row member as well. `source` is the column in which rows say whose they are,
+   * where that is worth telling with the status.
    */
-  readonly series: { readonly table: string; readonly entity?: string; readonly time: string }
+  readonly series: {
+    readonly table: string
+    readonly entity?: string
+    readonly time: string
+    readonly source?: string
+  }
 }
 
 /** Declares a dataset; the row type follows from its schema. */

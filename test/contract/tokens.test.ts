@@ -58,6 +58,16 @@ beforeAll(async () => {
   for (const usd of [9, 7, 123.5]) await tvl('AAVE', NOW - 3_600_000, usd)
   await tvl('UNI', NOW - DAY, 55)
   await tvl('ENS', NOW - 3 * DAY, 66)
+  const observed_at = new Date(NOW - 3_600_000).toISOString()
+  const uniswap = database.registry.daoBySlug.get('uniswap')
+  const read = { dao: uniswap?.key, space: uniswap?.snapshotSpace, kind: 'reading', at: observed_at }
+  await writer.insert({ table: 'governance_in', rows: [read] })
+  const { index } = database.registry
+  const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
+  await writer.insert({
+    table: 'index_token',
+    rows: [{ ...reading, value_usd: 1500, eth_usd: 2000, eth_source: 'chainlink' }],
+  })
   api = await startApi({ config, ...database, commits, now: () => NOW })
 })
 
@@ -218,7 +228,9 @@ describe('every documented route', () => {
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
     const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
     const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
-    const who = SERIES === route.path ? ['name'] : []
+    // A route about one record takes a single id, and then wants it or the name.
+    const isOfOne = route.query.id !== undefined && !Array.isArray(exampleOf(route.query.id))
+    const who = isOfOne ? ['name'] : []
     const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
     return queries.map((query) => ({
       route,

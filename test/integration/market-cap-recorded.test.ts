@@ -116,7 +116,8 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
       dataset: tokenPrices,
       providers: [{ name: 'corrected', covers: () => true, connect: () => undefined }],
       entities: () => [token],
-      run: async () => [toQuote({ token: token.key, at, market_cap })],
+      // As many values as were known before: a quote that knows less would not take the other's place.
+      run: async () => [toQuote({ token: token.key, at, market_cap, volume_24h: 1 })],
     })
     const { context } = pipeline
     const range = { kind: 'range', from: at, to: at + 1, interval: '1d' }

@@ -26,16 +26,17 @@ export interface Pipeline {
   close(): Promise<void>
 }
 
-export async function createPipeline(
-  options: {
-    now?: number
-    /** A clock of the test's own, in place of one that stands still at `now`. */
-    clock?: { now: number }
-    dataDir?: string
-    chains?: Readonly<Record<string, Chain>>
-    settings?: Record<string, string>
-  } = {},
-): Promise<Pipeline> {
+export interface PipelineOptions {
+  readonly now?: number
+  /** A clock of the test's own, in place of one that stands still at `now`. */
+  readonly clock?: { now: number }
+  readonly dataDir?: string
+  /** Chains in place of the world's own, by slug. */
+  readonly chains?: Readonly<Record<string, Chain>>
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
   const registry = loadRegistry()
   const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
   const { dataDir = null, chains = {} } = options
@@ -58,6 +59,21 @@ export async function createPipeline(
     ETHPLORER_BNB_BASE_URL: `${upstream.url}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    X_BASE_URL: `${upstream.url}/x`,
+    X_BEARER_TOKEN: 'test',
+    X_REQUESTS_PER_MINUTE: '60000',
+    SENTIMENT_SAMPLE_SIZE: '20',
+    DISCORD_BASE_URL: `${upstream.url}/discord/api/v10`,
+    DISCORD_REQUESTS_PER_MINUTE: '60000',
+    TELEGRAM_BASE_URL: `${upstream.url}/telegram`,
+    TELEGRAM_BOT_BASE_URL: `${upstream.url}/telegram-bot`,
+    TELEGRAM_BOT_TOKEN: 'test',
+    TELEGRAM_REQUESTS_PER_MINUTE: '60000',
+    SNAPSHOT_BASE_URL: `${upstream.url}/snapshot`,
+    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
+    GOLDRUSH_BASE_URL: `${upstream.url}/goldrush`,
+    GOLDRUSH_API_KEY: 'test',
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
     ...options.settings,
   })
   const database = await createTestDatabase(config)

@@ -14,6 +14,7 @@ const wanted = {
   state,
   entities,
   entityColumn: 'token',
+  resumes: false,
   slot: 0,
   range: undefined,
   signal: new AbortController().signal,
@@ -84,6 +85,16 @@ describe('collect', () => {
     const [first, second] = [provider('first', { covers: [1, 2] }), provider('second', { fails: unavailable })]
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
     expect(keys(collected.rows)).toEqual([1, 2])
+    expect(collected.pending).toBe(unavailable)
+  })
+
+  it('tells a failure of a job that resumes, after the others have answered', async () => {
+    const failing = provider('first', { fails: unavailable })
+    const second = provider('second', { answers: [1] })
+    expect((await collect([failing.collector, second.collector], wanted, silent)).pending).toBeUndefined()
+    const resuming = { ...wanted, resumes: true }
+    const collected = await collect([failing.collector, second.collector], resuming, silent)
+    expect(keys(collected.rows)).toEqual([1])
     expect(collected.pending).toBe(unavailable)
   })
 

@@ -1,10 +1,7 @@
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineJob, WHOLE_REGISTRY } from '../define.ts'
-import { storedSeries, toDays } from '../providers/stored-series.ts'
-
-const WITHIN = (column: string) => `${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
-    AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+import { storedSeries, toDays, withinDays } from '../providers/stored-series.ts'
 
 /**
  * Each live token's first known market cap of the day. That is mostly the first observation's, which the daily roll-up
@@ -17,14 +14,14 @@ const MARKET_CAPS = `
     (
       SELECT token, bucket_at, ifNull(market_cap, 0) AS first_cap
       FROM token_prices_1d FINAL
-      WHERE token IN (SELECT key FROM tokens FINAL WHERE live) AND ${WITHIN('bucket_at')}
+      WHERE token IN (SELECT key FROM tokens FINAL WHERE live) AND ${withinDays('bucket_at')}
     ),
     unknown AS (SELECT token, bucket_at FROM firsts WHERE first_cap <= 0)
   SELECT bucket_at AS day, first_cap AS usd FROM firsts WHERE first_cap > 0
   UNION ALL
   SELECT toStartOfDay(observed_at, 'UTC') AS day, argMin(assumeNotNull(market_cap), observed_at) AS usd
   FROM token_prices FINAL
-  WHERE token IN (SELECT token FROM unknown) AND ${WITHIN('observed_at')}
+  WHERE token IN (SELECT token FROM unknown) AND ${withinDays('observed_at')}
     AND (token, toStartOfDay(observed_at, 'UTC')) IN unknown AND market_cap > 0
   GROUP BY token, day`
 

@@ -33,6 +33,10 @@ export function toDays({ slot, range }: { slot: number; range: Range | undefined
   return range ?? { from: slot - DAY_MS, to: slot + DAY_MS }
 }
 
+/** The condition that a time lies in the days that a statement is asked for. */
+export const withinDays = (column: string) =>
+  `${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+
 export const storedSeries: Provider<StoredSeries, Entity> = {
   name: 'stored-series',
   covers: () => true,
@@ -58,7 +62,7 @@ FROM
   UNION ALL
   SELECT toDateTime(recorded_at, 'UTC') AS day, value_usd AS value, member_count AS count, false AS is_new
   FROM ${table} FINAL
-  WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND recorded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+  WHERE ${withinDays('recorded_at')}
 )
 GROUP BY day
 HAVING anyIf(count, is_new) != anyIf(count, NOT is_new) OR anyIf(value, is_new) != anyIf(value, NOT is_new)
