@@ -25,7 +25,7 @@ interface DailySeries {
   readonly point: z.ZodType
 }
 
-const summary = z.object({ points: z.int(), oldest: z.number() })
+const summary = z.object({ points: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
 
 interface SeriesQuery {
   readonly start?: number | undefined
@@ -40,20 +40,22 @@ interface SeriesQuery {
 export function defineDailySeries(series: DailySeries): Route {
   const { table, time: at } = series.dataset.series
   const record = `Tuple(${series.time} DateTime64(3, 'UTC'), _id String, dao String, ${series.members.types})`
-  const points = `
+  const points = (limit: string) => `
 FROM ${table} FINAL
 WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
 ORDER BY dao DESC, ${at} DESC
-LIMIT {limit: UInt32}`
+LIMIT ${limit}`
   const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
     toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
   const sql = `SELECT ${at} AS as_of,
-  CAST(tuple(${at}, ${id}, {id: String}, ${series.members.values}), $record$${record}$record$) AS record${points}`
+  CAST(tuple(${at}, ${id}, {id: String}, ${series.members.values}), $record$${record}$record$) AS record${points('{limit: UInt32}')}`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
-    const statement = `SELECT count() AS points, toUnixTimestamp64Milli(min(at)) AS oldest FROM (SELECT ${at} AS at${points})`
+    const statement = `SELECT least(count(), {limit: UInt32}) AS points, count() > {limit: UInt32} AS is_cut,
+  toUnixTimestamp64Milli(arrayElement(groupArray(at), greatest(points, 1))) AS oldest
+FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')})`
     const [row] = await db.rows({ name: `${series.dataset.name}-points`, sql: statement, params, schema: summary })
-    return row ?? { points: 0, oldest: 0 }
+    return row ?? { points: 0, is_cut: false, oldest: 0 }
   }
 
   return defineRoute({
@@ -75,11 +77,11 @@ LIMIT {limit: UInt32}`
       checkRange(query)
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name, ...range, limit: query.limit }
-      const [written, { points, oldest }] = await Promise.all([
+      const [written, summed] = await Promise.all([
         writeArray(db, { name: series.dataset.name, sql, params }),
         summarize(db, params),
       ])
-      return { ...written, ...describe(series.dataset, query, { asOf: written.asOf, points, oldest }, now()) }
+      return { ...written, ...describe(series.dataset, query, { asOf: written.asOf, ...summed }, now()) }
     },
   })
 }
@@ -96,10 +98,9 @@ function checkRange({ start, end }: SeriesQuery): void {
 function describe(
   dataset: DatasetFacts,
   query: SeriesQuery,
-  { asOf, points, oldest }: { asOf: number | null; points: number; oldest: number },
+  { asOf, points, is_cut: isCut, oldest }: { asOf: number | null } & z.infer<typeof summary>,
   now: number,
 ): { staleAt: number | null; expiresAt?: number; headers: Record<string, string> } {
-  const isCut = points === query.limit
   const first = isCut || query.start === undefined ? oldest : query.start
   const until = Math.min(query.end ?? now, now)
   const missing = points === 0 && query.start === undefined ? 0 : countBuckets(first, until, '1d') - points

@@ -10,7 +10,7 @@ export function createMetrics(process: string): Registry {
   return registry
 }
 
-export interface OpsServer {
+interface OpsServer {
   readonly port: number
   close(): Promise<void>
 }

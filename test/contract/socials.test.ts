@@ -173,6 +173,9 @@ describe.each(SERIES)('%s', (path, dataset, time) => {
     expect((await get(`${path}?name=aave&start=${to}&end=${from}`)).status).toBe(400)
     const { headers: cut } = await get(`${path}?name=aave&limit=4`)
     expect([cut.get('x-series-points'), cut.get('x-series-missing')]).toEqual(['4', '2'])
+    // As many points as asked for are a cut only where there is a further one.
+    const { headers: uncut } = await get(`${path}?name=aave&start=${at(4).slice(0, 10)}&end=${to}&limit=1`)
+    expect([uncut.get('x-series-points'), uncut.get('x-series-missing')]).toEqual(['1', '2'])
   })
 
   it('tells a DAO without points from one that there is not', async () => {

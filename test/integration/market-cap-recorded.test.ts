@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
 import { type CommitFeed, createCommitFeed } from '../../shared/commits.ts'
@@ -75,14 +75,15 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 401 })
     runners = [createRunner(prices, context), createRunner(marketCap, context)]
     subscriber = createRedis(config.redis.url, silent, 'subscriber')
-    feed = await createCommitFeed(subscriber, context.redis, config.redis.prefix, silent)
+    feed = createCommitFeed(subscriber, config.redis.prefix, silent)
+    await vi.waitFor(() => expect(feed.version('market-cap')).toBeDefined())
     db = createDatabase(config.clickhouse, 'read')
     api = await startApi({ config, db, registry, commits: feed, now: () => clock.now })
     close = async () => {
       await api.close()
       await db.close()
       await Promise.all(runners.map((runner) => runner.close()))
-      await feed.close()
+      feed.close()
       await pipeline.close()
     }
   })
@@ -122,7 +123,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     const { context } = pipeline
     const range = { kind: 'range', from: at, to: at + 1, interval: '1d' }
     const heard = new Promise<void>((resolve) => {
-      subscriber.on('message', (_channel, message: string) => message.includes('"market-cap"') && resolve())
+      subscriber.on('message', (_channel, message: string) => message === 'market-cap' && resolve())
     })
     await runJob(correction, correction.connect(context), context, range)
     await heard
@@ -147,12 +148,12 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
   })
 
   it('do not change when everything is collected again', async () => {
-    const { redis } = pipeline.context
-    const versionOf = (dataset: string) => redis.hget(`${pipeline.config.redis.prefix}:versions`, dataset)
-    const [tag, version, input] = [await tagOf(PATH), await versionOf('market-cap'), await versionOf('prices')]
+    const [tag, version, input] = [await tagOf(PATH), feed.version('market-cap'), feed.version('prices')]
     expect(await backfill(true)).toBe(3030)
-    expect(await versionOf('prices')).not.toBe(input)
-    expect(await versionOf('market-cap')).toBe(version)
+    // Its answer comes after every commit that was told before.
+    await subscriber.ping()
+    expect(feed.version('prices')).not.toBe(input)
+    expect(feed.version('market-cap')).toBe(version)
     expect(await tagOf(PATH)).toBe(tag)
   })
 

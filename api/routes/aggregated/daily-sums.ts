@@ -36,7 +36,7 @@ WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
 ORDER BY recorded_at`,
     params: { from },
   })
-  const range = { from, to: toBucketStart(at, '1d') + DAY_MS, closesAt: at }
+  const range = { from, to: toBucketStart(at, '1d') + DAY_MS, open: true }
   const { headers } = describeSeries({ interval: '1d', range, points: records, asOf })
   // The oldest day is part of the answer up to the moment that lies exactly that many days later.
   return { body, asOf, headers, expiresAt: from + days * DAY_MS + 1 }

@@ -77,7 +77,6 @@ export const governanceRoute = defineRoute({
       digest: `${dao.id} ${votes} ${voters} ${proposals} ${digest}`,
       before,
       after: toAfter(voters),
-      // As many voters as were counted, even if one more arrived meanwhile.
       open: (signal) =>
         db.stream({
           name: 'governance-stream',
@@ -88,6 +87,7 @@ FROM (SELECT voter FROM (${VOTERS}) ORDER BY voter LIMIT {voters: UInt64})`,
           settings: JSON_SETTINGS,
           signal,
         }),
+      holds: async () => (await summarize(db, params))?.digest === digest,
     }
   },
 })

@@ -32,11 +32,12 @@ SELECT observed_at AS as_of, value_usd AS valueUsd, composition, created_at AS c
 FROM index_points FINAL
 WHERE index_key = {index: UInt64}
   AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND created_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-ORDER BY index_key, created_at`
+ORDER BY index_key, created_at
+LIMIT {limit: UInt32}`
 
 const RECORD = `Tuple(_id String, valueUsd Float64, composition String, createdAt DateTime64(3, 'UTC'))`
 const RECORDS = `SELECT as_of, CAST(tuple(_id, valueUsd, composition, createdAt), $record$${RECORD}$record$) AS record FROM (${POINTS})`
-const ROWS = `SELECT _id, valueUsd, composition, createdAt FROM (${POINTS}) LIMIT {limit: UInt32}`
+const ROWS = `SELECT _id, valueUsd, composition, createdAt FROM (${POINTS})`
 
 const summary = z.object({ points: z.int(), newest: z.int(), digest: z.string() })
 
@@ -79,29 +80,32 @@ export const indexHistoricRoute = defineRoute({
     const { index } = registry
     const back = now() - (query.period ?? query.days ?? 1) * DAY_MS
     const range = toSeriesRange({ start: Math.max(back, index.launch), interval: INTERVAL }, now())
-    const params = { index: index.key, id: index.id, from: range.from, to: range.to }
+    const most = countBuckets(range.from, range.to, INTERVAL)
+    const params = { index: index.key, id: index.id, from: range.from, to: range.to, limit: most }
     const facts = { interval: INTERVAL, range } as const
     const expiresAt = nextGridTime(now())
-    if (countBuckets(range.from, range.to, INTERVAL) <= MAX_KEPT_POINTS) {
+    if (most <= MAX_KEPT_POINTS) {
       const { body, records, asOf } = await writeArray(db, { name: 'index-historic', sql: RECORDS, params })
       return { body, expiresAt, ...describeSeries({ ...facts, points: records, asOf }) }
     }
     const { points, newest, digest } = await summarize(db, params)
+    // As many points as the tag is made of, even if one more arrives meanwhile.
+    const counted = { ...params, limit: points }
     return {
       ...describeSeries({ ...facts, points, asOf: points === 0 ? null : newest }),
       expiresAt,
       digest: `${index.id} ${points} ${newest} ${digest}`,
       before: '',
       after: '',
-      // As many points as the tag was made of, even if one more arrived meanwhile.
       open: (signal) =>
         db.stream({
           name: 'index-historic-stream',
           sql: ROWS,
-          params: { ...params, limit: points },
+          params: counted,
           settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
           signal,
         }),
+      holds: async () => (await summarize(db, counted)).digest === digest,
     }
   },
 })
