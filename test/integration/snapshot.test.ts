@@ -59,6 +59,11 @@ describe('the Snapshot hub', () => {
     expect(reading).toMatchObject({ isComplete: true, places: { votes: { from: 20_001 - 3600, skip: 0 } } })
   })
 
+  it('goes on from the newest vote where the last page of one time was full', async () => {
+    const { read } = await open({ proposals, votes: [...toVotes(3, 10_000), ...toVotes(1000, 20_000)] })
+    expect(await read()).toMatchObject({ isComplete: true, places: { votes: { from: 20_000 - 3600, skip: 0 } } })
+  })
+
   it('refuses to skip too far, so that more votes of one time than that are a failure, not a smaller count', async () => {
     const { read, hub } = await open({ proposals, votes: toVotes(7000, 10_000) })
     await expect(read()).rejects.toMatchObject({ code: 'provider_malformed' })

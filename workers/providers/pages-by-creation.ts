@@ -37,7 +37,7 @@ export async function readByCreation<T extends Created>(options: {
     for (const item of page) items.set(item.id, item)
     const last = page.at(-1)
     if (last === undefined || page.length < pageSize) {
-      return { items: [...items.values()], place: toEnd(start, last), isComplete: true }
+      return { items: [...items.values()], place: toEnd(start, last?.created ?? place.from), isComplete: true }
     }
     place = toNext(place, page, last)
     if (place.skip > mostSkipped) {
@@ -53,7 +53,7 @@ function toNext(place: Place, page: readonly Created[], last: Created): Place {
   return { from: last.created, skip: skipped + page.length }
 }
 
-/** Where the next reading starts: a while before the newest element. */
-function toEnd(place: Place, last: Created | undefined): Place {
-  return { from: Math.max(place.from, (last?.created ?? 0) - OVERLAP_SECONDS), skip: 0 }
+/** Where the next reading starts: a while before the time of the newest element, and never before this one's start. */
+function toEnd(start: Place, newest: number): Place {
+  return { from: Math.max(start.from, newest - OVERLAP_SECONDS), skip: 0 }
 }
