@@ -1,7 +1,7 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { askEach } from '../ask-each.ts'
 import { defineJob } from '../define.ts'
-import { defillamaTreasury } from '../providers/defillama-treasury.ts'
+import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { goldrush } from '../providers/goldrush.ts'
 import { toTreasuryDaos } from '../treasury-daos.ts'
 

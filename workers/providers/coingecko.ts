@@ -4,10 +4,10 @@ import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../define.ts'
 import { checkAnswer } from './answer.ts'
-import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './coingecko-markets.ts'
+import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './coingecko/markets.ts'
 import type { ErrorReading, HttpClient } from './http.ts'
 import { toBatches, toPages } from './paging.ts'
-import type { PriceSource } from './price-source.ts'
+import type { PriceSource } from './sources/prices.ts'
 
 const MARKETS = '/coins/markets'
 const COINS_PER_PAGE = 250
