@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import { toJsonValue } from '../answer.ts'
 import type { ErrorReading } from '../http.ts'
 
 const statusOf = z.object({ status: z.object({ error_code: z.coerce.number(), error_message: z.string().nullish() }) })
@@ -37,14 +38,7 @@ export function throwSoftError(answer: unknown, path: string): void {
 }
 
 function toError(body: string): { code: number; message: string } | undefined {
-  let answer: unknown
-  try {
-    answer = JSON.parse(body)
-  } catch {
-    // A gateway's HTML page: the status alone has to tell.
-    return undefined
-  }
-  const parsed = statusOf.safeParse(answer)
+  const parsed = statusOf.safeParse(toJsonValue(body))
   if (!parsed.success) return undefined
   const { error_code, error_message } = parsed.data.status
   return { code: error_code, message: error_message ?? '' }
