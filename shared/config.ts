@@ -135,7 +135,6 @@ function toConfig(s: Settings) {
       defillama: {
         ...http,
         baseUrl: s.DEFILLAMA_BASE_URL,
-        apiKey: undefined,
         requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
       },
       defillamaCoins: {

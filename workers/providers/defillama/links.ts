@@ -16,8 +16,7 @@ export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'defillama',
   covers: (dao) => dao.defillama !== null,
   connect({ config, http }) {
-    const { apiKey: _, ...settings } = config.providers.defillama
-    const client = http.open({ provider: 'defillama', ...settings })
+    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
     return {
       async fetchLinks(daos, slot, signal) {
         const answer = await client.json({ path: PROTOCOLS, signal })

@@ -17,8 +17,7 @@ export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
   name: 'defillama',
   covers: ({ defillama }) => defillama !== null,
   connect({ config, http }) {
-    const { apiKey: _, ...settings } = config.providers.defillama
-    const client = http.open({ provider: 'defillama', ...settings })
+    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
     return {
       concurrency: CONCURRENCY,
       async fetchTreasury(dao, slot, signal) {
