@@ -15,7 +15,7 @@ export default defineJob({
   dataset: daoTreasury,
   providers: [goldrush, defillamaTreasury],
   entities: toTreasuryDaos,
-  history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365 },
+  history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365, firstRunDays: 30 },
   async run({ provider, entities, range, slot, signal, log }) {
     if (range === undefined) {
       const { concurrency } = provider
