@@ -6,13 +6,15 @@ import type { Logger } from '../shared/log.ts'
 const MOST_REJECTED_SHARE = 0.5
 
 /**
- * Checks candidate rows against the dataset's schema; rejected ones are counted by reason and logged.
+ * Checks candidate rows against the dataset's schema; rejected ones are counted by reason, logged and told to
+ * `onRejected`.
  * @throws DataError `rows_rejected` with the reasons when more than half fail.
  */
 export function checkRows(
   dataset: Dataset,
   candidates: readonly { row: object; provider: string }[],
   log: Logger,
+  onRejected?: (reason: string, rows: number) => void,
 ): { rows: object[]; rejected: number } {
   const rows: object[] = []
   const reasons = new Map<string, number>()
@@ -21,7 +23,9 @@ export function checkRows(
     if (parsed.success) rows.push(parsed.data)
     else {
       const issue = parsed.error.issues[0]
-      const reason = `${provider}: ${issue?.path.join('.')}: ${issue?.message}`
+      // Of a list it is the column that matters: each index for itself would be a reason of its own.
+      const column = issue?.path.map((part) => (typeof part === 'number' ? '*' : String(part))).join('.')
+      const reason = `${provider}: ${column}: ${issue?.message}`
       reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
     }
   }
@@ -29,6 +33,7 @@ export function checkRows(
   if (rejected > 0) {
     const told = Object.fromEntries(reasons)
     log.warn({ dataset: dataset.name, rejected, of: candidates.length, reasons: told }, 'rows rejected')
+    for (const [reason, count] of reasons) onRejected?.(reason, count)
     if (rejected > candidates.length * MOST_REJECTED_SHARE) {
       const list = [...reasons].map(([reason, count]) => `${count} x ${reason}`).join('; ')
       throw new DataError(

@@ -1,4 +1,4 @@
-import { type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq'
+import { type Job as QueuedJob, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { Database } from '../shared/clickhouse.ts'
 import { publishCommit } from '../shared/commits.ts'
@@ -11,6 +11,7 @@ import { type JobPayload, type JobReport, jobPayload } from '../shared/queues.ts
 import type { Registry } from '../shared/registry/registry.ts'
 import { collect } from './collect.ts'
 import type { Collector, Entity, Job, ProviderContext, Range } from './define.ts'
+import type { WorkerMetrics } from './metrics.ts'
 import { checkRows } from './rows.ts'
 import { openState } from './state.ts'
 
@@ -24,6 +25,9 @@ export interface RunnerContext extends ProviderContext {
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
+  readonly metrics?: WorkerMetrics
+  /** Aborted when running jobs must be handed back to their queues, because the worker has to end. */
+  readonly handBack?: AbortSignal
 }
 
 const BACKOFF_FIRST_MS = 1_000
@@ -42,15 +46,20 @@ function toBackoff(attempts: number, error: Error | undefined): number {
  */
 export function createRunner(job: Job, context: RunnerContext): Worker<JobPayload, JobReport> {
   const collectors = job.connect(context)
-  const worker = new Worker<JobPayload, JobReport>(job.name, (queued) => process(job, collectors, context, queued), {
-    connection: context.blocking,
-    prefix: context.config.redis.prefix,
-    concurrency: context.config.worker.concurrency,
-    // A killed process leaves its jobs behind; another worker takes them over however often that happens.
-    maxStalledCount: 100,
-    stalledInterval: 15_000,
-    settings: { backoffStrategy: (attempts, _type, error) => toBackoff(attempts, error) },
-  })
+  const worker = new Worker<JobPayload, JobReport>(
+    job.name,
+    (queued, token) => process(job, collectors, context, queued, token),
+    {
+      connection: context.blocking,
+      prefix: context.config.redis.prefix,
+      concurrency: context.config.worker.concurrency,
+      // A killed process leaves its jobs behind; another worker takes them over however often that happens.
+      maxStalledCount: 100,
+      stalledInterval: 15_000,
+      settings: { backoffStrategy: (attempts, _type, error) => toBackoff(attempts, error) },
+    },
+  )
+  context.metrics?.follow(job.name, worker)
   const log = context.log.child({ dataset: job.name })
   worker.on('completed', (queued, report) => log.info({ job: queued.id, ...report }, 'stored'))
   worker.on('failed', (queued, error) => {
@@ -69,10 +78,17 @@ async function process(
   collectors: readonly Collector[],
   context: RunnerContext,
   queued: QueuedJob<JobPayload, JobReport>,
+  token: string | undefined,
 ): Promise<JobReport> {
   try {
     return await runJob(job, collectors, context, queued.data)
   } catch (error) {
+    if (context.handBack?.aborted) {
+      await queued.moveToWait(token)
+      context.metrics?.returned(job.name, queued)
+      context.log.info({ dataset: job.name, job: queued.id }, 'handed back')
+      throw new WaitingError()
+    }
     if (isTransient(error)) throw error
     throw new UnrecoverableError(toReason(error))
   }
@@ -82,18 +98,21 @@ async function process(
 export async function runJob(
   job: Job,
   collectors: readonly Collector[],
-  context: Pick<RunnerContext, 'config' | 'db' | 'redis' | 'registry' | 'log' | 'now'>,
+  context: Omit<RunnerContext, 'http' | 'blocking'>,
   data: unknown,
 ): Promise<JobReport> {
   const payload = jobPayload.safeParse(data)
   if (!payload.success) throw new DataError('payload', `${job.name}: ${payload.error.message}`)
   const { slot, range } = toTimes(job, payload.data, context.now())
   const entities = toEntities(job, context.registry, payload.data)
-  const signal = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const signal = context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack])
   const state = openState(context.db, job.name, context.now)
   const wanted = { entities, entityColumn: job.dataset.entity, slot, range, state, signal }
   const collected = await collect(collectors, wanted, context.log.child({ dataset: job.name }))
-  const { rows, rejected } = checkRows(job.dataset, collected.rows, context.log)
+  const { rows, rejected } = checkRows(job.dataset, collected.rows, context.log, (reason, count) =>
+    context.metrics?.rejected(job.name, reason, count),
+  )
   if (rows.length > 0) await store(job.dataset, rows, slot, context, signal)
   await state.store()
   if (collected.pending !== undefined) throw collected.pending
