@@ -13,6 +13,7 @@ import type { Job } from './define.ts'
 import { jobs } from './jobs.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { createHttpClients } from './providers/http.ts'
+import { createSharedRateLimit } from './providers/shared-rate-limit.ts'
 import { createRunner } from './runner.ts'
 
 /** The jobs that WORKER_QUEUES names: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. */
@@ -45,7 +46,12 @@ async function main(): Promise<void> {
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const registered = createMetrics('worker')
   const metrics = createWorkerMetrics(registered)
-  const http = createHttpClients({ log, observe: metrics.call })
+  const http = createHttpClients({
+    log,
+    observe: metrics.call,
+    createLimit: (provider, perMinute) =>
+      createSharedRateLimit(provider, perMinute, { redis, prefix: config.redis.prefix, log }),
+  })
   const stopping = new AbortController()
   const handBack = stopping.signal
   const context = { config, http, db, redis, blocking, registry, log, now: Date.now, metrics, handBack }

@@ -64,7 +64,8 @@ export function createWatchdog({ db, datasets, registry, log, now }: WatchdogOpt
     told.set(name, state)
     if (state === before) return
     if (state === 'late' || state === 'stale') log.warn({ dataset: name, state, lagSeconds }, `data is ${state}`)
-    else if (state === 'fresh' && before !== 'empty') log.info({ dataset: name, state, lagSeconds }, 'data is fresh again')
+    else if (state === 'fresh' && before !== 'empty')
+      log.info({ dataset: name, state, lagSeconds }, 'data is fresh again')
   }
 
   return { check: async () => void (await Promise.all(datasets.map(look))) }
