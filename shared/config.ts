@@ -39,9 +39,13 @@ export const settings = z.object({
   API_CACHE_MB: count.default(64),
   OPS_HOST: text.default('127.0.0.1'),
   API_OPS_PORT: port.default(9464),
+  SCHEDULER_OPS_PORT: port.default(9465),
+  WORKER_OPS_PORT: port.default(9466),
 
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
+  // Below the time after which a stopping process ends in any case.
+  WORKER_DRAIN_SECONDS: z.coerce.number().int().min(0).max(20).default(15),
 
   COINMARKETCAP_BASE_URL: url.default('https://pro-api.coinmarketcap.com'),
   COINMARKETCAP_API_KEY: optionalText,
@@ -116,8 +120,17 @@ function toConfig(s: Settings) {
       publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
     },
-    ops: { host: s.OPS_HOST, apiPort: s.API_OPS_PORT },
-    worker: { queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()), concurrency: s.WORKER_CONCURRENCY },
+    ops: {
+      host: s.OPS_HOST,
+      apiPort: s.API_OPS_PORT,
+      schedulerPort: s.SCHEDULER_OPS_PORT,
+      workerPort: s.WORKER_OPS_PORT,
+    },
+    worker: {
+      queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()),
+      concurrency: s.WORKER_CONCURRENCY,
+      drainSeconds: s.WORKER_DRAIN_SECONDS,
+    },
     dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
     providers: {
       coinmarketcap: {
