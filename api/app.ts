@@ -4,7 +4,7 @@ import type { Registry as MetricsRegistry } from 'prom-client'
 import type { Logger } from '../shared/log.ts'
 import type { Route, Surroundings } from './define.ts'
 import { createDocs } from './docs.ts'
-import { FIXED_HEADERS, type FlatHeaders, toPreflightHeaders, toRequestId } from './headers.ts'
+import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './headers.ts'
 import { createApiMetrics } from './metrics.ts'
 import { toOpenApi } from './openapi.ts'
 import { Problem } from './problem/problem.ts'
@@ -56,6 +56,7 @@ export function createApp(options: AppOptions): RequestListener {
   const metrics = createApiMetrics(options.metrics)
   const cacheBytes = options.config.api.cacheBytes
   const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes })
+  const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
 
   const app = express()

@@ -16,7 +16,8 @@ export interface EncodedForm {
 /** A whole answer, ready to be sent in every encoding asked for so far. */
 export interface ReadyAnswer {
   readonly body: Buffer
-  readonly tag: string
+  /** What its entity tags are made of; null for an answer of the moment, which nobody can have already. */
+  readonly tag: string | null
   readonly headers: FlatHeaders
   readonly staleAt: number | null
   readonly expiresAt: number

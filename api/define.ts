@@ -39,6 +39,11 @@ export interface StreamAnswer extends AnswerFacts {
   readonly before: string
   readonly after: string
   open(signal: AbortSignal): Promise<Readable>
+  /**
+   * Whether the data still has that digest. It is asked after the last row was read: a commit between the digest and the
+   * stream would send other bytes under a strong tag, and ClickHouse has no snapshot that spans two queries.
+   */
+  holds(): Promise<boolean>
 }
 
 export type Answer = BytesAnswer | StreamAnswer
@@ -47,7 +52,7 @@ type Call<Query, Found> = Surroundings & { readonly query: Query; readonly found
 
 type NoEntity = undefined
 
-export interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity> {
+interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity> {
   /** Parts in braces are path parameters, declared in `query` like the others. */
   readonly path: string
   /** Served as well, with a `Link` to `path` (contract section 1). */

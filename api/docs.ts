@@ -1,6 +1,8 @@
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import express, { type Response, Router } from 'express'
+import express, { type NextFunction, type Request, type Response, Router } from 'express'
+import { parseParameters } from './parameters/parse.ts'
+import { readQuery } from './parameters/raw.ts'
 import { PROBLEM_CODES } from './problem/codes.ts'
 
 /** Importing the package would load its whole bundle; only its folder is wanted. */
@@ -56,6 +58,10 @@ ${Object.entries(PROBLEM_CODES)
 /** Swagger UI and the table of error codes, served without any other host. */
 export function createDocs(): Router {
   const router = Router()
+  router.use('/docs', (request: Request, _response: Response, next: NextFunction) => {
+    parseParameters({}, readQuery(request.originalUrl))
+    next()
+  })
   const send = (type: string, text: string) => (_request: unknown, response: Response) => {
     response.set({ 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff' })
     response.set({ 'Cache-Control': 'public, max-age=3600', 'Access-Control-Allow-Origin': '*' })

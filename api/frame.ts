@@ -1,4 +1,5 @@
 import { DataError } from '../shared/errors.ts'
+import type { StreamAnswer } from './define.ts'
 
 /** How ClickHouse marks a failure inside an answer that it began as a success: newer and older versions. */
 const FAILURE_MARKS = [Buffer.from('__exception__'), Buffer.from('DB::Exception')]
@@ -7,11 +8,15 @@ const FAILURE_MARKS = [Buffer.from('__exception__'), Buffer.from('DB::Exception'
 const HELD_BYTES = 32
 
 /**
- * Puts a frame around the JSON array that ClickHouse writes.
- * @throws DataError `storage` when the array breaks off or reports a failure, so that the response breaks off too and
- * nobody takes half a series for a whole one.
+ * Puts a frame around the JSON array that ClickHouse writes. Its end is held back until `holds` says that the data is
+ * still what the answer's headers tell of.
+ * @throws DataError `storage` when the array breaks off, reports a failure or no longer holds, so that the response
+ * breaks off too and nobody takes half a series, or one under another's entity tag, for a whole one.
  */
-export async function* frame(source: AsyncIterable<Buffer>, before: string, after: string): AsyncGenerator<Buffer> {
+export async function* frame(
+  source: AsyncIterable<Buffer>,
+  { before, after, holds }: Pick<StreamAnswer, 'before' | 'after' | 'holds'>,
+): AsyncGenerator<Buffer> {
   yield Buffer.from(before)
   let held: Buffer = Buffer.alloc(0)
   for await (const chunk of source) {
@@ -26,6 +31,7 @@ export async function* frame(source: AsyncIterable<Buffer>, before: string, afte
   if (!held.toString('latin1').trimEnd().endsWith(']')) {
     throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
   }
+  if (!(await holds())) throw new DataError('storage', 'The data changed in the middle of an answer')
   yield held
   yield Buffer.from(after)
 }

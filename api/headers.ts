@@ -43,16 +43,17 @@ export function toPreflightHeaders(allow: string): FlatHeaders {
 
 const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/
 
-/** A random id per process and a count are as unique as a random id per request, and cost nothing. */
-const PROCESS_ID = randomUUID()
-let requests = 0
-
-/** The client's request id where it is harmless in headers and logs, else a new one. */
-export function toRequestId(request: IncomingMessage): string {
-  const given = request.headers['x-request-id']
-  if (typeof given === 'string' && SANE_ID.test(given)) return given
-  requests++
-  return `${PROCESS_ID}-${requests}`
+/** Gives each request its id: the client's where it is harmless in headers and logs, else a new one. */
+export function createRequestIds(): (request: IncomingMessage) => string {
+  // A random id per app and a count are as unique as a random id per request, and cost nothing.
+  const app = randomUUID()
+  let requests = 0
+  return (request) => {
+    const given = request.headers['x-request-id']
+    if (typeof given === 'string' && SANE_ID.test(given)) return given
+    requests++
+    return `${app}-${requests}`
+  }
 }
 
 /** Flat headers from a record. */

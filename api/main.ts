@@ -1,46 +1,25 @@
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createDatabase } from '../shared/clickhouse.ts'
-import { type CommitFeed, createCommitFeed } from '../shared/commits.ts'
+import { createCommitFeed } from '../shared/commits.ts'
 import { type Config, loadConfig } from '../shared/config.ts'
-import { toReason } from '../shared/errors.ts'
 import { createLog, type Logger } from '../shared/log.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
-import { createApp } from './app.ts'
+import { createApiServer } from './server.ts'
 
 /** How long requests under way may take to end once the process is told to. */
 const DRAIN_MS = 10_000
-
-/** Follows commits as soon as Redis is there: the service starts, and serves, without it. */
-function followCommits(config: Config, log: Logger): CommitFeed {
-  const subscriber = createRedis(config.redis.url, log, 'subscriber')
-  const reader = createRedis(config.redis.url, log, 'commands')
-  let feed: CommitFeed | undefined
-  createCommitFeed(subscriber, reader, config.redis.prefix, log).then(
-    (created) => {
-      feed = created
-    },
-    (error: unknown) => log.warn({ reason: toReason(error) }, 'commits cannot be followed'),
-  )
-  return {
-    version: (dataset) => feed?.version(dataset),
-    close: async () => {
-      subscriber.disconnect()
-      reader.disconnect()
-    },
-  }
-}
 
 async function start(config: Config, log: Logger): Promise<() => Promise<void>> {
   const metrics = createMetrics('api')
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'read')
-  const commits = followCommits(config, log)
-  const server = createServer(createApp({ db, registry, config, commits, log, metrics }))
+  // The service starts, and serves, without Redis.
+  const commits = createCommitFeed(createRedis(config.redis.url, log, 'subscriber'), config.redis.prefix, log)
+  const server = createApiServer({ db, registry, config, commits, log, metrics })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
   })
@@ -60,7 +39,8 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
     const deadline = setTimeout(() => server.closeAllConnections(), DRAIN_MS)
     await drained
     clearTimeout(deadline)
-    await Promise.all([ops?.close(), commits.close(), db.close()])
+    commits.close()
+    await Promise.all([ops?.close(), db.close()])
   }
 }
 

@@ -68,6 +68,9 @@ const toHeaders = (headers: Readonly<Record<string, string>>): Json =>
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
   )
 
+/** Answers of the moment have no entity tag. */
+const { ETag: _, ...MOMENT_HEADERS } = ANSWER_HEADERS
+
 function toOperation(route: Route): Json {
   const type = route.contentType.split(';', 1)[0] ?? route.contentType
   const served = route.aliases.length === 0 ? '' : `\n\nServed at ${route.aliases.join(', ')} as well.`
@@ -83,7 +86,7 @@ function toOperation(route: Route): Json {
     responses: {
       200: {
         description: 'The answer.',
-        headers: toHeaders({ ...ANSWER_HEADERS, ...route.headers }),
+        headers: toHeaders({ ...(route.volatile ? MOMENT_HEADERS : ANSWER_HEADERS), ...route.headers }),
         content: { [type]: { schema: toSchema(route.response, 'output') } },
       },
       ...(route.volatile ? {} : { 304: { description: 'The client has this answer: `If-None-Match` names it.' } }),

@@ -1,11 +1,27 @@
 import type { Route } from './define.ts'
+import { marketCapRoute } from './routes/aggregated/market-cap.ts'
+import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { governanceRoute } from './routes/daos/governance.ts'
+import { ratingsRoute } from './routes/daos/ratings.ts'
+import { historicDiscordRoute } from './routes/daos/socials/historic-discord.ts'
+import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.ts'
+import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
+import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
+import { socialsRoute } from './routes/daos/socials.ts'
+import { treasuryRoute } from './routes/daos/treasury.ts'
+import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
+import { indexCompositionRoute } from './routes/index/composition.ts'
+import { indexHistoricRoute } from './routes/index/historic.ts'
+import { indexTokenRoute } from './routes/index/token-data.ts'
 import { statusRoute } from './routes/status.ts'
+import { dexDataRoute } from './routes/tokens/dex-data.ts'
+import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokensRoute } from './routes/tokens.ts'
@@ -14,12 +30,28 @@ import { tokensRoute } from './routes/tokens.ts'
 export const routes = [
   tokensRoute,
   holdersRoute,
+  dexDataRoute,
   historicFinancialRoute,
+  historicDexTradesRoute,
   daosRoute,
+  marketCapRoute,
+  treasuryValueRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,
   statusRoute,
   liveRoute,
   readyRoute,
+  governanceRoute,
+  treasuryRoute,
+  ratingsRoute,
+  socialsRoute,
+  historicTwitterRoute,
+  historicDiscordRoute,
+  historicTelegramRoute,
+  twitterSentimentRoute,
+  historicTwitterSentimentRoute,
+  indexTokenRoute,
+  indexCompositionRoute,
+  indexHistoricRoute,
 ] as const satisfies readonly Route[]

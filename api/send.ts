@@ -1,13 +1,9 @@
-import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { pipeline } from 'node:stream/promises'
 import type { EncodedForm, ReadyAnswer } from './cache.ts'
-import { isKnownTo, toEntityTag, toTagValue } from './conditional.ts'
-import type { StreamAnswer } from './define.ts'
-import { chooseEncoding, createEncoder, type Encoding, encode } from './encoding.ts'
-import { frame } from './frame.ts'
+import { isKnownTo, toEntityTag } from './conditional.ts'
+import { chooseEncoding, type Encoding, encode } from './encoding.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from './headers.ts'
-import { type Problem, toProblemBody, toUnavailable } from './problem/problem.ts'
+import { type Problem, toProblemBody } from './problem/problem.ts'
 
 /** One request and what is known of it on the way to its response. */
 export interface Exchange {
@@ -21,12 +17,9 @@ export interface Exchange {
 
 /** Below this compression saves less than its headers cost. */
 const MIN_ENCODED_BYTES = 256
-/** Most long answers on their way at once: each holds a connection to the database. */
-const MAX_STREAMS = 16
-let streams = 0
 
 /** Headers of this request alone: its id, whether the data is stale by now, and the timing. */
-function toMomentHeaders(exchange: Exchange, staleAt: number | null, now: number, from: string): string[] {
+export function toMomentHeaders(exchange: Exchange, staleAt: number | null, now: number, from: string): string[] {
   const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
   const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
   if (staleAt !== null && now > staleAt) headers.push('X-Data-Stale', 'true')
@@ -36,7 +29,8 @@ function toMomentHeaders(exchange: Exchange, staleAt: number | null, now: number
 /** The form of an answer in one encoding, made on first use. Compressing is the only part that takes its time. */
 async function toForm(answer: ReadyAnswer, encoding: Encoding): Promise<EncodedForm> {
   const bytes = await encode(answer.body, encoding)
-  const headers = [...FIXED_HEADERS, ...answer.headers, 'ETag', toEntityTag(answer.tag, encoding)]
+  const headers = [...FIXED_HEADERS, ...answer.headers]
+  if (answer.tag !== null) headers.push('ETag', toEntityTag(answer.tag, encoding))
   const full = [...headers, 'Content-Length', String(bytes.length)]
   if (encoding !== 'identity') full.push('Content-Encoding', encoding)
   const form = { bytes, headers, full }
@@ -46,7 +40,7 @@ async function toForm(answer: ReadyAnswer, encoding: Encoding): Promise<EncodedF
 
 function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
   const { request, response, extra } = exchange
-  const known = isKnownTo(request.headers['if-none-match'], answer.tag)
+  const known = answer.tag !== null && isKnownTo(request.headers['if-none-match'], answer.tag)
   const headers = (known ? form.headers : form.full).concat(toMomentHeaders(exchange, answer.staleAt, now, from))
   if (extra.length > 0) headers.push(...extra)
   response.writeHead(known ? 304 : 200, headers)
@@ -69,49 +63,6 @@ export function sendReady(
     return undefined
   }
   return toForm(answer, encoding).then((made) => writeForm(exchange, answer, made, now, from))
-}
-
-/**
- * Sends a long answer as ClickHouse writes it, at the pace of the client. The query ends when the client leaves, and
- * the response breaks off when the query fails.
- */
-export async function sendStream(
-  exchange: Exchange,
-  answer: StreamAnswer,
-  headers: FlatHeaders,
-  moment: { now: number; staleAt: number | null },
-): Promise<void> {
-  const { request, response } = exchange
-  const encoding = chooseEncoding(request.headers['accept-encoding'])
-  const tag = toTagValue(answer.digest)
-  const all = () => [
-    ...FIXED_HEADERS,
-    ...headers,
-    ...['ETag', toEntityTag(tag, encoding)],
-    ...toMomentHeaders(exchange, moment.staleAt, moment.now, 'made'),
-    ...exchange.extra,
-    ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
-  ]
-  if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, all()).end()
-  if (request.method === 'HEAD') return void response.writeHead(200, all()).end()
-  if (streams >= MAX_STREAMS) throw toUnavailable('Too many long series are on their way at once.')
-  const left = new AbortController()
-  const leave = () => left.abort()
-  response.once('close', leave)
-  streams++
-  try {
-    const source = await answer.open(left.signal)
-    // A query that fails at once still gets a proper problem instead of a response that breaks off.
-    await once(source, 'readable', { signal: left.signal })
-    response.writeHead(200, all())
-    const encoder = createEncoder(encoding)
-    const framed = frame(source, answer.before, answer.after)
-    await (encoder === undefined ? pipeline(framed, response) : pipeline(framed, encoder, response))
-  } finally {
-    streams--
-    response.off('close', leave)
-    left.abort()
-  }
 }
 
 /** Sends a failure as problem+json. */

@@ -1,58 +1,58 @@
 import { countBuckets, INTERVAL_SECONDS, type Interval, toBucketStart } from '../shared/intervals.ts'
 
-/** The grid times that a series covers, in Unix milliseconds: whole buckets that start in [start, end). */
-export interface SeriesRange {
+/** What a series covers: whole buckets that start in [from, to), both on the grid and in Unix milliseconds. */
+interface SeriesRange {
   readonly from: number
   readonly to: number
-  /** Where the wanted range ends: the end that was asked for, or now if that is earlier. */
-  readonly closesAt: number
+  /** Whether it reaches up to now, so that time adds buckets to it. */
+  readonly open: boolean
 }
 
-/** Observations come at least this often, whatever the interval (contract section 7). */
-const CADENCE_MS = INTERVAL_SECONDS['5m'] * 1000
-
+/** The first grid time at or after a moment. */
 const nextStart = (ms: number, interval: Interval) =>
   toBucketStart(ms - 1, interval) + INTERVAL_SECONDS[interval] * 1000
 
-/** The whole buckets whose starts lie in [start, end), end being now by default (contract section 4). */
+/** The start of the bucket after the one that holds a moment. */
+export const startAfter = (ms: number, interval: Interval) => nextStart(ms + 1, interval)
+
+/**
+ * The whole buckets whose starts lie in [start, end) (contract section 4). Without an end, or with one to come, the
+ * last is the bucket under way.
+ */
 export function toSeriesRange(
   query: { start: number; end?: number | undefined; interval: Interval },
   now: number,
 ): SeriesRange {
-  const end = query.end ?? now
+  const { start, end = Number.POSITIVE_INFINITY, interval } = query
+  const open = end > now
   return {
-    from: nextStart(query.start, query.interval),
-    to: nextStart(end, query.interval),
-    closesAt: Math.min(end, now),
+    from: nextStart(start, interval),
+    to: open ? startAfter(now, interval) : nextStart(end, interval),
+    open,
   }
 }
 
 /** The next moment at which a bucket of any interval begins: coarser grids are parts of the finest one. */
 export function nextGridTime(now: number): number {
-  return nextStart(now + 1, '5m')
+  return startAfter(now, '5m')
 }
 
 /**
- * Headers and freshness of a series answer. Buckets are counted up to where the range closes, or up to the last point
- * when `limit` cut the answer there. A series is stale when its next point is overdue by a cadence while the range is
- * still open; one that ends in the past never is.
+ * Age and headers of a series answer. Buckets are counted up to the end of the range, or up to the last point when
+ * `limit` cut the answer there.
  */
 export function describeSeries(series: {
   interval: Interval
   range: SeriesRange
-  end?: number | undefined
-  limit?: number | undefined
   points: number
   asOf: number | null
-}): { asOf: number | null; staleAt: number | null; headers: Record<string, string> } {
-  const { interval, range, points, asOf } = series
-  const cut = asOf !== null && points === series.limit
-  const until = cut ? toBucketStart(asOf, interval) + 1 : range.closesAt
+  isCut?: boolean
+}): { asOf: number | null; headers: Record<string, string> } {
+  const { interval, range, points, asOf, isCut = false } = series
+  const until = isCut && asOf !== null ? startAfter(asOf, interval) : range.to
   const missing = Math.max(0, countBuckets(range.from, until, interval) - points)
-  const dueAt = asOf === null ? null : asOf + INTERVAL_SECONDS[interval] * 1000 + CADENCE_MS
   return {
     asOf,
-    staleAt: cut || dueAt === null || dueAt >= (series.end ?? Number.POSITIVE_INFINITY) ? null : dueAt,
     headers: {
       'X-Series-Interval': interval,
       'X-Series-Points': String(points),

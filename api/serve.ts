@@ -9,9 +9,10 @@ import { toCacheControl, toStaleAt } from './freshness.ts'
 import type { FlatHeaders } from './headers.ts'
 import type { ApiMetrics } from './metrics.ts'
 import { parseParameters } from './parameters/parse.ts'
-import { type RawParameters, readQuery } from './parameters/raw.ts'
+import { readQuery } from './parameters/raw.ts'
 import { Problem, toProblem } from './problem/problem.ts'
-import { type Exchange, sendProblem, sendReady, sendStream, toAnswerHeaders } from './send.ts'
+import { type Exchange, sendProblem, sendReady, toAnswerHeaders } from './send.ts'
+import { createStreaming } from './stream.ts'
 
 export interface Serving {
   /** Answers from kept bytes if it can, before anything is parsed; tells whether it did. */
@@ -34,16 +35,10 @@ function checkAccept(route: Route, exchange: Exchange): void {
   })
 }
 
-/** The request's parameters: those of the query string and those that stand in the path. */
-function readParameters(route: Route, request: Request): RawParameters {
-  const { url } = request
-  const mark = url.indexOf('?')
-  const raw = readQuery(mark < 0 ? '' : url.slice(mark + 1))
-  const inPath = Object.entries(request.params).filter(([name]) => name in route.query)
-  if (inPath.length === 0) return raw
-  const values = new Map(raw.values)
-  for (const [name, value] of inPath) values.set(name, [...(values.get(name) ?? []), String(value)])
-  return { ...raw, values }
+/** Those of the path's parts that the route knows as parameters. */
+function readPath(route: Route, request: Request): Record<string, string> {
+  const parts = Object.entries(request.params).filter(([name]) => name in route.query)
+  return Object.fromEntries(parts.map(([name, value]) => [name, String(value)]))
 }
 
 function toReady(route: Route, answer: Answer, now: number): { headers: FlatHeaders; staleAt: number | null } {
@@ -66,7 +61,7 @@ async function make(route: Route, find: () => Promise<Answer>, now: () => number
   if ('open' in answer) return answer
   return {
     body: answer.body,
-    tag: toTagValue(answer.body),
+    tag: route.volatile ? null : toTagValue(answer.body),
     ...toReady(route, answer, startedAt),
     expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
     forms: new Map(),
@@ -81,6 +76,7 @@ export function createServing(
   const { now, config, commits } = surroundings
   const { log, metrics } = options
   const cache: ByteCache = createByteCache({ maxBytes: options.cacheBytes, commits, now })
+  const sendStream = createStreaming()
   // Which answer a raw URL had: parsing it again would give the same key.
   const known = new LRUCache<string, { route: Route; key: string }>({ max: MAX_KNOWN_URLS })
 
@@ -98,7 +94,10 @@ export function createServing(
 
   const serve: Serving['serve'] = async (route, request, exchange) => {
     checkAccept(route, exchange)
-    const settled = route.settle(parseParameters(route.query, readParameters(route, request)), surroundings)
+    const settled = route.settle(
+      parseParameters(route.query, readQuery(request.url), readPath(route, request)),
+      surroundings,
+    )
     const { answer, from } = await cache.get(settled.key, route.datasets, () => make(route, settled.answer, now))
     metrics.answer(route.path, from)
     if ('open' in answer) {

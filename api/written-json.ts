@@ -15,7 +15,7 @@ const QUERY_TIMEOUT_MS = 30_000
 
 const head = z.tuple([z.int(), z.int()])
 
-export interface WrittenArray {
+interface WrittenArray {
   /** The JSON array, as ClickHouse wrote it. */
   readonly body: Buffer
   readonly records: number

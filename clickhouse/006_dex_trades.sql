@@ -4,7 +4,7 @@
 CREATE TABLE IF NOT EXISTS dex_trades
 (
     token            UInt64 CODEC(ZSTD(1)),
-    traded_at        DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    traded_at        DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
     transaction_hash String CODEC(ZSTD(1)),
     log_index        UInt32 CODEC(ZSTD(1)),
     chain            LowCardinality(String),
@@ -41,8 +41,8 @@ CREATE TABLE IF NOT EXISTS dex_data
     outflow_30d   Float64,
     outflow_max   Float64,
     price         Nullable(Float64),
-    last_trade_at DateTime('UTC'),
-    as_of         DateTime('UTC'),
+    last_trade_at DateTime64(3, 'UTC'),
+    as_of         DateTime64(3, 'UTC'),
     version       UInt64 MATERIALIZED total_trades * 4294967296 + toUnixTimestamp(as_of)
 )
 ENGINE = {engine}ReplacingMergeTree(version)

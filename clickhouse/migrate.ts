@@ -61,7 +61,6 @@ export async function migrate(
   from?: string,
 ): Promise<void> {
   await server.command({ name: 'create-database', sql: `CREATE DATABASE IF NOT EXISTS ${database}` })
-  await db.command({ name: 'create-migrations', sql: MIGRATIONS_TABLE })
   const migrations = loadMigrations(from)
   const applied = await readApplied(db)
   refuseDrift(migrations, applied)
@@ -74,12 +73,25 @@ export async function migrate(
 }
 
 async function readApplied(db: Database): Promise<Map<string, string>> {
+  await db.command({ name: 'create-migrations', sql: MIGRATIONS_TABLE })
   const rows = await db.rows({
     name: 'migrations',
     sql: 'SELECT name, checksum FROM migrations FINAL',
     schema: appliedRow,
   })
   return new Map(rows.map(({ name, checksum }) => [name, checksum]))
+}
+
+/**
+ * Refuses a database that lacks migrations: rows inserted into half a schema would be stored in part, and reported whole.
+ * @throws DataError `migration` that names what is missing, or `storage`.
+ */
+export async function requireMigrated(db: Database): Promise<void> {
+  const applied = await readApplied(db)
+  const missing = loadMigrations().filter(({ name }) => !applied.has(name))
+  if (missing.length === 0) return
+  const names = missing.map(({ name }) => name).join(', ')
+  throw new DataError('migration', `the database lacks ${names}: run npm run migrate first`)
 }
 
 function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<string, string>): void {

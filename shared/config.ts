@@ -64,6 +64,25 @@ export const settings = z.object({
   ETHPLORER_API_KEY: text.default('freekey'),
   ETHPLORER_REQUESTS_PER_MINUTE: count.default(20),
   ETHPLORER_REQUESTS_PER_HOUR: count.default(16),
+  X_BASE_URL: url.default('https://api.x.com'),
+  X_BEARER_TOKEN: optionalText,
+  X_REQUESTS_PER_MINUTE: count.default(20),
+  X_POST_FIELDS_PARAMETER: z.enum(['tweet.fields', 'post.fields']).default('tweet.fields'),
+  SENTIMENT_SAMPLE_SIZE: count.min(10).max(1000).default(100),
+  DISCORD_BASE_URL: url.default('https://discord.com/api/v10'),
+  DISCORD_BOT_TOKEN: optionalText,
+  DISCORD_REQUESTS_PER_MINUTE: count.default(30),
+  TELEGRAM_BASE_URL: url.default('https://t.me'),
+  TELEGRAM_REQUESTS_PER_MINUTE: count.default(20),
+  TELEGRAM_BOT_BASE_URL: url.default('https://api.telegram.org'),
+  TELEGRAM_BOT_TOKEN: optionalText,
+  SNAPSHOT_BASE_URL: url.default('https://hub.snapshot.org'),
+  SNAPSHOT_API_KEY: optionalText,
+  SNAPSHOT_REQUESTS_PER_MINUTE: count.default(60),
+  GOLDRUSH_BASE_URL: url.default('https://api.covalenthq.com'),
+  GOLDRUSH_API_KEY: optionalText,
+  GOLDRUSH_REQUESTS_PER_MINUTE: count.default(200),
+  RATINGS_SOURCE: optionalText,
   RPC_URLS: z.string().default('').pipe(chainUrls),
   RPC_REQUESTS_PER_MINUTE: count.default(300),
   RPC_BATCH_SIZE: count.default(100),
@@ -151,6 +170,40 @@ function toConfig(s: Settings) {
         requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
         requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
       },
+      x: {
+        ...http,
+        baseUrl: s.X_BASE_URL,
+        bearerToken: s.X_BEARER_TOKEN,
+        requestsPerMinute: s.X_REQUESTS_PER_MINUTE,
+        postFieldsParameter: s.X_POST_FIELDS_PARAMETER,
+        postsPerDao: s.SENTIMENT_SAMPLE_SIZE,
+      },
+      discord: {
+        ...http,
+        baseUrl: s.DISCORD_BASE_URL,
+        botToken: s.DISCORD_BOT_TOKEN,
+        requestsPerMinute: s.DISCORD_REQUESTS_PER_MINUTE,
+      },
+      telegram: { ...http, baseUrl: s.TELEGRAM_BASE_URL, requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE },
+      telegramBot: {
+        ...http,
+        baseUrl: s.TELEGRAM_BOT_BASE_URL,
+        botToken: s.TELEGRAM_BOT_TOKEN,
+        requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE,
+      },
+      snapshot: {
+        ...http,
+        baseUrl: s.SNAPSHOT_BASE_URL,
+        apiKey: s.SNAPSHOT_API_KEY,
+        requestsPerMinute: s.SNAPSHOT_REQUESTS_PER_MINUTE,
+      },
+      goldrush: {
+        ...http,
+        baseUrl: s.GOLDRUSH_BASE_URL,
+        apiKey: s.GOLDRUSH_API_KEY,
+        requestsPerMinute: s.GOLDRUSH_REQUESTS_PER_MINUTE,
+      },
+      ratings: { ...http, source: s.RATINGS_SOURCE },
       rpc: {
         ...http,
         urls: s.RPC_URLS,
@@ -193,7 +246,8 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0])
     const given = env[name]
-    const shown = given === undefined || /KEY|PASSWORD|RPC_URLS/.test(name) ? '' : ` (given: ${JSON.stringify(given)})`
+    const shown =
+      given === undefined || /KEY|PASSWORD|TOKEN|RPC_URLS/.test(name) ? '' : ` (given: ${JSON.stringify(given)})`
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }
   if (mistakes.length > 0 || !parsed.success) {

@@ -7,7 +7,7 @@
  * - `rows_rejected`: too large a share of a job's rows failed the dataset's schema.
  * - `payload`: a job's payload is malformed.
  * - `registry`: the curated records contradict themselves or their schema.
- * - `storage`: ClickHouse refused or could not be reached.
+ * - `storage`: ClickHouse or Redis refused or could not be reached.
  * - `migration`: the database and the migration files disagree.
  */
 export type ErrorCode =

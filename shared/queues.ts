@@ -37,10 +37,11 @@ const DAY_SECONDS = 86_400
 
 /**
  * Finished jobs stay long enough for their ids to keep a slot from being enqueued twice; failed ones are the dead
- * letters, kept 14 days. Waiting between attempts is the runner's backoff.
+ * letters, kept 14 days. Waiting between attempts is the runner's backoff, of at most five minutes: a job outlives an
+ * outage of over an hour.
  */
 const DEFAULT_OPTIONS: JobsOptions = {
-  attempts: 6,
+  attempts: 20,
   backoff: { type: 'provider' },
   removeOnComplete: { age: 2 * DAY_SECONDS, count: 100_000 },
   removeOnFail: { age: 14 * DAY_SECONDS },

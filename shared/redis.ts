@@ -1,16 +1,29 @@
-import { Redis } from 'ioredis'
+import { Redis, type RedisOptions } from 'ioredis'
 import { DataError, toReason } from './errors.ts'
 import type { Logger } from './log.ts'
 
+type Use = 'commands' | 'blocking' | 'subscriber'
+
 /**
- * A Redis connection. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit; the other
- * connections fail a command after a few tries, so that a caller hears of it.
+ * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit. `commands`
+ * fail after a few tries, so that a caller hears of it. A `subscriber` that gets no answer is taken for dead, and
+ * subscribes anew by itself on every connection.
  */
-export function createRedis(url: string, log: Logger, use: 'commands' | 'blocking' | 'subscriber' = 'commands'): Redis {
-  const redis = new Redis(url, {
-    maxRetriesPerRequest: use === 'commands' ? 3 : null,
-    retryStrategy: (attempt) => Math.min(200 * attempt, 5_000),
-  })
+const OPTIONS = {
+  commands: { maxRetriesPerRequest: 3 },
+  blocking: { maxRetriesPerRequest: null },
+  subscriber: {
+    maxRetriesPerRequest: null,
+    socketTimeout: 4_000,
+    connectTimeout: 4_000,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+  },
+} as const satisfies Record<Use, RedisOptions>
+
+/** A Redis connection, which comes back by itself whenever it is lost. */
+export function createRedis(url: string, log: Logger, use: Use = 'commands'): Redis {
+  const redis = new Redis(url, { ...OPTIONS[use], retryStrategy: (attempt: number) => Math.min(200 * attempt, 5_000) })
   redis.on('error', (error) => log.warn({ reason: error.message, use }, 'redis connection'))
   return redis
 }

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DataError } from '../shared/errors.ts'
+import { readCommandLine } from './processes.ts'
 
 export interface RedisServer {
   readonly url: string
@@ -91,7 +92,4 @@ function readPid(file: string): number | undefined {
 }
 
 /** A process id may have been given to another program since; only a Redis or Valkey is ours to stop. */
-function isOurs(pid: number): boolean {
-  const { stdout } = spawnSync('ps', ['-o', 'stat=,args=', '-p', String(pid)], { encoding: 'utf8' })
-  return /redis-server|valkey-server/.test(stdout ?? '') && !/^Z/.test(stdout)
-}
+const isOurs = (pid: number): boolean => /redis-server|valkey-server/.test(readCommandLine(pid))

@@ -1,3 +1,4 @@
+import type { ChildProcess } from 'node:child_process'
 import { resolve } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
@@ -8,7 +9,11 @@ import { onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { planBackfill, runBackfills } from '../workers/backfill.ts'
+import { createFollowUps } from '../workers/follow-ups.ts'
+import { jobs } from '../workers/jobs.ts'
 import { type Child, startChild, untilReady } from './children.ts'
+import { collectPastDays } from './demo-history.ts'
+import { lockFolder } from './lock.ts'
 import { findFreePort, startRedis } from './redis-server.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
@@ -29,7 +34,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
     DATA_DIR: dataDir,
     CLICKHOUSE_DATABASE: 'dao_data_demo',
     QUEUE_PREFIX: 'dao-data-demo',
-    LOG_LEVEL: 'warn',
+    LOG_LEVEL: 'error',
     WORKER_QUEUES: 'all',
     COINMARKETCAP_BASE_URL: `${upstream}/coinmarketcap`,
     COINMARKETCAP_API_KEY: 'demo',
@@ -39,6 +44,9 @@ function toDemoSettings(upstream: string): Record<string, string> {
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
     DEFILLAMA_BASE_URL: `${upstream}/defillama`,
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    DEFILLAMA_COINS_BASE_URL: `${upstream}/defillama-coins`,
+    RPC_URLS: `ethereum=${upstream}/rpc/ethereum`,
+    RPC_REQUESTS_PER_MINUTE: '60000',
     MORALIS_BASE_URL: `${upstream}/moralis/api/v2.2`,
     MORALIS_API_KEY: 'demo',
     MORALIS_REQUESTS_PER_MINUTE: '60000',
@@ -46,6 +54,22 @@ function toDemoSettings(upstream: string): Record<string, string> {
     ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    X_BASE_URL: `${upstream}/x`,
+    X_BEARER_TOKEN: 'demo',
+    X_REQUESTS_PER_MINUTE: '600000',
+    SENTIMENT_SAMPLE_SIZE: '25',
+    DISCORD_BASE_URL: `${upstream}/discord/api/v10`,
+    DISCORD_REQUESTS_PER_MINUTE: '600000',
+    TELEGRAM_BASE_URL: `${upstream}/telegram`,
+    TELEGRAM_BOT_BASE_URL: `${upstream}/telegram-bot`,
+    TELEGRAM_BOT_TOKEN: 'demo',
+    TELEGRAM_REQUESTS_PER_MINUTE: '600000',
+    SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
+    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
+    GOLDRUSH_BASE_URL: `${upstream}/goldrush`,
+    GOLDRUSH_API_KEY: 'demo',
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
   }
 }
 
@@ -57,16 +81,20 @@ function provide(values: Readonly<Record<string, string>>): void {
 const children: { name: string; stop(): Promise<void> }[] = []
 let stopping = false
 
-/** Starts a part and counts it among those to stop; when it ends by itself, everything ends. */
-function startPart(name: string, file: string, args: readonly string[] = []): Child {
-  const child = startChild(name, file, {}, args)
-  children.push(child)
-  child.process.once('exit', (code) => {
+/** Counts a part among those to stop; when it ends by itself, everything ends. */
+function watch(name: string, part: ChildProcess, stop: () => Promise<void>): void {
+  children.push({ name, stop })
+  part.once('exit', (code) => {
     if (stopping) return
     console.error(`${name} ended with code ${code}: stopping everything`)
     process.exitCode = 1
     process.kill(process.pid, 'SIGTERM')
   })
+}
+
+function startPart(name: string, file: string, args: readonly string[] = []): Child {
+  const child = startChild(name, file, {}, args)
+  watch(name, child.process, child.stop)
   return child
 }
 
@@ -84,7 +112,7 @@ async function startUpstream(): Promise<string> {
 async function startStores(config: Config): Promise<void> {
   if (!process.env.REDIS_URL) {
     const redis = await startRedis(resolve(config.dataDir, 'redis'), { detached: true })
-    children.push({ name: 'redis', stop: redis.stop })
+    watch('redis', redis.child, redis.stop)
     provide({ REDIS_URL: redis.url })
   }
   if (!process.env.CLICKHOUSE_URL) {
@@ -116,6 +144,11 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
+    plan('treasury', '1d', daysAgo(90)),
+    // They follow their inputs by themselves; here the history is complete only when they are.
+    plan('market-cap', '1d', '2022-02-01'),
+    plan('treasury-value', '1d', daysAgo(90)),
+    plan('index', '5m', new Date(registry.index.launch).toISOString()),
   ]
   const log = createLog('backfill', 'warn')
   const redis = createRedis(config.redis.url, log)
@@ -128,6 +161,20 @@ async function backfillDemo(config: Config): Promise<void> {
   )
 }
 
+/** The demo's history of what providers have no history of, which only the stand-in can tell. */
+async function collectDemoPast(config: Config, upstream: string): Promise<void> {
+  const log = createLog('past days', 'error')
+  const redis = createRedis(config.redis.url, log)
+  const db = createDatabase(config.clickhouse, 'write')
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const context = { config, db, redis, followUps, registry: loadRegistry(), log }
+  const { collected, failed } = await collectPastDays(context, { upstream, days: 90, now: Date.now() })
+  await Promise.all([followUps.close(), db.close()])
+  redis.disconnect()
+  if (failed > 0) console.log(`${failed} past days of social data are missing: see the reasons above`)
+  else if (collected > 0) console.log(`${collected} past days of social data are collected`)
+}
+
 function printAddresses(config: Config): void {
   const base = config.api.publicUrl
   const start = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10)
@@ -135,6 +182,7 @@ function printAddresses(config: Config): void {
 dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by the local stand-in' : 'live providers'}). Try:
   ${base}/data/tokens
   ${base}/data/tokens/historic-financial?name=Uniswap&interval=1h&start=${start}
+  ${base}/data/index/historic?period=30
   ${base}/data/status
   ${base}/docs
 Ctrl-C stops everything.
@@ -161,7 +209,11 @@ async function main(): Promise<void> {
     return
   }
   onStopSignal(stopAll)
-  if (mode === 'demo') provide(toDemoSettings(await startUpstream()))
+  const upstream = mode === 'demo' ? await startUpstream() : undefined
+  if (upstream !== undefined) provide(toDemoSettings(upstream))
+  const { dataDir } = loadConfig()
+  const unlock = lockFolder(dataDir)
+  children.unshift({ name: 'lock', stop: async () => unlock() })
   await startStores(loadConfig())
   const config = loadConfig()
   await prepareSchema(config)
@@ -169,7 +221,9 @@ async function main(): Promise<void> {
   parts.push(startPart('api', 'api/main.ts'))
   await Promise.all(parts.map(untilReady))
   printAddresses(config)
-  if (mode === 'demo') await backfillDemo(config)
+  if (upstream === undefined) return
+  await collectDemoPast(config, upstream)
+  await backfillDemo(config)
 }
 
 runProgram(run)

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import type { Redis } from 'ioredis'
 import { loadConfig } from '../shared/config.ts'
-import { DataError } from '../shared/errors.ts'
+import { DataError, toReason } from '../shared/errors.ts'
 import { INTERVALS, type Interval } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
 import { isMain, runProgram } from '../shared/process.ts'
@@ -86,13 +86,14 @@ function toInterval(job: Job, text: string | undefined, mistakes: string[]): Int
 
 function toEntities(all: readonly Entity[], only: string | undefined, mistakes: string[]): readonly Entity[] {
   if (only === undefined) return all
-  const names = (entity: Entity) => [entity.id, entity.name, Reflect.get(entity, 'symbol'), Reflect.get(entity, 'slug')]
+  const isNamed = (entity: Entity, name: string) =>
+    [entity.id, entity.name, Reflect.get(entity, 'symbol'), Reflect.get(entity, 'slug')].some(
+      (own) => typeof own === 'string' && own.toLowerCase() === name,
+    )
   const wanted = only.split(',').map((name) => name.trim().toLowerCase())
-  const unknown = wanted.filter(
-    (name) => !all.some((entity) => names(entity).some((own) => String(own).toLowerCase() === name)),
-  )
+  const unknown = wanted.filter((name) => !all.some((entity) => isNamed(entity, name)))
   if (unknown.length > 0) mistakes.push(`not in the registry, or not live: ${unknown.join(', ')}`)
-  return all.filter((entity) => names(entity).some((own) => wanted.includes(String(own).toLowerCase())))
+  return all.filter((entity) => wanted.some((name) => isNamed(entity, name)))
 }
 
 /**
@@ -120,24 +121,36 @@ export async function runBackfills(
   return failed
 }
 
+/** @throws DataError `payload` for options and words that the command does not know. */
+function readCommandLine() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        from: { type: 'string' },
+        to: { type: 'string' },
+        interval: { type: 'string' },
+        tokens: { type: 'string' },
+        daos: { type: 'string' },
+        'dry-run': { type: 'boolean', default: false },
+        again: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    })
+    if (positionals.length > 1) throw new TypeError(`one dataset at a time, not ${positionals.join(' and ')}`)
+    if (values.tokens !== undefined && values.daos !== undefined) throw new TypeError('either --tokens or --daos')
+    return { values, dataset: positionals[0] }
+  } catch (error) {
+    throw new DataError('payload', `${toReason(error)}\nSee: npm run backfill -- --help`, { cause: error })
+  }
+}
+
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      from: { type: 'string' },
-      to: { type: 'string' },
-      interval: { type: 'string' },
-      tokens: { type: 'string' },
-      daos: { type: 'string' },
-      'dry-run': { type: 'boolean', default: false },
-      again: { type: 'boolean', default: false },
-      help: { type: 'boolean', default: false },
-    },
-  })
+  const { values, dataset } = readCommandLine()
   if (values.help) return console.log(HELP)
   const config = loadConfig()
   const only = values.tokens ?? values.daos
-  const request = { dataset: positionals[0], from: values.from, to: values.to, interval: values.interval, only }
+  const request = { dataset, from: values.from, to: values.to, interval: values.interval, only }
   const backfill = planBackfill(request, loadRegistry(), Date.now())
   if (values['dry-run']) {
     console.log(`${backfill.title}: ${backfill.chunks.length} jobs would be enqueued`)

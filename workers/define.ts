@@ -1,5 +1,8 @@
+import type { Database } from '../shared/clickhouse.ts'
 import type { Config } from '../shared/config.ts'
 import type { Dataset } from '../shared/datasets/define.ts'
+import type { DatasetFacts } from '../shared/datasets/list.ts'
+import { toId, toKey } from '../shared/ids.ts'
 import type { Cadence, Interval } from '../shared/intervals.ts'
 import type { Logger } from '../shared/log.ts'
 import type { Registry } from '../shared/registry/registry.ts'
@@ -20,16 +23,28 @@ export interface Entity {
   readonly name: string
 }
 
+/** The one entity of datasets that are about all DAOs and tokens together. */
+export const WHOLE_REGISTRY: Entity = toWholeRegistry()
+
+function toWholeRegistry(): Entity {
+  const id = toId('registry')
+  return { id, key: toKey(id), name: 'all' }
+}
+
 export interface ProviderContext {
   readonly config: Config
   readonly http: HttpClients
+  /** The wall clock in Unix milliseconds, for providers that count back from now; `Date.now` unless given. */
+  readonly now?: () => number
   readonly log: Logger
+  readonly db: Database
 }
 
 /**
  * A source of data. `covers` tells which entities it can be asked for at all: an id it needs may be unknown, or the
- * settings may leave the entity to another provider. `connect` opens it. Its calls throw DataError `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing
- * key is `provider_rejected` naming the setting, so that the next provider is asked.
+ * settings may leave the entity to another provider. `connect` opens it. Its calls throw DataError
+ * `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing key is `provider_rejected` naming the
+ * setting, so that the next provider is asked.
  */
 export interface Provider<Source, E extends Entity> {
   readonly name: string
@@ -57,6 +72,8 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly dataset: Dataset<Row>
   /** In order: the first that answers for an entity wins. */
   readonly providers: readonly Provider<Source, E>[]
+  /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
+  readonly follows?: readonly DatasetFacts[]
   /** Whom a tick collects for. */
   entities(registry: Registry): readonly E[]
   /** Present where providers have history: the largest number of entities and points that one job asks for. */
@@ -65,6 +82,11 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly chunkEntities: number
     readonly chunkPoints: number
   }
+  /**
+   * Set where a run goes on from where the last one stopped: a slot in which a provider failed for a time is tried again,
+   * once what came is stored, although others answered. Without it the next slot makes up for it.
+   */
+  readonly resumes?: true
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
@@ -74,6 +96,8 @@ export interface Job {
   readonly cadence: Cadence
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
+  readonly resumes: boolean
+  readonly follows: readonly DatasetFacts[]
   readonly providerNames: readonly string[]
   entities(registry: Registry): readonly Entity[]
   /** Opens the providers once per process and returns the collecting function per provider, in order. */
@@ -94,6 +118,8 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     cadence: job.cadence,
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
+    resumes: job.resumes ?? false,
+    follows: job.follows ?? [],
     providerNames: job.providers.map((provider) => provider.name),
     entities: (registry) => job.entities(registry),
     connect: (context) =>

@@ -104,7 +104,7 @@ async function isFresh(queue: DatasetQueue, id: string, again: boolean, skip: (i
     return true
   }
   if (state === 'completed') skip(id)
-  if (state === 'failed') await job.retry('failed')
+  if (state === 'failed') await job.retry('failed', { resetAttemptsMade: true })
   return state === 'unknown'
 }
 

@@ -1,4 +1,5 @@
 import type { Worker } from 'bullmq'
+import { requireMigrated } from '../clickhouse/migrate.ts'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
 import { DataError } from '../shared/errors.ts'
@@ -10,6 +11,7 @@ import { announceReady, isMain, onStopSignal, runProgram } from '../shared/proce
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import type { Job } from './define.ts'
+import { createFollowUps } from './follow-ups.ts'
 import { jobs } from './jobs.ts'
 import { createWorkerMetrics } from './metrics.ts'
 import { createHttpClients } from './providers/http.ts'
@@ -42,8 +44,10 @@ async function main(): Promise<void> {
   const log = createLog('worker', config.logLevel)
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'write')
+  await requireMigrated(db)
   const redis = createRedis(config.redis.url, log)
   const blocking = createRedis(config.redis.url, log, 'blocking')
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
   const registered = createMetrics('worker')
   const metrics = createWorkerMetrics(registered)
   const http = createHttpClients({
@@ -54,7 +58,7 @@ async function main(): Promise<void> {
   })
   const stopping = new AbortController()
   const handBack = stopping.signal
-  const context = { config, http, db, redis, blocking, registry, log, now: Date.now, metrics, handBack }
+  const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now, metrics, handBack }
   const runners = selected.map((job) => createRunner(job, context))
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
@@ -67,6 +71,7 @@ async function main(): Promise<void> {
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
     await Promise.all(runners.map((runner) => runner.close()))
     clearTimeout(drained)
+    await followUps.close()
     await ops?.close()
     await db.close()
     redis.disconnect()

@@ -1,3 +1,4 @@
+const EARLIEST_MS = Date.parse('2009-01-01T00:00:00Z')
 const ISO_DATE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$/
 
 /**
@@ -12,7 +13,9 @@ export function toTime(option: string, text: string | undefined, mistakes: strin
   const iso = text.length > 10 && !text.endsWith('Z') ? `${text}Z` : text
   const ms = ISO_DATE.test(text) ? Date.parse(iso) : Number.NaN
   // Date.parse turns 30 February into 1 March; the day must come back as it was given.
-  if (!Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text.slice(0, 10))) return ms
-  mistakes.push(`${option} ${text} is not an ISO date or date-time`)
+  if (Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(text.slice(0, 10))) {
+    mistakes.push(`${option} ${text} is not an ISO date or date-time`)
+  } else if (ms < EARLIEST_MS) mistakes.push(`${option} ${text} is before 2009: there is nothing to collect`)
+  else return ms
   return undefined
 }

@@ -57,10 +57,15 @@ const slotsKey = (prefix: string) => `${prefix}:slots`
 export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
   const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
   const current = toBucketStart(context.now(), job.cadence)
-  const newest = await readNewestSlot(context, job)
-  if (newest !== undefined && newest >= current) return
+  const recorded = await readNewestSlot(context, job)
+  if (recorded === current) return
+  const newest = recorded !== undefined && recorded < current ? recorded : undefined
+  if (recorded !== undefined && recorded > current + cadenceMs) {
+    const told = { dataset: job.name, recorded: new Date(recorded).toISOString() }
+    context.log.error(told, 'the record is ahead of the clock: going on with the current slot')
+  } else if (recorded !== undefined && recorded > current) return
   if (newest !== undefined && newest + cadenceMs < current)
-    await enqueueMissed({ job, queue }, newest + cadenceMs, current, context)
+    await enqueueMissed({ job, queue }, newest, current, context)
   await queue.add(job.name, { kind: 'slot', slot: current }, { jobId: toSlotJobId(job.name, current) })
   await context.redis.hset(slotsKey(context.prefix), job.name, current)
   context.metrics?.slots(job.name, 'enqueued', 1)
@@ -69,14 +74,16 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
 
 async function enqueueMissed(
   { job, queue }: Scheduled,
-  firstMissed: number,
+  newest: number,
   current: number,
   context: SchedulerContext,
 ): Promise<void> {
-  const from = Math.max(firstMissed, current - CATCH_UP_MS)
-  const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000)
+  // From the newest slot itself: what it was to fill lies partly before it, as its observations were made before it.
+  const from = Math.max(newest, current - CATCH_UP_MS)
+  const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000) - 1
   const interval = job.history?.intervals[0] ?? job.cadence
-  const chunks = planChunks(job, job.entities(context.registry), { from, to: current, interval })
+  const range = { from: toBucketStart(from, interval), to: current, interval }
+  const chunks = planChunks(job, job.entities(context.registry), range)
   await queue.addBulk(
     chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
   )
@@ -91,8 +98,12 @@ async function enqueueMissed(
 /** How often due slots are looked for, per cadence: a slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
-/** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
-export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): { stop(): Promise<void> } {
+/** Looks for due slots at once and then on every tick (cron expressions with seconds, per cadence). A failing tick is logged and the next one repeats it. */
+export function startScheduler(
+  scheduled: readonly Scheduled[],
+  context: SchedulerContext,
+  ticks: Readonly<Record<Cadence, string>> = TICK,
+): { stop(): Promise<void> } {
   const tick = async (cadence: Cadence) => {
     for (const one of scheduled.filter(({ job }) => job.cadence === cadence)) {
       try {
@@ -104,7 +115,7 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
     }
   }
   const tasks = CADENCES.map((cadence) =>
-    schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
+    schedule(ticks[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
   )
   const first = Promise.all(CADENCES.map(tick))
   return {

@@ -49,7 +49,8 @@ export const manyNames = (noun: string, example: string) =>
       examples: [[example]],
     })
 
-function wholeNumber(max: number) {
+/** A whole number from 1 to a maximum. */
+export function wholeNumber(max: number) {
   const rule = `must be a whole number, at least 1 and at most ${max}`
   return z.int(rule).min(1, rule).max(max, rule)
 }

@@ -69,17 +69,22 @@ function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodI
 }
 
 /**
- * The typed values of a request's parameters (contract section 2).
+ * The typed values of a request's parameters (contract section 2): those of the query, and those that stand in the path,
+ * which the query cannot give.
  * @throws Problem `unknown_parameter`, `missing_parameter` or `invalid_parameter`, naming the parameter.
  */
 export function parseParameters<Shape extends QueryShape>(
   shape: Shape,
   raw: RawParameters,
+  inPath: Readonly<Record<string, string>> = {},
 ): z.output<z.ZodObject<Shape>> {
-  refuseUnknown(raw, Object.keys(shape))
+  refuseUnknown(
+    raw,
+    Object.keys(shape).filter((name) => !(name in inPath)),
+  )
   const parsed: Record<string, unknown> = {}
   for (const [name, schema] of Object.entries(shape)) {
-    const value = toValue(name, schema, raw)
+    const value = inPath[name] ?? toValue(name, schema, raw)
     if (value === undefined && isRequired(schema)) {
       throw new Problem('missing_parameter', `${name} is required.`, { param: name })
     }

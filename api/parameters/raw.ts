@@ -14,8 +14,10 @@ function decode(text: string): string {
   }
 }
 
-/** Splits a query string (without `?`). A malformed percent-encoding is `invalid_parameter`. */
-export function readQuery(query: string): RawParameters {
+/** The parameters in the query of a request's URL. A malformed percent-encoding is `invalid_parameter`. */
+export function readQuery(url: string): RawParameters {
+  const mark = url.indexOf('?')
+  const query = mark < 0 ? '' : url.slice(mark + 1)
   const values = new Map<string, string[]>()
   const bracketed = new Set<string>()
   for (const pair of query.split('&')) {

@@ -1,8 +1,12 @@
 import { z } from 'zod'
 import { defineRoute } from '../define.ts'
+import { toFileTime } from '../registry-files.ts'
 import { idValue } from '../values.ts'
 
 const categoryRecord = z.strictObject({ _id: idValue, name: z.string(), slug: z.string() })
+
+/** The registry is read once, when the process starts. */
+const LOADED_AS_OF = toFileTime('categories.json')
 
 export const categoriesRoute = defineRoute({
   path: '/data/categories',
@@ -13,6 +17,6 @@ export const categoriesRoute = defineRoute({
   datasets: [],
   handle: async ({ registry }) => {
     const records = registry.categories.map(({ id, name, slug }) => ({ _id: id, name, slug }))
-    return { body: Buffer.from(JSON.stringify(records)), asOf: null }
+    return { body: Buffer.from(JSON.stringify(records)), asOf: LOADED_AS_OF }
   },
 })

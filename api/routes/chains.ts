@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineRoute } from '../define.ts'
+import { toFileTime } from '../registry-files.ts'
 import { idValue } from '../values.ts'
 
 const chainRecord = z.strictObject({
@@ -8,6 +9,9 @@ const chainRecord = z.strictObject({
   slug: z.string(),
   chainId: z.int().nullable().meta({ description: 'EIP-155 number; null where the chain has none.' }),
 })
+
+/** The registry is read once, when the process starts. */
+const LOADED_AS_OF = toFileTime('chains.json')
 
 export const chainsRoute = defineRoute({
   path: '/data/chains',
@@ -18,6 +22,6 @@ export const chainsRoute = defineRoute({
   datasets: [],
   handle: async ({ registry }) => {
     const records = registry.chains.map(({ id, name, slug, chainId }) => ({ _id: id, name, slug, chainId }))
-    return { body: Buffer.from(JSON.stringify(records)), asOf: null }
+    return { body: Buffer.from(JSON.stringify(records)), asOf: LOADED_AS_OF }
   },
 })

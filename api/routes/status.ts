@@ -17,6 +17,7 @@ const freshness = z.strictObject({
   rows: z.int(),
   entities: z.int(),
   earliest: timeValue.nullable(),
+  note: z.string().optional().meta({ description: 'What the newest rows say of their origin, where they say it.' }),
 })
 
 type Freshness = z.infer<typeof freshness>
@@ -35,19 +36,21 @@ const UPSTREAM = {
 /** Counting a large series costs time: this long one count serves everybody. */
 const HOLDS_MS = 5000
 
-const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), newest: z.int() })
+const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), newest: z.int(), note: z.string() })
 
 async function toFreshness(dataset: DatasetFacts, db: Database, now: number): Promise<Freshness> {
-  const { table, entity, time } = dataset.series
+  // A series about all entities together counts as one.
+  const { table, entity = '1', time, source = "''" } = dataset.series
   const [found] = await db.rows({
     name: 'status',
     sql: `SELECT count() AS rows, uniqExact(${entity}) AS entities,
-  toUnixTimestamp64Milli(min(${time})) AS earliest, toUnixTimestamp64Milli(max(${time})) AS newest
+  toUnixTimestamp64Milli(min(${time})) AS earliest, toUnixTimestamp64Milli(max(${time})) AS newest,
+  toString(argMax(${source}, ${time})) AS note
 FROM ${table} FINAL`,
     schema: counted,
   })
   const expectedEvery = INTERVAL_SECONDS[dataset.cadence]
-  const { rows = 0, entities = 0, newest = 0, earliest = 0 } = found ?? {}
+  const { rows = 0, entities = 0, newest = 0, earliest = 0, note = '' } = found ?? {}
   const empty = rows === 0
   const lagSeconds = Math.max(0, (now - newest) / 1000)
   return {
@@ -60,6 +63,7 @@ FROM ${table} FINAL`,
     rows,
     entities,
     earliest: empty ? null : new Date(earliest).toISOString(),
+    ...(note === '' ? {} : { note }),
   }
 }
 

@@ -4,6 +4,7 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineRoute } from '../define.ts'
 import { manyOfKind, selectMany, tokenKind } from '../entities.ts'
 import { limit } from '../parameters/kinds.ts'
+import { LISTED_TOKENS } from '../token-lists.ts'
 import { idValue, numberOrNull, timeValue } from '../values.ts'
 import { writeArray } from '../written-json.ts'
 
@@ -16,7 +17,7 @@ const financialData = z.strictObject({
   percentChange30d: numberOrNull,
   percentChange60d: numberOrNull,
   percentChanged90d: numberOrNull,
-  price: numberOrNull,
+  price: z.number(),
   volume24h: numberOrNull,
   volumeChange24h: numberOrNull,
   totalSupply: numberOrNull,
@@ -51,24 +52,22 @@ const RECORD = `Tuple(_id String, name String, symbol String, contractAddress St
   tvl Nullable(Float64)), livePrice Bool, chart24h String)`
 
 // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed yet.
-// The value locked in the DAO's protocols stands in where the market-data provider gives none. The answer is as old as
-// its quotes: a fresher value locked must not hide that prices stopped coming.
+// The value locked in the DAO's protocols stands in where the market-data provider gives none, unless it is days older
+// than the quote. The answer is as old as its quotes: a fresher value locked must not hide that prices stopped coming.
 const SQL = `
 SELECT q.observed_at AS as_of,
   CAST(tuple(t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id, t.chain_id,
     tuple(q.observed_at, q.market_cap, q.percent_change_1h, q.percent_change_24h, q.percent_change_7d,
       q.percent_change_30d, q.percent_change_60d, q.percent_change_90d, q.price, q.volume_24h, q.volume_change_24h,
-      q.total_supply, q.circulating_supply, q.fully_diluted_market_cap, q.max_supply, coalesce(q.tvl, p.tvl)),
+      q.total_supply, q.circulating_supply, q.fully_diluted_market_cap, q.max_supply, coalesce(q.tvl, if(p.at >= q.observed_at - INTERVAL 2 DAY, p.tvl, NULL))),
     t.live_price, concat({charts: String}, t.id, '.svg')), $record$${RECORD}$record$) AS record
 FROM (SELECT * FROM tokens FINAL) AS t
 INNER JOIN (SELECT * FROM token_quotes FINAL) AS q ON q.token = t.key
 LEFT JOIN
 (
-  SELECT dao, toNullable(argMax(tvl_usd, observed_at)) AS tvl FROM protocol_tvl GROUP BY dao
+  SELECT dao, toNullable(argMax(tvl_usd, observed_at)) AS tvl, max(observed_at) AS at FROM protocol_tvl FINAL GROUP BY dao
 ) AS p ON p.dao = t.dao_key
-WHERE t.live AND ({all: Bool} OR has({keys: Array(UInt64)}, t.key))
-ORDER BY has({exact: Array(UInt64)}, t.key) DESC, q.market_cap DESC NULLS LAST, t.name, t.key
-LIMIT {limit: UInt32}`
+${LISTED_TOKENS}`
 
 export const tokensRoute = defineRoute({
   path: '/data/tokens',

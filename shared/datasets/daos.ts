@@ -26,17 +26,21 @@ export type DaoLinkRow = z.infer<typeof daoLinkRow>
  */
 const APPLY_LINKS = `
 INSERT INTO daos (* EXCEPT(version))
-SELECT * EXCEPT(version, dao, wanted) REPLACE(wanted AS links, now64(3, 'UTC') AS updated_at, changes + 1 AS changes)
+SELECT * EXCEPT(version, dao, empty, wanted, differs)
+  REPLACE(wanted AS links, now64(3, 'UTC') AS updated_at, changes + 1 AS changes)
 FROM
 (
-  SELECT d.*, p.dao, mapSort(mapFilter((field, value) -> has(arrayFilter(name -> name != '', [${LINK_FIELDS.map((field) => `if(isNull(d.${field}), '${field}', '')`).join(', ')}]), field), p.proposed)) AS wanted
+  SELECT d.*, p.dao,
+    arrayFilter(name -> name != '', [${LINK_FIELDS.map((field) => `if(isNull(d.${field}), '${field}', '')`).join(', ')}]) AS empty,
+    mapSort(mapFilter((field, value) -> has(empty, field), p.proposed)) AS wanted,
+    wanted != mapSort(d.links) AS differs
   FROM (SELECT * FROM daos FINAL WHERE has({entities: Array(UInt64)}, key)) AS d
   INNER JOIN
   (
-    SELECT dao, CAST((groupArray(field), groupArray(value)), 'Map(String, String)') AS proposed
+    SELECT dao, CAST((groupArray(name), groupArray(believed)), 'Map(String, String)') AS proposed
     FROM
     (
-      SELECT dao, toString(field) AS field, argMin(value, indexOf([${LINK_SOURCES.map((source) => `'${source}'`).join(', ')}], toString(source))) AS value
+      SELECT dao, toString(field) AS name, argMin(value, indexOf([${toList(LINK_SOURCES)}], toString(source))) AS believed
       FROM dao_links FINAL
       WHERE has({entities: Array(UInt64)}, dao)
       GROUP BY dao, field
@@ -44,7 +48,7 @@ FROM
     GROUP BY dao
   ) AS p ON p.dao = d.key
 )
-WHERE wanted != mapSort(links)`
+WHERE differs`
 
 /** DAO records: what providers propose for links that the registry leaves empty, next to the registry's own words. */
 export const daoLinks = defineDataset({
@@ -56,3 +60,7 @@ export const daoLinks = defineDataset({
   derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS }],
   series: { table: 'dao_links', entity: 'dao', time: 'observed_at' },
 })
+
+function toList(names: readonly string[]): string {
+  return names.map((name) => `'${name}'`).join(', ')
+}

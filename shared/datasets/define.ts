@@ -8,15 +8,24 @@ export interface Dataset<Row extends object = object> {
   /** The table that jobs insert into. */
   readonly table: string
   readonly row: z.ZodType<Row>
-  /** The row member that names the entity, by its integer key. */
-  readonly entity: keyof Row & string
+  /** The row member that names the entity, by its integer key; absent where a row is about all of them together. */
+  readonly entity?: keyof Row & string
   /**
    * Statements that the runner executes after the insert, for tables that are computed from what is stored. They get
    * `{entities: Array(UInt64)}`, the keys of the inserted rows, and `{slot: DateTime64(3)}`, and may be repeated.
    */
   readonly derive?: readonly { readonly name: string; readonly sql: string }[]
-  /** The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. */
-  readonly series: { readonly table: string; readonly entity: string; readonly time: string }
+  /**
+   * The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. Where a
+   * job follows the dataset, `time` is a row member as well. `source` is the column in which rows say whose they are,
+   * where that is worth telling with the status.
+   */
+  readonly series: {
+    readonly table: string
+    readonly entity?: string
+    readonly time: string
+    readonly source?: string
+  }
 }
 
 /** Declares a dataset; the row type follows from its schema. */

@@ -45,7 +45,7 @@ WITH
   ),
   ends AS
   (
-    SELECT token, greatest(max(at), toDateTime({slot: DateTime64(3, 'UTC')}, 'UTC')) AS as_of
+    SELECT token, greatest(max(at), {slot: DateTime64(3, 'UTC')}) AS as_of
     FROM
     (
       SELECT token, max(traded_at) AS at FROM dex_trades WHERE token IN tokens_due GROUP BY token
@@ -55,16 +55,16 @@ WITH
     GROUP BY token
   )
 SELECT token, count(), uniqExact(pool), uniqExact(taker), uniqExact(exchange),
-  toFloat64(sumIf(usd, is_buy AND age < 86400)), toFloat64(sumIf(usd, is_buy AND age < 604800)),
-  toFloat64(sumIf(usd, is_buy AND age < 2592000)), toFloat64(sumIf(usd, is_buy)),
-  toFloat64(sumIf(usd, NOT is_buy AND age < 86400)), toFloat64(sumIf(usd, NOT is_buy AND age < 604800)),
-  toFloat64(sumIf(usd, NOT is_buy AND age < 2592000)), toFloat64(sumIf(usd, NOT is_buy)),
+  toFloat64(sumIf(usd, is_buy AND age < 86400000)), toFloat64(sumIf(usd, is_buy AND age < 604800000)),
+  toFloat64(sumIf(usd, is_buy AND age < 2592000000)), toFloat64(sumIf(usd, is_buy)),
+  toFloat64(sumIf(usd, NOT is_buy AND age < 86400000)), toFloat64(sumIf(usd, NOT is_buy AND age < 604800000)),
+  toFloat64(sumIf(usd, NOT is_buy AND age < 2592000000)), toFloat64(sumIf(usd, NOT is_buy)),
   argMax(tuple(trade_price), (trade_at, block_number, log_index, transaction_hash)).1, max(trade_at), any(as_of)
 FROM
 (
   SELECT token, pool, taker, exchange, block_number, log_index, transaction_hash, price AS trade_price,
     traded_at AS trade_at, side = 'BUY' AS is_buy, toDecimal128(ifNull(amount_usd, 0), 12) AS usd,
-    ends.as_of AS as_of, toUnixTimestamp(ends.as_of) - toUnixTimestamp(traded_at) AS age
+    ends.as_of AS as_of, dateDiff('millisecond', traded_at, ends.as_of) AS age
   FROM (SELECT * FROM dex_trades FINAL WHERE token IN tokens_due) AS trades
   INNER JOIN ends ON ends.token = trades.token
 )

@@ -1,11 +1,40 @@
 import { daoLinks } from './daos.ts'
 import type { Dataset } from './define.ts'
+import { dexTrades } from './dex-trades.ts'
+import { discordMembers } from './discord.ts'
+import { governance } from './governance.ts'
 import { tokenHolders } from './holders.ts'
+import { indexPoints } from './index-points.ts'
+import { indexToken } from './index-token.ts'
+import { marketCap } from './market-cap.ts'
 import { protocolTvl } from './protocol-tvl.ts'
+import { daoRatings } from './ratings.ts'
+import { telegramMembers } from './telegram.ts'
 import { tokenPrices } from './token-prices.ts'
+import { daoTreasury } from './treasury.ts'
+import { treasuryValue } from './treasury-value.ts'
+import { twitterCounts } from './twitter.ts'
+import { twitterSentiment } from './twitter-sentiment.ts'
 
 /** What readers need to know of a dataset: its name, how often it is refreshed, and where its rows are. */
 export type DatasetFacts = Pick<Dataset, 'name' | 'cadence' | 'series'>
 
 /** Every dataset of the service: freshness and readiness are told for each of them. */
-export const datasets = [tokenPrices, protocolTvl, tokenHolders, daoLinks] as const satisfies readonly DatasetFacts[]
+export const datasets = [
+  tokenPrices,
+  protocolTvl,
+  tokenHolders,
+  daoLinks,
+  daoTreasury,
+  daoRatings,
+  marketCap,
+  indexPoints,
+  indexToken,
+  governance,
+  treasuryValue,
+  twitterCounts,
+  discordMembers,
+  telegramMembers,
+  twitterSentiment,
+  dexTrades,
+] as const satisfies readonly DatasetFacts[]

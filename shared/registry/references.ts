@@ -128,7 +128,7 @@ function unknownReference<T>(place: string, field: string, slug: string, target:
 }
 
 /** `evm` is undefined for an unknown chain, which is a mistake of its own. */
-function addressMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
+export function addressMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
   if (evm !== true || EVM_ADDRESS.test(address)) return []
   return [`${place}: ${field}: ${address} is not 0x and 40 hex digits`]
 }

@@ -45,7 +45,27 @@ export function readRegistryFile<T>(
   return { file, readable: rows !== null, records, names }
 }
 
+/** Reads the one record that `dir/file` is; null with its mistakes told when it is not what the schema says. */
+export function readRegistryRecord<T>(dir: string, file: string, schema: z.ZodType<T>, mistakes: string[]): T | null {
+  const content = readContent(dir, file, mistakes)
+  if (content === null) return null
+  const parsed = schema.safeParse(content.value)
+  if (parsed.success) return parsed.data
+  mistakes.push(...parsed.error.issues.map((issue) => `${file}: ${describe(issue)}`))
+  return null
+}
+
 function readRows(dir: string, file: string, mistakes: string[]): unknown[] | null {
+  const content = readContent(dir, file, mistakes)
+  if (content === null) return null
+  const rows = z.array(z.unknown()).safeParse(content.value)
+  if (rows.success) return rows.data
+  mistakes.push(`${file}: must be a list of records`)
+  return null
+}
+
+/** The parsed text of a file, null where there is none. */
+function readContent(dir: string, file: string, mistakes: string[]): { value: unknown } | null {
   const path = join(dir, file)
   let source: string
   try {
@@ -55,18 +75,13 @@ function readRows(dir: string, file: string, mistakes: string[]): unknown[] | nu
     mistakes.push(code === 'ENOENT' ? `${file}: missing, expected at ${path}` : `${file}: cannot be read (${code})`)
     return null
   }
-  let content: unknown
   try {
-    content = JSON.parse(source)
+    return { value: JSON.parse(source) }
   } catch {
     const { line, column } = findJsonFault(source)
     mistakes.push(`${file}: not JSON, line ${line} column ${column}`)
     return null
   }
-  const rows = z.array(z.unknown()).safeParse(content)
-  if (rows.success) return rows.data
-  mistakes.push(`${file}: must be a list of records`)
-  return null
 }
 
 function nameOf(row: unknown, label: string): string | null {

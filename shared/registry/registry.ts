@@ -1,7 +1,9 @@
 import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
+import { type BasketIndex, toIndex } from './index-records.ts'
+import { indexRecord } from './index-schema.ts'
 import { checkReferences, type RegistryFiles, toStoredAddress } from './references.ts'
-import { readRegistryFile } from './registry-file.ts'
+import { readRegistryFile, readRegistryRecord } from './registry-file.ts'
 import { categoryRecord, chainRecord, daoRecord, type TokenRecord, tokenRecord } from './schema.ts'
 
 export interface Category {
@@ -81,6 +83,7 @@ export interface Registry {
   chains: readonly Chain[]
   tokens: readonly Token[]
   daos: readonly Dao[]
+  index: BasketIndex
   tokenById: ReadonlyMap<string, Token>
   tokenByKey: ReadonlyMap<number, Token>
   daoById: ReadonlyMap<string, Dao>
@@ -104,7 +107,7 @@ export class RegistryError extends DataError {
 }
 
 /**
- * Reads categories.json, chains.json, tokens.json and daos.json of `dir` (the shipped ones by default), checks them
+ * Reads categories.json, chains.json, tokens.json, daos.json and index.json of `dir` (the shipped ones by default), checks them
  * against their schemas and each other, and computes the ids (contract section 3). Records keep the files' order.
  * Throws a RegistryError that lists every mistake of all files.
  */
@@ -116,12 +119,16 @@ export function loadRegistry(dir: string = import.meta.dirname): Registry {
     tokens: readRegistryFile(dir, 'tokens.json', 'symbol', tokenRecord, mistakes),
     daos: readRegistryFile(dir, 'daos.json', 'slug', daoRecord, mistakes),
   }
+  const record = readRegistryRecord(dir, 'index.json', indexRecord, mistakes)
   mistakes.push(...checkReferences(files))
-  if (mistakes.length > 0) throw new RegistryError(mistakes)
-  return toRegistry(files)
+  const records = toRecords(files)
+  // What the index refers to must be sound before its references can be judged.
+  const index = record === null || mistakes.length > 0 ? null : toIndex(record, records, mistakes)
+  if (mistakes.length > 0 || index === null) throw new RegistryError(mistakes)
+  return { ...records, index }
 }
 
-function toRegistry(files: RegistryFiles): Registry {
+function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
   const categories = files.categories.records.map(({ record }) => ({ id: toId('category', record.slug), ...record }))
   const chains = files.chains.records.map(({ record }) => ({ id: toId('chain', record.slug), ...record }))
   const chainBySlug = toMap(chains, (chain) => chain.slug)

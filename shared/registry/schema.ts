@@ -1,12 +1,12 @@
 import { z } from 'zod'
 
 /** Lower-case words joined by hyphens: the form of every slug, which is a record's natural key and may stand in a URL. */
-const slug = z
+export const slug = z
   .string()
   .regex(/^[a-z0-9]+(-[a-z0-9]+)*$/, 'must be lower-case letters and digits joined by single hyphens')
 
 const text = z.string().refine((value) => value === value.trim(), 'must not begin or end with blanks')
-const name = text.min(1, 'must not be empty')
+export const name = text.min(1, 'must not be empty')
 const externalId = z.string().regex(/^\S+$/, 'must be a non-empty text without blanks')
 const link = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
 const secureLink = z.url({ protocol: /^https$/, error: 'must be an https URL' })

@@ -1,6 +1,8 @@
 import { request } from 'node:http'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { PROBLEM_CODES, type ProblemCode } from '../../api/problem/codes.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { createDatabase } from '../../shared/clickhouse.ts'
@@ -44,6 +46,10 @@ describe('failures', () => {
     ['/data/tokens?name=%E0%A4%A', 'invalid_parameter', undefined],
     ['/charts/24h/%E0%A4%A.svg', 'invalid_parameter', undefined],
     ['/charts/24h/xyz.svg', 'invalid_parameter', 'tokenId'],
+    [`/charts/24h/${id}.svg?tokenId=${id}`, 'unknown_parameter', 'tokenId'],
+    ['/docs?x=1', 'unknown_parameter', 'x'],
+    ['/docs/errors?x=1', 'unknown_parameter', 'x'],
+    ['/docs/assets/swagger-ui.css?x=1', 'unknown_parameter', 'x'],
     [`/charts/24h/${id}.svg`, 'not_found', 'tokenId'],
     [`${series}?interval=1h&start=2024-01-01`, 'missing_parameter', 'id'],
     [`${series}?name=uniswap&start=2024-01-01`, 'missing_parameter', 'interval'],
@@ -73,6 +79,26 @@ describe('failures', () => {
     expect(body.detail).not.toMatch(/select|from|clickhouse|DB::/i)
     if (code === 'method_not_allowed') expect(response.headers.get('allow')).toBe('GET, HEAD, OPTIONS')
     if (code === 'ambiguous_name') expect(body.candidates?.length).toBeGreaterThan(1)
+  })
+
+  it('of no HTTP request are problems as well', async () => {
+    const { port, hostname } = new URL(api.url)
+    const send = async (bytes: string) => {
+      const socket = connect(Number(port), hostname)
+      socket.write(bytes)
+      const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+      expect(head).toContain('HTTP/1.1 400 ')
+      expect(head).toContain('Content-Type: application/problem+json; charset=utf-8')
+      return problemBody.parse(JSON.parse(body))
+    }
+    expect((await send('what?\r\n\r\n')).code).toBe('invalid_parameter')
+    const endless = await send(`GET /${'x'.repeat(300_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)
+    expect(endless.detail).toContain('262144 bytes')
+  })
+
+  it('are none for a hundred of the longest names', async () => {
+    const names = Array.from({ length: 100 }, (_, i) => `name=${encodeURIComponent(`${i}`.padEnd(200, '語'))}`)
+    expect((await ask(`/data/tokens?${names.join('&')}`)).status).toBe(200)
   })
 
   it('of the database are 503 with Retry-After, and health says so', async () => {
@@ -111,6 +137,19 @@ describe('headers', () => {
     expect((await ask('/data/tokens?limit=2')).headers.get('x-data-stale')).toBeNull()
     clock.now = NOW + 9 * 60_000 + 1
     expect((await ask('/data/tokens?limit=2')).headers.get('x-data-stale')).toBe('true')
+    clock.now = NOW
+  })
+
+  it('say stale of a series as of its prices, whatever its interval, while it reaches up to now', async () => {
+    const stale = async (query: string) =>
+      (await ask(`/data/tokens/historic-financial?name=uniswap&start=2024-03-09&${query}`)).headers.get('x-data-stale')
+    const open = ['interval=5m', 'interval=1h', 'interval=7d', 'interval=1h&limit=99', 'interval=5m&end=2030-01-01']
+    const closed = ['interval=5m&limit=2', 'interval=1h&end=2024-03-10T12:00:00Z']
+    clock.now = NOW + 9 * 60_000 - 1
+    for (const query of [...open, ...closed]) expect(await stale(query), query).toBeNull()
+    clock.now = NOW + 9 * 60_000 + 1
+    for (const query of open) expect(await stale(query), query).toBe('true')
+    for (const query of closed) expect(await stale(query), query).toBeNull()
     clock.now = NOW
   })
 
@@ -155,6 +194,11 @@ describe('conditional requests and HEAD', () => {
     }
   })
 
+  it.each(['/health/live', '/health/ready'])('%s is never known already', async (path) => {
+    const response = await ask(path, { headers: { 'if-none-match': '*' } })
+    expect([response.status, response.headers.get('etag')]).toEqual([200, null])
+  })
+
   it('sends the same bytes in every encoding', async () => {
     const raw = (encoding: string) =>
       new Promise<Buffer>((resolve, reject) => {
@@ -189,6 +233,14 @@ describe('kept bytes', () => {
     expect(after.price).not.toBe(before.price)
   })
 
+  it('hold for a series with an end to come, which counts up to now', async () => {
+    const path = '/data/tokens/historic-financial?name=uniswap&interval=5m&start=2024-03-10&end=2030-01-01'
+    const [first, second] = [await ask(path), await ask(path)]
+    expect(first.headers.get('x-series-missing')).toBe('0')
+    expect(second.headers.get('server-timing')).toMatch(/^cache,/)
+    expect(await second.text()).toBe(await first.text())
+  })
+
   it('ask once, however many wait', async () => {
     commits.commit('prices')
     const all = await Promise.all(Array.from({ length: 20 }, () => volume()))
@@ -197,12 +249,9 @@ describe('kept bytes', () => {
 
   it('follow commits over Redis', async () => {
     const { url, prefix } = config.redis
-    const [subscriber, reader, publisher] = [
-      createRedis(url, silent, 'subscriber'),
-      createRedis(url, silent),
-      createRedis(url, silent),
-    ]
-    const feed = await createCommitFeed(subscriber, reader, prefix, silent)
+    const [subscriber, publisher] = [createRedis(url, silent, 'subscriber'), createRedis(url, silent)]
+    const feed = createCommitFeed(subscriber, prefix, silent)
+    await vi.waitFor(() => expect(feed.version('prices')).toBeDefined())
     const other = await startApi({ config, ...database, commits: feed, now: () => NOW })
     try {
       await volume(other.url)
@@ -213,8 +262,7 @@ describe('kept bytes', () => {
       expect((await volume(other.url)).from).toBe('made')
     } finally {
       await other.close()
-      await feed.close()
-      reader.disconnect()
+      feed.close()
       publisher.disconnect()
     }
   })

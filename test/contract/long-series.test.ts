@@ -15,6 +15,7 @@ const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 let path: string
+let key: number
 
 const open = (url: string, headers: Record<string, string> = {}) =>
   new Promise<IncomingMessage>((resolve, reject) => get(url, { headers }, resolve).on('error', reject))
@@ -22,8 +23,9 @@ const open = (url: string, headers: Record<string, string> = {}) =>
 beforeAll(async () => {
   database = await createApiDatabase(config)
   const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
+  key = Number(uni?.key)
   await storeMarket(database.writer, {
-    keys: [Number(uni?.key)],
+    keys: [key],
     until: NOW - 60_000,
     points: POINTS,
     stepMs: 300_000,
@@ -110,5 +112,52 @@ it('breaks off when the database does, and never looks whole', async () => {
     await expect(response.text()).rejects.toThrow()
   } finally {
     await broken.close()
+  }
+})
+
+it('that fails before its first byte is 503', async () => {
+  const db: Database = {
+    ...database.db,
+    stream: async () =>
+      new Readable({
+        read() {
+          this.destroy(new Error('connection lost'))
+        },
+      }),
+  }
+  const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
+  try {
+    const response = await fetch(broken.url + path)
+    expect(response.status).toBe(503)
+    expect(response.headers.get('retry-after')).toBe('5')
+  } finally {
+    await broken.close()
+  }
+})
+
+it('breaks off when its data changes on the way, so that a tag never names other bytes', async () => {
+  const correct = () =>
+    storeMarket(database.writer, { keys: [key], until: NOW - 3_060_000, points: 1, stepMs: 300_000 })
+  const db: Database = {
+    ...database.db,
+    stream: async (statement) => {
+      await correct()
+      return database.db.stream(statement)
+    },
+  }
+  const changing = await startApi({ config, ...database, db, commits, now: () => NOW })
+  try {
+    const response = await fetch(changing.url + path)
+    expect(response.status).toBe(200)
+    const ended = await response.arrayBuffer().then(
+      () => 'whole',
+      () => 'broken off',
+    )
+    expect(ended).toBe('broken off')
+    const again = await fetch(changing.url + path)
+    expect(again.headers.get('etag')).not.toBe(response.headers.get('etag'))
+    expect((await again.arrayBuffer()).byteLength).toBeGreaterThan(100_000_000)
+  } finally {
+    await changing.close()
   }
 })

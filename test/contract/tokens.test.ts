@@ -1,3 +1,5 @@
+import { stat } from 'node:fs/promises'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
 import { exampleOf } from '../../api/parameters/parse.ts'
@@ -8,6 +10,7 @@ import { storeMarket } from '../support/market.ts'
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const STEP = 300_000
+const DAY = 86_400_000
 const SERIES = '/data/tokens/historic-financial'
 
 const config = createApiConfig()
@@ -45,10 +48,26 @@ beforeAll(async () => {
   // A gap of six hours in one series, and one observation a week before everything else.
   await storeMarket(writer, { keys: [tokenOf('COMP').key], until: NOW - 60_000, points: 12, stepMs: STEP })
   await storeMarket(writer, { keys: [tokenOf('COMP').key], until: NOW - 7 * 3_600_000, points: 12, stepMs: STEP })
-  const observed_at = new Date(NOW - 3_600_000).toISOString()
   const dao = (symbol: string) => database.registry.daoBySlug.get(tokenOf(symbol).dao)?.key
-  const rows = ['AAVE', 'UNI'].map((symbol) => ({ dao: dao(symbol), observed_at, tvl_usd: 123.5 }))
-  await writer.insert({ table: 'protocol_tvl', rows })
+  const tvl = (symbol: string, at: number, tvl_usd: number) =>
+    writer.insert({
+      table: 'protocol_tvl',
+      rows: [{ dao: dao(symbol), observed_at: new Date(at).toISOString(), tvl_usd }],
+    })
+  // Corrected in place, a day and three days older than the quote.
+  for (const usd of [9, 7, 123.5]) await tvl('AAVE', NOW - 3_600_000, usd)
+  await tvl('UNI', NOW - DAY, 55)
+  await tvl('ENS', NOW - 3 * DAY, 66)
+  const observed_at = new Date(NOW - 3_600_000).toISOString()
+  const uniswap = database.registry.daoBySlug.get('uniswap')
+  const read = { dao: uniswap?.key, space: uniswap?.snapshotSpace, kind: 'reading', at: observed_at }
+  await writer.insert({ table: 'governance_in', rows: [read] })
+  const { index } = database.registry
+  const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
+  await writer.insert({
+    table: 'index_token',
+    rows: [{ ...reading, value_usd: 1500, eth_usd: 2000, eth_source: 'chainlink' }],
+  })
   api = await startApi({ config, ...database, commits, now: () => NOW })
 })
 
@@ -93,6 +112,12 @@ describe('/data/tokens', () => {
       livePrice: aave.livePrice,
       chart24h: `${config.api.publicUrl}/charts/24h/${aave.id}.svg`,
     })
+  })
+
+  it('fills in the newest value locked of the protocols unless it is days older than the quote', async () => {
+    const tokens = await json<{ symbol: string; financialData: { tvl: number | null } }[]>('/data/tokens')
+    const values = tokens.map(({ symbol, financialData }) => [symbol, financialData.tvl])
+    expect(Object.fromEntries(values)).toEqual({ ENS: null, UNI: 55, AAVE: 123.5, COMP: null })
   })
 
   it('has the members in the order of the interface', async () => {
@@ -146,6 +171,15 @@ describe('historic financial series', () => {
     expect(response.headers.get('x-series-missing')).toBe('5')
   })
 
+  it('counts up to the last point only when `limit` cuts', async () => {
+    const missing = async (limit: number) => {
+      const { id } = tokenOf('COMP')
+      const response = await series(`id=${id}&interval=1h&start=2024-03-10T04:00:00Z&limit=${limit}`)
+      return response.headers.get('x-series-missing')
+    }
+    expect([await missing(2), await missing(3), await missing(4), await missing(5)]).toEqual(['0', '5', '5', '5'])
+  })
+
   it('ends before `end` and stops at `limit`', async () => {
     const { id } = tokenOf('UNI')
     const cut = await series(`id=${id}&interval=5m&start=2024-03-10&end=2024-03-10T01:00:00Z`)
@@ -194,7 +228,9 @@ describe('every documented route', () => {
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
     const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
     const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
-    const who = SERIES === route.path ? ['name'] : []
+    // A route about one record takes a single id, and then wants it or the name.
+    const isOfOne = route.query.id !== undefined && !Array.isArray(exampleOf(route.query.id))
+    const who = isOfOne ? ['name'] : []
     const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
     return queries.map((query) => ({
       route,
@@ -208,7 +244,8 @@ describe('every documented route', () => {
     expect(response.headers.get('content-type')).toBe(route.contentType)
     const text = await response.text()
     route.response.parse(route.contentType.startsWith('application/json') ? JSON.parse(text) : text)
-    expect(response.headers.get('etag')).toMatch(/^"[^"]+"$/)
+    if (route.volatile) expect(response.headers.get('cache-control')).toBe('no-store')
+    else expect(response.headers.get('etag')).toMatch(/^"[^"]+"$/)
     expect(response.headers.get('x-request-id')).toBeTruthy()
     expect(response.headers.get('access-control-allow-origin')).toBe('*')
   })
@@ -225,6 +262,7 @@ describe('every documented route', () => {
     expect(token?.additionalProperties).toBe(false)
     expect(token?.properties).toHaveProperty('financialData.properties.tvl.type', ['number', 'null'])
     expect(token?.properties).toHaveProperty('financialData.properties.lastUpdated.type', 'string')
+    expect(token?.properties).toHaveProperty('financialData.properties.price.type', 'number')
     const one = document.paths[SERIES]?.get
     expect(Object.keys(one?.responses ?? {})).toEqual(['200', '304', '400', '404', '405', '406', '409', '500', '503'])
     expect(one?.responses[200]?.headers).toHaveProperty('X-Series-Missing')
@@ -238,6 +276,14 @@ describe('every documented route', () => {
     }
     expect((await get('/docs')).headers.get('content-security-policy')).toContain("default-src 'none'")
   })
+})
+
+it.each(['categories', 'chains'])('%s are as old as their file', async (file) => {
+  const { headers } = await get(`/data/${file}`)
+  const { mtime } = await stat(join(import.meta.dirname, `../../shared/registry/${file}.json`))
+  expect(headers.get('x-data-as-of')).toBe(mtime.toISOString())
+  expect(headers.get('last-modified')).toBe(mtime.toUTCString())
+  expect(headers.get('x-data-stale')).toBeNull()
 })
 
 it('status tells mode, freshness and size', async () => {
@@ -254,5 +300,5 @@ it('status tells mode, freshness and size', async () => {
     entities: 4,
     earliest: '2024-03-07T12:06:00.000Z',
   })
-  expect(body.datasets[1]).toMatchObject({ dataset: 'tvl', state: 'fresh', rows: 2, entities: 2 })
+  expect(body.datasets[1]).toMatchObject({ dataset: 'tvl', state: 'fresh', rows: 3, entities: 3 })
 })

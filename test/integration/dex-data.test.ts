@@ -81,8 +81,14 @@ describe('DEX aggregates', () => {
     const rows = Array.from({ length: 200 }, (_, n) => trade(1, n))
     await store(rows, END)
     const stored = await read(1)
-    expect(stored).toMatchObject({ total_trades: 200, makers: 4, takers: 11, dexs: 2, as_of: '2024-06-30T12:00:00Z' })
-    expect(stored).toMatchObject({ last_trade_at: '2024-06-30T11:00:00Z', price: 0.1 })
+    expect(stored).toMatchObject({
+      total_trades: 200,
+      makers: 4,
+      takers: 11,
+      dexs: 2,
+      as_of: '2024-06-30T12:00:00.000Z',
+    })
+    expect(stored).toMatchObject({ last_trade_at: '2024-06-30T11:00:00.000Z', price: 0.1 })
     expect(stored?.inflow_24h).toBeCloseTo(sum(rows, 'BUY', 24), 9)
     expect(stored?.inflow_7d).toBeCloseTo(sum(rows, 'BUY', 168), 9)
     expect(stored?.inflow_30d).toBeCloseTo(sum(rows, 'BUY', 720), 9)
@@ -124,11 +130,11 @@ describe('DEX aggregates', () => {
     expect(await read(3)).toMatchObject({ inflow_24h: 5, inflow_7d: 5, inflow_30d: 5, inflow_max: 5 })
     const later = END + 25 * HOUR
     await store([trade(4, 0, { traded_at: new Date(later - HOUR).toISOString() })], later)
-    expect(await read(3)).toMatchObject({ inflow_24h: 0, inflow_7d: 5, as_of: '2024-07-01T13:00:00Z' })
+    expect(await read(3)).toMatchObject({ inflow_24h: 0, inflow_7d: 5, as_of: '2024-07-01T13:00:00.000Z' })
     await derive([4], END + 31 * 24 * HOUR)
     expect(await read(3)).toMatchObject({ inflow_7d: 0, inflow_30d: 0, inflow_max: 5, total_trades: 1 })
     await derive([4], END + 32 * 24 * HOUR)
-    expect(await read(3)).toMatchObject({ as_of: '2024-07-31T12:00:00Z' })
+    expect(await read(3)).toMatchObject({ as_of: '2024-07-31T12:00:00.000Z' })
   })
 
   it('tell the price of the latest trade, unknown where that trade has none', async () => {
@@ -142,7 +148,7 @@ describe('DEX aggregates', () => {
 
   it('are not taken back by a computation that saw less and is stored late', async () => {
     const before = await read(1)
-    const stale = { ...before, token: 1, total_trades: 150, as_of: '2030-01-01T00:00:00Z' }
+    const stale = { ...before, token: 1, total_trades: 150, as_of: '2030-01-01T00:00:00.000Z' }
     await database.db.insert({ table: 'dex_data', rows: [stale] })
     expect(await read(1)).toEqual(before)
   })

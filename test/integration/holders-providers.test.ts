@@ -6,6 +6,7 @@ import { ethplorer } from '../../workers/providers/ethplorer.ts'
 import { moralis } from '../../workers/providers/moralis.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestToken } from '../samples.ts'
+import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 
 type Handler = Parameters<typeof startProviderServer>[0]
@@ -36,7 +37,7 @@ async function connect<Source>(
     ...settings,
   })
   const { http, calls } = createObservedClients()
-  return { server, calls, config, http, source: provider.connect({ config, http, log: silent }) }
+  return { server, calls, config, http, source: provider.connect({ config, http, db: noDatabase, log: silent }) }
 }
 
 const address = (n: number) => `0x${String(n).padStart(40, 'a')}`
@@ -227,7 +228,7 @@ describe('ethplorer', () => {
 describe('the job', () => {
   it('covers the chains that each provider has', async () => {
     const { config, http } = await connect(moralis, (_, response) => sendJson(response, {}))
-    const collectors = holders.connect({ config, http, log: silent })
+    const collectors = holders.connect({ config, http, db: noDatabase, log: silent })
     const covering = (chain: string) =>
       collectors.filter(({ covers }) => covers({ ...alfa, chain } as typeof alfa)).map(({ provider }) => provider)
     expect(covering('ethereum')).toEqual(['moralis', 'ethplorer'])
@@ -245,7 +246,7 @@ describe('the job', () => {
     const entities = Array.from({ length: 92 }, (_, key) => toTestToken(key, {}))
     const state = { get: async () => undefined, set: () => {} }
     const run = { entities, slot, range: undefined, state, log: silent, signal }
-    const [, second] = holders.connect({ config, http, log: silent })
+    const [, second] = holders.connect({ config, http, db: noDatabase, log: silent })
     await expect(second?.collect(run)).rejects.toMatchObject({ code: 'provider_unavailable' })
     expect(server.requests).toHaveLength(8)
   })

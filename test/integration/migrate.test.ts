@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { findDrift, loadMigrations, migrate } from '../../clickhouse/migrate.ts'
+import { findDrift, loadMigrations, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
@@ -48,6 +48,13 @@ describe('migrations', () => {
     for (const sql of first?.statements.slice(0, 1) ?? []) await database.db.command({ name: 'half', sql })
     await run()
     expect(await applied()).toHaveLength(loadMigrations().length)
+  })
+
+  it('are asked for by name where they are missing', async () => {
+    await database.server.command({ name: 'create', sql: `CREATE DATABASE ${config.clickhouse.database}` })
+    await expect(requireMigrated(database.db)).rejects.toThrow(/lacks 001_tokens.sql, 002_.*npm run migrate/)
+    await run()
+    await expect(requireMigrated(database.db)).resolves.toBeUndefined()
   })
 
   it('refuse a file that was edited after it was applied, and one that is gone', async () => {

@@ -10,6 +10,7 @@ import { coinmarketcap } from '../../workers/providers/coinmarketcap.ts'
 import { defillama } from '../../workers/providers/defillama.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { readFixture, toTestDao, toTestToken } from '../samples.ts'
+import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 
 type Server = Awaited<ReturnType<typeof startProviderServer>>
@@ -37,7 +38,7 @@ async function connect<Source>(
     ...(apiKey === undefined ? {} : { [`${name}_API_KEY`]: apiKey }),
   })
   const { http, calls } = createObservedClients()
-  return { server, source: provider.connect({ config, http, log: silent }), calls }
+  return { server, source: provider.connect({ config, http, db: noDatabase, log: silent }), calls }
 }
 
 const tokens = (count: number) =>
@@ -244,7 +245,7 @@ describe('jobs', () => {
     })
     closers.push(server.close)
     const config = parseConfig({ COINMARKETCAP_BASE_URL: server.baseUrl, COINMARKETCAP_API_KEY: 'secret' })
-    const collectors = prices.connect({ config, http: createObservedClients().http, log: silent })
+    const collectors = prices.connect({ config, http: createObservedClients().http, db: noDatabase, log: silent })
     expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
     expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
     const state = { get: () => Promise.resolve(undefined), set: () => undefined }

@@ -3,16 +3,19 @@ import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config.ts'
+import { daoLinkRow, LINK_FIELDS } from '../../shared/datasets/daos.ts'
 import { protocolTvlRow } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Provider, Range } from '../../workers/define.ts'
 import { coingecko } from '../../workers/providers/coingecko.ts'
+import { coingeckoLinks } from '../../workers/providers/coingecko-links.ts'
 import { coinmarketcap } from '../../workers/providers/coinmarketcap.ts'
 import { defillama } from '../../workers/providers/defillama.ts'
 import type { PriceSource } from '../../workers/providers/price-source.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestDao, toTestToken } from '../samples.ts'
+import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
@@ -37,7 +40,12 @@ async function replay<Source>(
   closers.push(server.close)
   const name = provider.name.toUpperCase()
   const base = { [`${name}_BASE_URL`]: server.baseUrl, [`${name}_REQUESTS_PER_MINUTE`]: '60000' }
-  return provider.connect({ config: parseConfig(base), http: createObservedClients().http, log: silent })
+  return provider.connect({
+    config: parseConfig(base),
+    http: createObservedClients().http,
+    db: noDatabase,
+    log: silent,
+  })
 }
 
 const readText = (path: string) => readFileSync(join(dir, path), 'utf8')
@@ -185,5 +193,21 @@ describe.skipIf(isAbsent)('DefiLlama as recorded', () => {
       expect(rows).toHaveLength(days.size)
       expect(rows.every((row) => protocolTvlRow.safeParse(row).success)).toBe(true)
     }
+  })
+})
+
+describe.skipIf(isAbsent)('CoinGecko descriptions as recorded', () => {
+  it('give the links that are there, and none where places are empty', async () => {
+    const file = 'fixtures-coingecko/coingecko_ruby/market_data_for_a_coin_from_a_contract_address.json'
+    const [{ response }] = JSON.parse(readText(file)) as [{ response: { body: unknown } }]
+    const source = await replay(coingeckoLinks, response.body)
+    const dao = { ...toTestDao(1, null), missing: LINK_FIELDS, cmcId: null, coingeckoId: 'tether' }
+    const rows = await source.fetchLinks([dao], Date.parse('2021-05-15T00:00:00Z'), signal)
+    expect(Object.fromEntries(rows.map(({ field, value }) => [field, value]))).toEqual({
+      website: 'https://tether.to/',
+      twitter: 'https://twitter.com/Tether_to',
+      image: expect.stringMatching(/^https:\/\/assets\.coingecko\.com\/coins\/images\/325\/large\//),
+    })
+    for (const row of rows) expect(daoLinkRow.safeParse(row).success).toBe(true)
   })
 })

@@ -112,6 +112,19 @@ describe('token price roll-ups', () => {
     for (const interval of ROLL_UPS) expect((await rollUp(interval, 2)).map(({ price }) => price)).toEqual([12])
   })
 
+  it('lose nothing to a source that knows less about the same time', async () => {
+    const at = '2024-05-01T00:00:00Z'
+    await insert([row(6, at, 10, { volume_24h: 5, market_cap: 7 })])
+    await insert([row(6, at, 11)])
+    for (const interval of ROLL_UPS) expect(await rollUp(interval, 6)).toMatchObject([{ price: 10, volume_24h: 5 }])
+    await insert([row(6, at, 12), row(6, at, 13, { volume_24h: 6, market_cap: 8 })])
+    for (const interval of ROLL_UPS) expect(await rollUp(interval, 6)).toMatchObject([{ price: 13, volume_24h: 6 }])
+    const sql = 'SELECT price FROM token_prices FINAL WHERE token = 6'
+    expect(await database.db.rows({ name: 'raw', sql, schema: z.object({ price: z.number() }) })).toEqual([
+      { price: 13 },
+    ])
+  })
+
   it('give values back exactly as they were sent', async () => {
     const values = [Number.MIN_VALUE, 0.1 + 0.2, 1e-12, 123456789.12345678, 1.7976931348623157e308, 5e-324, 2 ** 53 - 1]
     await insert(

@@ -1,7 +1,6 @@
-import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { inject } from 'vitest'
-import { createApp } from '../../api/app.ts'
+import { createApiServer } from '../../api/server.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
 import type { CommitFeed } from '../../shared/commits.ts'
@@ -26,7 +25,7 @@ export function createHandFeed(): HandFeed {
     away: (is) => {
       isAway = is
     },
-    close: async () => {},
+    close: () => {},
   }
 }
 
@@ -43,7 +42,7 @@ export async function startApi(options: {
   commits: CommitFeed
   now?: () => number
 }): Promise<TestApi> {
-  const server = createServer(createApp({ ...options, log: silent, metrics: createMetrics('test') }))
+  const server = createApiServer({ ...options, log: silent, metrics: createMetrics('test') })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -3,6 +3,8 @@ import type { Config } from '../../shared/config.ts'
 import { createQueue, type DatasetQueue } from '../../shared/queues.ts'
 import { createRedis } from '../../shared/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createFollowUps } from '../../workers/follow-ups.ts'
+import { jobs } from '../../workers/jobs.ts'
 import { createHttpClients } from '../../workers/providers/http.ts'
 import type { RunnerContext } from '../../workers/runner.ts'
 import type { Chain } from '../upstream/chain.ts'
@@ -24,16 +26,19 @@ export interface Pipeline {
   close(): Promise<void>
 }
 
-export async function createPipeline(
-  options: {
-    now?: number
-    dataDir?: string
-    chains?: Readonly<Record<string, Chain>>
-    settings?: Record<string, string>
-  } = {},
-): Promise<Pipeline> {
+export interface PipelineOptions {
+  readonly now?: number
+  /** A clock of the test's own, in place of one that stands still at `now`. */
+  readonly clock?: { now: number }
+  readonly dataDir?: string
+  /** Chains in place of the world's own, by slug. */
+  readonly chains?: Readonly<Record<string, Chain>>
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
   const registry = loadRegistry()
-  const clock = { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
+  const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
   const { dataDir = null, chains = {} } = options
   const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains })
   const config = createTestConfig({
@@ -54,6 +59,21 @@ export async function createPipeline(
     ETHPLORER_BNB_BASE_URL: `${upstream.url}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',
     ETHPLORER_REQUESTS_PER_HOUR: '60000',
+    X_BASE_URL: `${upstream.url}/x`,
+    X_BEARER_TOKEN: 'test',
+    X_REQUESTS_PER_MINUTE: '60000',
+    SENTIMENT_SAMPLE_SIZE: '20',
+    DISCORD_BASE_URL: `${upstream.url}/discord/api/v10`,
+    DISCORD_REQUESTS_PER_MINUTE: '60000',
+    TELEGRAM_BASE_URL: `${upstream.url}/telegram`,
+    TELEGRAM_BOT_BASE_URL: `${upstream.url}/telegram-bot`,
+    TELEGRAM_BOT_TOKEN: 'test',
+    TELEGRAM_REQUESTS_PER_MINUTE: '60000',
+    SNAPSHOT_BASE_URL: `${upstream.url}/snapshot`,
+    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
+    GOLDRUSH_BASE_URL: `${upstream.url}/goldrush`,
+    GOLDRUSH_API_KEY: 'test',
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
     ...options.settings,
   })
   const database = await createTestDatabase(config)
@@ -62,7 +82,8 @@ export async function createPipeline(
   const blocking = createRedis(config.redis.url, silent, 'blocking')
   const http = createHttpClients({ log: silent, backoffMs: 1 })
   const now = () => clock.now
-  const context = { config, http, db: database.db, redis, blocking, registry, log: silent, now }
+  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const context = { config, http, db: database.db, redis, blocking, followUps, registry, log: silent, now }
   const queues: DatasetQueue[] = []
   return {
     config,
@@ -77,7 +98,7 @@ export async function createPipeline(
       return queue
     },
     close: async () => {
-      await Promise.all(queues.map((queue) => queue.close()))
+      await Promise.all([followUps.close(), ...queues.map((queue) => queue.close())])
       redis.disconnect()
       blocking.disconnect()
       await Promise.all([database.drop(), upstream.close()])

@@ -3,9 +3,9 @@ import { toBucketStart } from '../../shared/intervals.ts'
 import type { JobReport } from '../../shared/queues.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Job } from '../../workers/define.ts'
-import { runJob } from '../../workers/runner.ts'
+import { runJob } from '../../workers/run-job.ts'
 import { createApiConfig, createHandFeed, type HandFeed, startApi } from './api.ts'
-import { createPipeline, type Pipeline } from './pipeline.ts'
+import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts'
 
 /** The way of the data from end to end: providers' stand-in, jobs, tables and the API that serves them. */
 export interface ServedPipeline extends Pipeline {
@@ -17,7 +17,9 @@ export interface ServedPipeline extends Pipeline {
   tokenOf(symbol: string): Token
 }
 
-export async function createServedPipeline(options: { now: number; dataDir?: string }): Promise<ServedPipeline> {
+export async function createServedPipeline(
+  options: Omit<PipelineOptions, 'settings'> & { now: number },
+): Promise<ServedPipeline> {
   const { readUser, readPassword } = createApiConfig().clickhouse
   const settings = { CLICKHOUSE_READ_USER: readUser, CLICKHOUSE_READ_PASSWORD: readPassword }
   const pipeline = await createPipeline({ ...options, settings })

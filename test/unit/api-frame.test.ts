@@ -3,14 +3,25 @@ import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
 import { frame } from '../../api/frame.ts'
 
+const around = { before: '{"data":', after: '}', holds: async () => true }
 const framed = (...chunks: string[]) =>
-  text(Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), '{"data":', '}')))
+  text(Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), around)))
 
 describe('the frame around a streamed array', () => {
   it('keeps every byte, however the chunks fall', async () => {
     const array = `[\n${Array.from({ length: 50 }, (_, i) => `{"n":${i}}`).join(',\n')}\n]\n`
     expect(await framed(array)).toBe(`{"data":${array}}`)
     expect(await framed(...array)).toBe(`{"data":${array}}`)
+  })
+
+  it('fails before the end when the data no longer holds', async () => {
+    const chunks: Buffer[] = []
+    const sent = frame(Readable.from([Buffer.from(`[${'1,'.repeat(100)}1]`)]), { ...around, holds: async () => false })
+    const read = async () => {
+      for await (const chunk of sent) chunks.push(chunk)
+    }
+    await expect(read()).rejects.toMatchObject({ code: 'storage' })
+    expect(Buffer.concat(chunks).toString()).toMatch(/^\{"data":\[1,.*[^\]}]$/)
   })
 
   it.each([

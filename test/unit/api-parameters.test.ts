@@ -22,7 +22,8 @@ const one = {
   limit: optionalLimit('points', { max: 1_000_000 }),
 }
 
-const parse = <Shape extends QueryShape>(shape: Shape, query: string) => parseParameters(shape, readQuery(query))
+const parse = <Shape extends QueryShape>(shape: Shape, query: string) =>
+  parseParameters(shape, readQuery(`/path?${query}`))
 const failure = (shape: QueryShape, query: string): Problem => {
   try {
     parse(shape, query)

@@ -18,8 +18,15 @@ describe('the range of a series', () => {
     expect(range.to).toBe(at('2024-01-01T01:00:00Z'))
   })
 
-  it('closes now at the latest', () => {
-    expect(toSeriesRange({ start: 0, end: now + 1e9, interval: '1d' }, now).closesAt).toBe(now)
+  it.each([undefined, now + 1, now + 1e12])('reaches to the bucket under way at most: end %s', (end) => {
+    for (const at of [now, nextGridTime(now)]) {
+      const range = toSeriesRange({ start: 0, end: end && end - now + at, interval: '5m' }, at)
+      expect([range.to, range.open]).toEqual([nextGridTime(at), true])
+    }
+  })
+
+  it('is closed when it ends now or before', () => {
+    expect(toSeriesRange({ start: 0, end: now, interval: '5m' }, now).open).toBe(false)
   })
 })
 
@@ -37,18 +44,8 @@ describe('what is told of a series', () => {
   })
 
   it('counts up to the last point when limit cuts', () => {
-    const facts = describeSeries({ ...query, range, limit: 4, points: 4, asOf: at('2024-01-10T11:20:30Z') })
+    const facts = describeSeries({ ...query, range, points: 4, isCut: true, asOf: at('2024-01-10T11:20:30Z') })
     expect(facts.headers['X-Series-Missing']).toBe('1')
-    expect(facts.staleAt).toBeNull()
-  })
-
-  it('is stale when the next point is overdue, and never when it ends in the past', () => {
-    const asOf = at('2024-01-10T11:30:00Z')
-    expect(describeSeries({ ...query, range, points: 1, asOf }).staleAt).toBe(at('2024-01-10T11:40:00Z'))
-    const closed = describeSeries({ ...query, range, end: at('2024-01-10T11:35:00Z'), points: 1, asOf })
-    expect(closed.staleAt).toBeNull()
-    const weekly = describeSeries({ interval: '7d', range, points: 1, asOf: at('2024-01-08T00:01:00Z') })
-    expect(weekly.staleAt).toBe(at('2024-01-15T00:06:00Z'))
   })
 
   it('expires when the next bucket begins', () => {

@@ -8,10 +8,13 @@ const entity = (key: number): Entity => ({ id: String(key), key, name: `entity $
 const entities = [1, 2, 3, 4].map(entity)
 const range: Range = { from: 0, to: 3_600_000, interval: '5m' }
 const state = { get: async () => undefined, set: () => {} }
+const check = (_provider: string, rows: readonly object[]) => ({ rows: [...rows], rejected: 0 })
 const wanted = {
+  check,
   state,
   entities,
   entityColumn: 'token',
+  resumes: false,
   slot: 0,
   range: undefined,
   signal: new AbortController().signal,
@@ -34,7 +37,7 @@ function provider(name: string, options: { covers?: number[]; answers?: number[]
 
 const unavailable = new DataError('provider_unavailable', 'first: 503')
 const rejected = new DataError('provider_rejected', 'second: 401')
-const keys = (rows: { row: object }[]) => rows.map(({ row }) => (row as { token: number }).token)
+const keys = (rows: object[]) => rows.map((row) => Reflect.get(row, 'token'))
 
 describe('collect', () => {
   it('asks only the first provider when it answers for everyone', async () => {
@@ -83,6 +86,53 @@ describe('collect', () => {
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
     expect(keys(collected.rows)).toEqual([1, 2])
     expect(collected.pending).toBe(unavailable)
+  })
+
+  it('tells a failure of a job that resumes, after the others have answered', async () => {
+    const failing = provider('first', { fails: unavailable })
+    const second = provider('second', { answers: [1] })
+    expect((await collect([failing.collector, second.collector], wanted, silent)).pending).toBeUndefined()
+    const resuming = { ...wanted, resumes: true }
+    const collected = await collect([failing.collector, second.collector], resuming, silent)
+    expect(keys(collected.rows)).toEqual([1])
+    expect(collected.pending).toBe(unavailable)
+  })
+
+  it('asks the next one for rows that cannot be stored, and for all of an answer that cannot be trusted', async () => {
+    const [first, second] = [provider('first', {}), provider('second', {})]
+    const picky: typeof check = (name, rows) => {
+      const good = rows.filter((row) => name === 'second' || Reflect.get(row, 'token') !== 2)
+      return { rows: good, rejected: rows.length - good.length }
+    }
+    const collected = await collect([first.collector, second.collector], { ...wanted, check: picky }, silent)
+    expect(second.asked).toEqual([[2]])
+    expect(collected).toMatchObject({ rejected: 1, uncovered: 0 })
+    const distrusting: typeof check = (name, rows) => {
+      if (name === 'first') throw new DataError('rows_rejected', 'first: all wrong')
+      return check(name, rows)
+    }
+    const fallenBack = await collect([first.collector, second.collector], { ...wanted, check: distrusting }, silent)
+    expect(fallenBack.providers).toEqual(['second'])
+    expect(keys(fallenBack.rows)).toEqual([1, 2, 3, 4])
+  })
+
+  it('keeps what came when the time of the job is over', async () => {
+    const controller = new AbortController()
+    const slow: Collector = {
+      provider: 'slow',
+      covers: () => true,
+      collect: () => {
+        controller.abort()
+        return Promise.reject(controller.signal.reason)
+      },
+    }
+    const [first, third] = [provider('first', { answers: [1] }), provider('third', {})]
+    const all = [first.collector, slow, third.collector]
+    const collected = await collect(all, { ...wanted, signal: controller.signal }, silent)
+    expect(keys(collected.rows)).toEqual([1])
+    expect(third.asked).toEqual([])
+    const alone = collect([slow], { ...wanted, signal: new AbortController().signal }, silent)
+    await expect(alone).rejects.toThrow()
   })
 
   it('lets a programming error through', async () => {

@@ -43,6 +43,30 @@ describe('configuration', () => {
     expect(both.message).not.toContain('secret-one')
   })
 
+  it('reads the node of each chain and tells every mistake without the URL, which may hold a key', () => {
+    const urls = 'ethereum=https://host/v3/secret?a=b, base=http://127.0.0.1:8545'
+    expect(parseConfig({ RPC_URLS: urls }).providers.rpc.urls).toEqual({
+      ethereum: 'https://host/v3/secret?a=b',
+      base: 'http://127.0.0.1:8545',
+    })
+    expect(parseConfig({}).providers.rpc.urls).toEqual({})
+    const wrong = [
+      'https://host/secret',
+      'nowhere=https://host/secret',
+      'solana=https://host/secret',
+      'base=ftp://secret',
+      'base=https://',
+      'base=https://host/secret,base=https://host/secret',
+    ]
+    for (const text of wrong) {
+      expect(failure({ RPC_URLS: text }).message).toContain('RPC_URLS: ')
+      expect(failure({ RPC_URLS: text }).message).not.toContain('secret')
+    }
+    const both = failure({ RPC_URLS: 'nowhere=https://host/secret,base=secret' }).message
+    expect(both).toContain('no EVM chain has the slug nowhere')
+    expect(both).toContain('the URL of base must be')
+  })
+
   it.each(['.env.example', 'README.md'])('is described whole in %s', (file) => {
     const described = readFileSync(join(import.meta.dirname, '../..', file), 'utf8')
     const missing = Object.keys(settings.shape).filter((name) => !new RegExp(`\\b${name}\\b`).test(described))

@@ -47,4 +47,32 @@ describe.skipIf(!hasUpstream)('facts against recorded sources', () => {
     for (const entry of byId) expect(addressById.get(entry.cmcId ?? '')).toBe(entry.contractAddress)
     for (const entry of byAddress) expect(entry.cmcId).toBe(idByAddress.get(entry.contractAddress))
   })
+
+  it('treasuries are the owners that the treasury list names, of the DAO whose own token it names', () => {
+    type Entry = { owners?: string[]; ownTokens?: string[] }
+    const listed = json<Record<string, Record<string, Entry>>>(
+      'treasury-addresses-defillama-adapters/treasury_registry.json',
+    )
+    const renamed: Readonly<Record<string, string>> = { bsc: 'bnb', avax: 'avalanche' }
+    const toKeys = (chains: Record<string, Entry>, member: keyof Entry) =>
+      Object.entries(chains).flatMap(([chain, entry]) =>
+        [entry[member] ?? []].flat().map((address) => `${renamed[chain] ?? chain}:${address.toLowerCase()}`),
+      )
+    const names = new Map(
+      Object.entries(listed).flatMap(([name, chains]) => toKeys(chains, 'owners').map((key) => [key, name] as const)),
+    )
+    let ownTokens = 0
+    for (const dao of registry.daos) {
+      const found = new Set(dao.treasuries.map(({ chain, address }) => names.get(`${chain}:${address}`)))
+      expect([...found], dao.slug).not.toContain(undefined)
+      const known = [...found].flatMap((name) => toKeys(listed[name ?? ''] ?? {}, 'ownTokens'))
+      if (known.length === 0) continue
+      const own = registry.tokens.filter((token) => token.dao === dao.slug)
+      const isOwn = own.some(({ chain, contractAddress }) => known.includes(`${chain}:${contractAddress}`))
+      expect(isOwn, dao.slug).toBe(true)
+      ownTokens += 1
+    }
+    expect(ownTokens).toBeGreaterThan(60)
+    expect(registry.daos.flatMap(({ treasuries }) => treasuries).length).toBeGreaterThan(250)
+  })
 })

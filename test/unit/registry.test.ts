@@ -32,7 +32,19 @@ const dao = {
   isOtc: false,
 }
 
-type Files = Record<'categories' | 'chains' | 'tokens' | 'daos', unknown>
+const index = {
+  slug: 'basket',
+  name: 'Basket',
+  launch: '2022-11-29',
+  token: { chain: 'ethereum', contractAddress: ADDRESS, mode: 'eth' },
+}
+
+/** Of the first token that there is. */
+const toCompositions = ([first]: { chain: string; contractAddress: string }[] = []) => [
+  { validFrom: '2022-11-29', elements: [{ token: `${first?.chain}/${first?.contractAddress}`, quantity: '1.5' }] },
+]
+
+type Files = Record<'categories' | 'chains' | 'tokens' | 'daos' | 'index', unknown>
 
 let dir: string
 
@@ -45,7 +57,15 @@ afterEach(() => {
 })
 
 function write(files: Partial<Files> = {}): void {
-  const all = { categories: [category], chains: [chain, solana], tokens: [token], daos: [dao], ...files }
+  const tokens = Array.isArray(files.tokens) ? files.tokens : [token]
+  const all = {
+    categories: [category],
+    chains: [chain, solana],
+    tokens,
+    daos: [dao],
+    index: { ...index, compositions: toCompositions(tokens) },
+    ...files,
+  }
   for (const [name, content] of Object.entries(all)) {
     writeFileSync(join(dir, `${name}.json`), typeof content === 'string' ? content : JSON.stringify(content))
   }

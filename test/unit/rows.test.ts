@@ -8,23 +8,20 @@ import { silent } from '../support/silent.ts'
 
 const dataset = protocolTvl as unknown as Dataset
 const good = { dao: 1, observed_at: '2024-01-01T00:00:00.000Z', tvl_usd: 5 }
-const from = (...rows: object[]) => rows.map((row) => ({ row, provider: 'somewhere' }))
+const now = Date.parse('2024-01-01T00:05:00Z')
+const check = (...rows: object[]) => checkRows(dataset, 'somewhere', rows, { now, log: silent })
 
 describe('checkRows', () => {
   it('keeps good rows and counts the others', () => {
-    const { rows, rejected } = checkRows(
-      dataset,
-      from(good, { ...good, tvl_usd: null }, good, { ...good, extra: 1 }, good),
-      silent,
-    )
+    const { rows, rejected } = check(good, { ...good, tvl_usd: null }, good, { ...good, extra: 1 }, good)
     expect(rows).toEqual([good, good, good])
     expect(rejected).toBe(2)
   })
 
   it('trusts nothing of an answer that is mostly wrong, and says who sent what', () => {
-    const candidates = from(good, { ...good, tvl_usd: null }, { ...good, tvl_usd: -1 })
-    expect(() => checkRows(dataset, candidates, silent)).toThrow(DataError)
-    expect(() => checkRows(dataset, candidates, silent)).toThrow(/tvl: 2 of 3 rows rejected: .*somewhere: tvl_usd: /)
+    const distrusted = () => check(good, { ...good, tvl_usd: null }, { ...good, tvl_usd: -1 })
+    expect(distrusted).toThrow(DataError)
+    expect(distrusted).toThrow(/tvl: 2 of 3 rows of somewhere rejected: .*tvl_usd: /)
   })
 
   it('refuses a quote without a price, or with one that cannot be, and names it', () => {
@@ -41,7 +38,23 @@ describe('checkRows', () => {
     }
   })
 
+  it('refuses times that nothing can have been observed at', () => {
+    const at = (observed_at: string) => ({ ...good, observed_at })
+    const { rows } = check(
+      good,
+      at('2024-01-01T00:14:59.000Z'),
+      good,
+      at('2024-01-01T00:16:00.000Z'),
+      at('1970-01-20T17:00:00.000Z'),
+    )
+    expect(rows.map((row) => Reflect.get(row, 'observed_at'))).toEqual([
+      good.observed_at,
+      '2024-01-01T00:14:59.000Z',
+      good.observed_at,
+    ])
+  })
+
   it('takes an empty answer for what it is', () => {
-    expect(checkRows(dataset, [], silent)).toEqual({ rows: [], rejected: 0 })
+    expect(check()).toEqual({ rows: [], rejected: 0 })
   })
 })

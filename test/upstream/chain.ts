@@ -29,6 +29,19 @@ export interface NodeHabits {
   readonly finalizedTag?: boolean
 }
 
+/** The contract of an Index Token; times in Unix milliseconds, amounts in the smallest unit. */
+export interface IndexTokenContract {
+  /** Lower-case. */
+  readonly address: string
+  stateAt(at: number): {
+    readonly supply: bigint
+    /** What one token holds, by the component's address in lower case. */
+    readonly components: ReadonlyMap<string, bigint>
+    readonly ether: bigint
+    readonly wrappedEther: bigint
+  }
+}
+
 /** A chain as a node sees it, whoever asks. Times in Unix seconds. */
 export interface Chain {
   readonly chainId: number
@@ -41,6 +54,9 @@ export interface Chain {
   pool(question: PoolQuestion): string | null
   /** Logs of these addresses, oldest first, from one block to another, both inclusive. */
   logs(from: number, to: number, addresses: ReadonlySet<string>): ChainLog[]
+  readonly indexToken?: IndexTokenContract
+  /** What the ETH/USD feed says at a time in Unix milliseconds, and since when. */
+  etherFeed?(at: number): { readonly usd: number; readonly at: number } | null
   transaction(hash: string): { readonly blockNumber: number; readonly from: string } | null
 }
 

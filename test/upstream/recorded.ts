@@ -11,7 +11,9 @@ import {
   toLlamaSlug,
 } from './recorded-files.ts'
 import { joinHistories, toCandleHistory, toChartHistory } from './recorded-history.ts'
+import { readSpaces } from './recorded-spaces.ts'
 import { readSwaps, toEtherPrices, toRecordedChain } from './recorded-swaps.ts'
+import { NO_SOCIALS } from './socials.ts'
 import {
   type Asset,
   type History,
@@ -32,6 +34,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
   const assets = toAssets(registry)
   const listings = once(() => readListing(dir))
   const holderLists = once(() => readHolders(dir))
+  const spaces = once(() => readSpaces(dir))
   const tvlFiles = once(() => listTvlFiles(dir))
   const protocols = once(() => toProtocols(readProtocols(dir), registry))
   const chartOf = memoize((coingeckoId: string) => readChart(dir, coingeckoId))
@@ -59,6 +62,7 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
 
   return {
     assets,
+    socials: NO_SOCIALS,
     listing(asset) {
       const coin = coinOf(asset)
       return coin ? toListing(coin) : null
@@ -69,6 +73,11 @@ export function createRecordedWorld(registry: WorldRegistry, dir: string): World
       return chart && cut(chart, from, to)
     },
     holders: (asset) => holderLists().get(asset.contractAddress) ?? null,
+    profile: () => null,
+    space: (id) => spaces().get(id) ?? null,
+    // No treasury was recorded.
+    treasury: () => null,
+    treasuries: () => [],
     protocols,
     tvlSeries(protocol) {
       const file = tvlFiles().get(protocol.slug)

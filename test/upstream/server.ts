@@ -9,16 +9,24 @@ import { coingecko } from './providers/coingecko.ts'
 import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
 import { defillamaCoins } from './providers/defillama-coins.ts'
+import { discord } from './providers/discord.ts'
 import { binplorer, ethplorer } from './providers/ethplorer.ts'
+import { goldrush } from './providers/goldrush.ts'
 import { moralis } from './providers/moralis.ts'
 import { rpc } from './providers/rpc.ts'
+import { snapshot } from './providers/snapshot.ts'
+import { telegram, telegramBot } from './providers/telegram.ts'
+import { x } from './providers/x.ts'
 import { createRateLimit, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
 import { createSimulatedWorld } from './simulated.ts'
 import type { WorldRegistry } from './world.ts'
 
-/** Every provider that the stand-in speaks for; each is mounted under `/<name>`. */
+/**
+ * Every provider that the stand-in speaks for; each is mounted under `/<name>`, and for the moment `ms` of the past under
+ * `/at/<ms>/<name>`.
+ */
 const PROVIDERS = [
   coinmarketcap,
   coingecko,
@@ -27,7 +35,13 @@ const PROVIDERS = [
   moralis,
   ethplorer,
   binplorer,
+  x,
+  discord,
+  telegram,
+  telegramBot,
+  snapshot,
   rpc,
+  goldrush,
 ] as const satisfies readonly Provider[]
 
 export interface UpstreamOptions {
@@ -104,11 +118,14 @@ function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests
     const method = incoming.method ?? 'GET'
     const own = control(method, url.pathname, body, { faults, requests })
     if (own) return sendReply(response, own)
-    const provider = PROVIDERS.find(({ name }) => url.pathname.startsWith(`/${name}/`))
+    const [, moment, mounted = url.pathname] = /^\/at\/(\d+)(\/.*)$/.exec(url.pathname) ?? []
+    const provider = PROVIDERS.find(({ name }) => mounted.startsWith(`/${name}/`))
     if (!provider) return sendReply(response, textReply('No such provider', 404))
 
-    const path = url.pathname.slice(provider.name.length + 1)
-    const request = { method, path, query: url.searchParams, headers: incoming.headers, body, now: now() }
+    const path = mounted.slice(provider.name.length + 1)
+    const { searchParams: query } = url
+    const at = moment === undefined ? now() : Number(moment)
+    const request = { method, path, query, headers: incoming.headers, body, now: at }
     requests.record(provider.name, path)
     const fault = faults.take(provider.name, path + url.search)
     if (fault) return actOut(fault, provider, request, response, () => answer(provider, request))

@@ -1,8 +1,14 @@
+import type { Chain } from './chain.ts'
 import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedChain } from './simulated-chain.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
+import { createSimulatedIndexToken } from './simulated-index-token.ts'
+import { inventProfile } from './simulated-profiles.ts'
 import { createSimulatedProtocols } from './simulated-protocols.ts'
+import { createSimulatedSocials } from './simulated-socials.ts'
+import { createSimulatedSpaces } from './simulated-spaces.ts'
+import { createSimulatedTreasuries } from './simulated-treasuries.ts'
 import {
   type Asset,
   DAY,
@@ -21,11 +27,15 @@ import {
   type WorldRegistry,
 } from './world.ts'
 
+/** How often the ETH/USD feed is written. */
+const FEED_HEARTBEAT = 20 * MINUTE
+
 /** A market invented from a seed: the same seed and registry give the same answers, in any process and order. */
 export function createSimulatedWorld(registry: WorldRegistry, seed: number): World {
   const assets = toAssets(registry)
   const processes = new Map(assets.map((asset) => [asset.id, createMarketProcess(seed, asset)]))
   const protocols = createSimulatedProtocols(registry, seed)
+  const treasuries = createSimulatedTreasuries(registry, seed, processes)
   const processOf = (asset: Asset): MarketProcess | undefined => processes.get(asset.id)
   const marketRanks = rankBySlot(processes)
 
@@ -43,10 +53,20 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     const process = processOf(asset)
     return process ? toHistory(process) : null
   }
-  const ethereum = createSimulatedChain(assets, historyOf, seed)
+  const chain = createSimulatedChain(assets, historyOf, seed)
+  const ether = assets.find(({ coingeckoId }) => coingeckoId === 'ethereum')
+  const ethereum: Chain = {
+    ...chain,
+    ...(registry.index === undefined ? {} : { indexToken: createSimulatedIndexToken(registry.index, seed) }),
+    etherFeed: (at) => {
+      const quote = ether && historyOf(ether)?.lastAt(Math.floor(at / FEED_HEARTBEAT) * FEED_HEARTBEAT)
+      return quote ? { usd: quote.price, at: quote.at } : null
+    },
+  }
 
   return {
     assets,
+    socials: createSimulatedSocials(registry.daos, seed),
     listing,
     history: historyOf,
     chart(asset, from, to, step, now) {
@@ -57,6 +77,10 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
       const process = processOf(asset)
       return process && now >= process.launch ? createSimulatedHolders(seed, asset, process)(now) : null
     },
+    profile: (asset) => inventProfile(seed, asset),
+    space: createSimulatedSpaces(registry, seed),
+    treasury: treasuries.holdings,
+    treasuries: treasuries.ofSlug,
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
     chain: (slug) => (slug === 'ethereum' ? ethereum : null),

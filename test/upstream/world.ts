@@ -1,5 +1,7 @@
-import type { Dao, Token } from '../../shared/registry/registry.ts'
+import type { BasketIndex } from '../../shared/registry/index-records.ts'
+import type { Dao, Token, Treasury } from '../../shared/registry/registry.ts'
 import type { Chain } from './chain.ts'
+import type { Socials } from './socials.ts'
 
 export const MINUTE = 60_000
 export const FIVE_MINUTES = 5 * MINUTE
@@ -13,6 +15,8 @@ export const PUBLICATION_LAG = 60 * 1_000
 export interface WorldRegistry {
   readonly tokens: readonly Token[]
   readonly daos: readonly Dao[]
+  /** Without it no chain has an Index Token. */
+  readonly index?: BasketIndex
 }
 
 /** A token as the world knows it: registry tokens, and the assets that DEX pools quote in. */
@@ -128,9 +132,67 @@ export interface HolderList {
   readonly holders: readonly Holder[]
 }
 
+/** What is publicly known of a token's project; null where nothing is. */
+export interface Profile {
+  readonly slug: string
+  readonly website: string | null
+  /** Without the @. */
+  readonly twitter: string | null
+  readonly discord: string | null
+  /** The channel's name. */
+  readonly telegram: string | null
+  readonly whitepaper: string | null
+  readonly logo: string | null
+}
+
+/** A proposal in a space; `created` in Unix seconds. */
+export interface SpaceProposal {
+  readonly id: string
+  readonly title: string
+  readonly author: string
+  readonly created: number
+  readonly end: number
+}
+
+/** A vote in a space; `created` in Unix seconds. */
+export interface SpaceVote {
+  readonly id: string
+  readonly voter: string
+  readonly created: number
+  readonly proposal: string
+  readonly power: number
+}
+
+/** Where a DAO votes: everything up to now. */
+export interface Space {
+  readonly id: string
+  readonly name: string
+  readonly proposals: readonly SpaceProposal[]
+  readonly votes: readonly SpaceVote[]
+}
+
+/** What one address of a treasury holds of one token. */
+export interface TreasuryHolding {
+  readonly contract: string
+  readonly symbol: string
+  readonly name: string
+  readonly decimals: number
+  readonly type: 'cryptocurrency' | 'stablecoin' | 'dust'
+  /** The chain's own coin. */
+  readonly isNative: boolean
+  readonly isSpam: boolean
+  /** The token of the DAO that the treasury is of. */
+  readonly isOwn: boolean
+  /** In base units. */
+  readonly balance: bigint
+  /** USD, null where it has none. */
+  readonly price: number | null
+}
+
 /** What there is to say about the market, whoever asks: providers only put it into their own words. */
 export interface World {
   readonly assets: readonly Asset[]
+  readonly socials: Socials
   /** Null for a token that the world has no current data of. */
   listing(asset: Asset, now: number): Listing | null
   /** Null for a token without any past. */
@@ -139,6 +201,14 @@ export interface World {
   chart(asset: Asset, from: number, to: number, step: number, now: number): MarketChart | null
   /** Null for a token whose holders the world does not know. */
   holders(asset: Asset, now: number): HolderList | null
+  /** Null for a token whose project nothing is known of. */
+  profile(asset: Asset): Profile | null
+  /** Null for a space that does not exist. */
+  space(id: string, now: number): Space | null
+  /** Null for an address that is no treasury's. */
+  treasury(chain: string, address: string, at: number): readonly TreasuryHolding[] | null
+  /** The treasury addresses of the DAO with this DefiLlama slug. */
+  treasuries(defillama: string): readonly Treasury[]
   protocols(now: number): readonly Protocol[]
   /** Daily TVL, oldest first, of a protocol of the list; the last point is of `now`. */
   tvlSeries(protocol: Protocol, now: number): readonly TvlPoint[]

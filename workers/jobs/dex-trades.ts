@@ -11,6 +11,7 @@ export default defineJob({
   providers: [ethereum, moralisSwaps],
   entities: (registry) => registry.tokens.filter((token) => token.live),
   history: { intervals: ['1h'], chunkEntities: 20, chunkPoints: 24 },
-  run: ({ provider, entities, range, slot, state, signal }) =>
-    range ? provider.fetchHistory(entities, range, state, signal) : provider.fetchNew(entities, slot, state, signal),
+  resumes: true,
+  run: ({ provider, range, ...request }) =>
+    range ? provider.fetchHistory({ ...request, range }) : provider.fetchNew(request),
 })

@@ -17,6 +17,15 @@ export function checkAnswer<T>(schema: z.ZodType<T>, answer: unknown, source: { 
   throw new DataError('provider_malformed', `${source.provider} ${source.path}: ${places.join('; ')}`)
 }
 
+/** An error's body as JSON; undefined where it is a gateway's page. */
+export function toJsonValue(body: string): unknown {
+  try {
+    return JSON.parse(body)
+  } catch {
+    return undefined
+  }
+}
+
 /** A provider's time (Unix milliseconds or ISO 8601) in ISO 8601; anything else as it is, for the row check to reject. */
 export function toIso(value: unknown): unknown {
   if (typeof value !== 'string' && typeof value !== 'number') return value ?? null

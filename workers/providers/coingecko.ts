@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { TokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/registry.ts'
-import type { Candidate, Provider, Range } from '../define.ts'
+import type { Candidate, Provider, ProviderContext, Range } from '../define.ts'
 import { checkAnswer } from './answer.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './coingecko-markets.ts'
 import type { ErrorReading, HttpClient } from './http.ts'
@@ -20,16 +20,21 @@ const HOURLY_PAGE_MS = 90 * DAY_MS
 export const coingecko: Provider<PriceSource, Token> = {
   name: 'coingecko',
   covers: (token) => token.coingeckoId !== null,
-  connect({ config, http }) {
-    const { apiKey, ...settings } = config.providers.coingecko
-    const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
-    const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
-    const client = http.open({ provider: 'coingecko', ...settings, headers, readError })
+  connect(context) {
+    const client = openCoinGecko(context)
     return {
       fetchLatest: (tokens, signal) => fetchLatest(client, tokens, signal),
       fetchHistory: (tokens, range, signal) => fetchHistory(client, tokens, range, signal),
     }
   },
+}
+
+/** The provider's host with the key that fits it. */
+export function openCoinGecko({ config, http }: ProviderContext): HttpClient {
+  const { apiKey, ...settings } = config.providers.coingecko
+  const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
+  const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
+  return http.open({ provider: 'coingecko', ...settings, headers, readError })
 }
 
 async function fetchLatest(client: HttpClient, tokens: readonly Token[], signal: AbortSignal) {

@@ -2,7 +2,7 @@ import type { TokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/registry.ts'
-import type { Candidate, Provider, Range } from '../define.ts'
+import type { Candidate, Provider, ProviderContext, Range } from '../define.ts'
 import { checkAnswer } from './answer.ts'
 import { readError, throwSoftError } from './coinmarketcap-errors.ts'
 import { historicalAnswer, latestAnswer, toHistoryRows, toLatestRows } from './coinmarketcap-quotes.ts'
@@ -26,20 +26,30 @@ const POINTS_PER_CALL = 20_000
 export const coinmarketcap: Provider<PriceSource, Token> = {
   name: 'coinmarketcap',
   covers: (token) => token.cmcId !== null,
-  connect({ config, http }) {
-    const { apiKey, ...settings } = config.providers.coinmarketcap
-    const headers = apiKey === undefined ? {} : { 'X-CMC_PRO_API_KEY': apiKey }
-    const client = http.open({ provider: 'coinmarketcap', ...settings, headers, readError })
-    const latestPath = apiKey === undefined ? `/public-api${LATEST}` : LATEST
+  connect(context) {
+    const { client, hasKey, toKeylessPath } = openCoinMarketCap(context)
+    const latestPath = toKeylessPath(LATEST)
     return {
       fetchLatest: (tokens, signal) => fetchLatest(client, latestPath, tokens, signal),
       fetchHistory(tokens, range, signal) {
-        if (apiKey !== undefined) return fetchHistory(client, tokens, range, signal)
+        if (hasKey) return fetchHistory(client, tokens, range, signal)
         const message = `coinmarketcap ${HISTORICAL}: COINMARKETCAP_API_KEY is needed for history`
         return Promise.reject(new DataError('provider_rejected', message))
       },
     }
   },
+}
+
+/** The provider's host with its key; `toKeylessPath` is where a path is mirrored for those without one. */
+export function openCoinMarketCap({ config, http }: ProviderContext) {
+  const { apiKey, ...settings } = config.providers.coinmarketcap
+  const hasKey = apiKey !== undefined
+  const headers = hasKey ? { 'X-CMC_PRO_API_KEY': apiKey } : {}
+  return {
+    client: http.open({ provider: 'coinmarketcap', ...settings, headers, readError }),
+    hasKey,
+    toKeylessPath: (path: string) => (hasKey ? path : `/public-api${path}`),
+  }
 }
 
 async function fetchLatest(client: HttpClient, path: string, tokens: readonly Token[], signal: AbortSignal) {

@@ -25,7 +25,7 @@ export function toTvlRows(
   const sums = new Map<string, number>()
   for (const { slug, parentProtocol, tvl } of protocols) {
     if (typeof tvl !== 'number') continue
-    const names = new Set([slug, typeof parentProtocol === 'string' ? toParentSlug(parentProtocol) : undefined])
+    const names = new Set([slug, toParentSlug(parentProtocol)])
     for (const name of names) if (typeof name === 'string') sums.set(name, (sums.get(name) ?? 0) + tvl)
   }
   return daos.flatMap((dao) => {
@@ -47,6 +47,9 @@ export function toTvlHistoryRows(
   }))
 }
 
-function toParentSlug(parentProtocol: string): string | undefined {
-  return parentProtocol.startsWith(PARENT) ? parentProtocol.slice(PARENT.length) : undefined
+/** The slug of a parent protocol; undefined where there is none. */
+export function toParentSlug(parentProtocol: unknown): string | undefined {
+  return typeof parentProtocol === 'string' && parentProtocol.startsWith(PARENT)
+    ? parentProtocol.slice(PARENT.length)
+    : undefined
 }

@@ -2,14 +2,13 @@ import type { DexTradeRow } from '../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../define.ts'
-import type { JobState } from '../state.ts'
 import { type ChainReader, readTrades, type Stretch } from './dex/chain-reader.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
 import { type Block, createNode, findBlockAt } from './dex/node.ts'
 import { findPools, type Pool } from './dex/pools.ts'
 import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/progress.ts'
 import { createJsonRpc } from './json-rpc.ts'
-import type { TradeSource } from './trade-source.ts'
+import type { TradeRequest, TradeSource } from './trade-source.ts'
 
 const DAY_MS = 86_400_000
 /** Read again on every run, should the node have missed logs the first time. */
@@ -29,17 +28,13 @@ export const ethereum: Provider<TradeSource, Token> = {
   covers: (token, config) => isReadFromNode(token.chain, config.providers.rpc.urls),
   connect(context) {
     const readers = openReaders(context)
-    const { firstRunHours } = context.config.dex
+    const firstRunMs = context.config.dex.firstRunHours * 3_600_000
     return {
-      fetchNew: (tokens, slot, state, signal) =>
-        eachChain(readers, tokens, context, (reader, own) =>
-          fetchNew(reader, own, { slot, since: slot - firstRunHours * 3_600_000 }, state, signal),
-        ),
-      fetchHistory: async (tokens, range, state, signal) => {
+      fetchNew: (request) => eachChain(readers, request, (reader, own) => fetchNew(reader, own, firstRunMs)),
+      fetchHistory: async (request) => {
         const rows: Candidate<DexTradeRow>[][] = []
-        for (const reader of readers) {
-          const own = tokens.filter(({ chain }) => chain === reader.slug)
-          if (own.length > 0) rows.push(await fetchRange(reader, own, range, state, signal))
+        for (const [reader, entities] of toOwn(readers, request.entities)) {
+          rows.push(await fetchRange(reader, { ...request, entities }))
         }
         return rows.flat()
       },
@@ -47,7 +42,7 @@ export const ethereum: Provider<TradeSource, Token> = {
   },
 }
 
-function openReaders({ config, http, log }: ProviderContext): ChainReader[] {
+function openReaders({ config, http }: ProviderContext): ChainReader[] {
   const { urls, batchSize, ...settings } = config.providers.rpc
   const prices = http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
   return Object.entries(DEX_CHAINS).flatMap(([slug, chain]) => {
@@ -55,7 +50,15 @@ function openReaders({ config, http, log }: ProviderContext): ChainReader[] {
     if (baseUrl === undefined) return []
     const name = `rpc-${slug}`
     const client = http.open({ provider: name, baseUrl, ...settings })
-    return [{ slug, chain, node: createNode(createJsonRpc(name, client, batchSize)), prices, log }]
+    return [{ slug, chain, node: createNode(createJsonRpc(name, client, batchSize)), prices }]
+  })
+}
+
+/** The chains that have any of the tokens, each with its own. */
+function toOwn(readers: readonly ChainReader[], tokens: readonly Token[]): [ChainReader, Token[]][] {
+  return readers.flatMap((reader) => {
+    const own = tokens.filter(({ chain }) => chain === reader.slug)
+    return own.length === 0 ? [] : [[reader, own] as [ChainReader, Token[]]]
   })
 }
 
@@ -63,23 +66,20 @@ function openReaders({ config, http, log }: ProviderContext): ChainReader[] {
  * Chains do not wait for each other: one whose node fails keeps its state and is read from there on the next run.
  * @throws the first failure when no chain could be read.
  */
-async function eachChain(
+async function eachChain<R extends TradeRequest>(
   readers: readonly ChainReader[],
-  tokens: readonly Token[],
-  { log }: ProviderContext,
-  read: (reader: ChainReader, tokens: readonly Token[]) => Promise<Candidate<DexTradeRow>[]>,
+  request: R,
+  read: (reader: ChainReader, request: R) => Promise<Candidate<DexTradeRow>[]>,
 ): Promise<Candidate<DexTradeRow>[]> {
   const rows: Candidate<DexTradeRow>[][] = []
   const failures: DataError[] = []
-  for (const reader of readers) {
-    const own = tokens.filter(({ chain }) => chain === reader.slug)
-    if (own.length === 0) continue
+  for (const [reader, entities] of toOwn(readers, request.entities)) {
     try {
-      rows.push(await read(reader, own))
+      rows.push(await read(reader, { ...request, entities }))
     } catch (error) {
       if (!(error instanceof DataError)) throw error
       failures.push(error)
-      log.warn({ chain: reader.slug, reason: toReason(error) }, 'chain could not be read')
+      request.log.warn({ chain: reader.slug, reason: toReason(error) }, 'chain could not be read')
     }
   }
   const [first] = failures
@@ -87,21 +87,23 @@ async function eachChain(
   return rows.flat()
 }
 
-/** From each pool's last block to the newest final one; a pool that was never read starts at `since`. */
+type NewTrades = TradeRequest & { readonly slot: number }
+
+/** From each pool's last block to the newest final one; a pool that was never read starts so long before the slot. */
 async function fetchNew(
   reader: ChainReader,
-  tokens: readonly Token[],
-  times: { slot: number; since: number },
-  state: JobState,
-  signal: AbortSignal,
+  request: NewTrades,
+  firstRunMs: number,
 ): Promise<Candidate<DexTradeRow>[]> {
+  const { state, slot, signal } = request
   const head = await reader.node.finalized(signal)
-  const pools = await refreshPools(reader, tokens, times.slot, state, signal)
+  const pools = await refreshPools(reader, request)
   const known = await readCursors(state, reader.slug)
   const isNew = pools.some(({ address }) => !known.has(address))
-  const start = isNew ? await findBlockAt(reader.node, times.since / 1000, head, signal) : head.number
+  const since = (slot - firstRunMs) / 1000
+  const start = isNew ? await findBlockAt(reader.node, since, head, signal) : head.number
   const stretches = toStretches(pools, known, start, head)
-  const rows = await readTrades(reader, stretches, tokens, signal)
+  const rows = await readTrades(reader, stretches, request)
   const read = stretches.flatMap((stretch) => stretch.pools.map(({ address }) => [address, stretch.to] as const))
   noteCursors(state, reader.slug, new Map([...known, ...read]))
   return rows
@@ -127,40 +129,34 @@ function toStretches(
 /** The pools as they were found, searched again once a day and whenever a token is new. */
 async function refreshPools(
   reader: ChainReader,
-  tokens: readonly Token[],
-  slot: number,
-  state: JobState,
-  signal: AbortSignal,
+  { entities, slot, state, signal }: NewTrades,
 ): Promise<readonly Pool[]> {
   const found = await readFoundPools(state, reader.slug)
-  const addresses = tokens.map(({ contractAddress }) => contractAddress)
-  const isComplete = addresses.every((address) => found?.tokens.includes(address))
-  if (found !== undefined && isComplete && slot - found.foundAt < DAY_MS) return toOwnPools(found.pools, addresses)
-  const pools = await findPools(reader.node.rpc, reader.chain, addresses, signal)
-  noteFoundPools(state, reader.slug, { foundAt: slot, tokens: addresses, pools })
+  const tokens = entities.map(({ contractAddress }) => contractAddress)
+  const isComplete = tokens.every((address) => found?.tokens.includes(address))
+  if (found !== undefined && isComplete && slot - found.foundAt < DAY_MS) return toPoolsOf(tokens, found.pools)
+  const pools = await findPools(reader.node.rpc, reader.chain, tokens, signal)
+  noteFoundPools(state, reader.slug, { foundAt: slot, tokens, pools })
   return pools
 }
 
 /** The trades in [from, to) of a range, as far as its blocks are final. */
 async function fetchRange(
   reader: ChainReader,
-  tokens: readonly Token[],
-  range: Range,
-  state: JobState,
-  signal: AbortSignal,
+  request: TradeRequest & { readonly range: Range },
 ): Promise<Candidate<DexTradeRow>[]> {
+  const { entities, range, state, signal } = request
   const head = await reader.node.finalized(signal)
   const from = await findBlockAt(reader.node, range.from / 1000, head, signal)
   const to = (await findBlockAt(reader.node, range.to / 1000, head, signal)) - 1
   if (from > to) return []
-  const addresses = tokens.map(({ contractAddress }) => contractAddress)
+  const tokens = entities.map(({ contractAddress }) => contractAddress)
   const found = await readFoundPools(state, reader.slug)
-  const unknown = addresses.filter((address) => !found?.tokens.includes(address))
+  const unknown = tokens.filter((address) => !found?.tokens.includes(address))
   const more = unknown.length === 0 ? [] : await findPools(reader.node.rpc, reader.chain, unknown, signal)
-  const pools = [...toOwnPools(found?.pools ?? [], addresses), ...more]
-  return readTrades(reader, [{ pools, from, to }], tokens, signal)
+  return readTrades(reader, [{ pools: [...toPoolsOf(tokens, found?.pools ?? []), ...more], from, to }], request)
 }
 
-function toOwnPools(pools: readonly Pool[], tokens: readonly string[]): Pool[] {
+function toPoolsOf(tokens: readonly string[], pools: readonly Pool[]): Pool[] {
   return pools.filter(({ token, quote }) => tokens.includes(token) || tokens.includes(quote))
 }

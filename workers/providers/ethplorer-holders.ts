@@ -3,7 +3,8 @@ import { TOP_HOLDERS, type TokenHoldersRow } from '../../shared/datasets/holders
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Candidate } from '../define.ts'
 import { asSent, toIso, toNumber } from './answer.ts'
-import { sumShares, toLowerCase, toWholeTokens } from './holder-values.ts'
+import { sumShares, toLowerCase } from './holder-values.ts'
+import { toWholeTokens } from './whole-tokens.ts'
 
 /** GetTopTokenHolders: balances in base units, as a float and, lately, also exactly (providers document, section 5). */
 export const topHoldersAnswer = z.object({

@@ -3,7 +3,7 @@ import { TOP_HOLDERS } from '../../shared/datasets/holders.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Provider } from '../define.ts'
-import { checkAnswer } from './answer.ts'
+import { checkAnswer, toJsonValue } from './answer.ts'
 import { toHoldersRow, tokenInfoAnswer, topHoldersAnswer } from './ethplorer-holders.ts'
 import { type HoldersSource, toTokensPerSlot } from './holders-source.ts'
 import type { ErrorReading, HttpClient } from './http.ts'
@@ -76,15 +76,6 @@ function toReading({ code, message }: z.infer<typeof errorAnswer>['error']): Err
 /** The status decides for gateways' pages and for 5xx, the code for the rest. */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status >= 500) return undefined
-  const parsed = errorAnswer.safeParse(toValue(body))
+  const parsed = errorAnswer.safeParse(toJsonValue(body))
   return parsed.success ? toReading(parsed.data.error) : undefined
-}
-
-/** The body as JSON; undefined where it is a gateway's page. */
-function toValue(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined
-  }
 }

@@ -50,7 +50,8 @@ export async function attempt(
       await response.body?.cancel()
       return { status, quotaLeft, isAbsent: true, contentType, body: '' }
     }
-    if (status < 200 || status >= 300) {
+    const isAnswer = (status >= 200 && status < 300) || request.answers?.includes(status)
+    if (!isAnswer) {
       const failure = await toFailure(settings, response, target)
       request.signal.throwIfAborted()
       return failure
@@ -96,7 +97,7 @@ function toRedirect(response: Response, from: URL): URL | undefined {
 async function toFailure(settings: HttpSettings, response: Response, target: Target): Promise<Failure> {
   const { status, headers } = response
   const body = await readErrorBody(response)
-  const reading = settings.readError?.(status, body)
+  const reading = settings.readError?.(status, body, headers)
   const isTransient = status === 408 || status === 429 || status >= 500
   const code = reading?.code ?? (isTransient ? 'provider_unavailable' : 'provider_rejected')
   const redirect = toRedirect(response, target.url)
@@ -106,9 +107,15 @@ async function toFailure(settings: HttpSettings, response: Response, target: Tar
     quotaLeft: toQuotaLeft(response),
     code,
     reason: says === '' ? `status ${status}` : `status ${status}: ${says}`,
-    retryAfterMs: toRetryAfterMs(headers.get('retry-after'), Date.now()),
+    retryAfterMs:
+      reading?.retryAfterMs ?? toRetryAfterMs(headers.get('retry-after') ?? toLimitReset(response), Date.now()),
     cause: undefined,
   }
+}
+
+/** Some hosts say only when their limit is lifted, in seconds from now. */
+function toLimitReset({ status, headers }: Response): string | null {
+  return status === 429 ? headers.get('ratelimit-reset') : null
 }
 
 /** The status has decided already; a body that cannot be read costs the message its detail and nothing else. */

@@ -18,13 +18,17 @@ export interface HttpSettings {
   /** Shared by all clients of one provider's name; the first to open in a process sets it. */
   readonly requestsPerMinute: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
-  readonly readError?: (status: number, body: string) => ErrorReading | undefined
+  readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
 }
 
-/** What an error answer means: `provider_unavailable` is worth another try. `says` replaces the excerpt of the body. */
+/**
+ * What an error answer means: `provider_unavailable` is worth another try. `says` replaces the excerpt of the body,
+ * `retryAfterMs` the `Retry-After` header.
+ */
 export interface ErrorReading {
   readonly code: 'provider_unavailable' | 'provider_rejected'
   readonly says: string
+  readonly retryAfterMs?: number | undefined
 }
 
 export interface HttpRequest {
@@ -40,6 +44,8 @@ export interface HttpRequest {
   readonly signal: AbortSignal
   /** Statuses that say "there is no such thing": `json` then answers undefined, `text` an empty text. */
   readonly absent?: readonly number[]
+  /** Error statuses whose body is an answer like that of a success. */
+  readonly answers?: readonly number[]
   /** How often the request is sent again after a transient failure, 3 by default. */
   readonly retries?: number
 }

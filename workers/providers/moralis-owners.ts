@@ -3,7 +3,8 @@ import { TOP_HOLDERS, type TokenHoldersRow } from '../../shared/datasets/holders
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Candidate } from '../define.ts'
 import { asSent, toIso, toNumber } from './answer.ts'
-import { sumShares, toLowerCase, toWholeTokens } from './holder-values.ts'
+import { sumShares, toLowerCase } from './holder-values.ts'
+import { toWholeTokens } from './whole-tokens.ts'
 
 /** Erc20/{address}/holders (providers document, section 4.1). */
 export const holdersAnswer = z.object({ totalHolders: asSent })

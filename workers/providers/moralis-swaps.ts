@@ -1,18 +1,18 @@
+import type { DexTradeRow } from '../../shared/datasets/dex-trades.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { Token } from '../../shared/registry/registry.ts'
-import type { Provider } from '../define.ts'
+import { askEach } from '../ask-each.ts'
+import type { Candidate, Provider } from '../define.ts'
 import { checkAnswer } from './answer.ts'
 import { isReadFromNode } from './ethereum.ts'
 import type { HttpClient } from './http.ts'
-import { MORALIS_CHAINS } from './moralis-chains.ts'
+import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './moralis-client.ts'
 import { type MoralisSwap, swapsAnswer, toMoralisTrades } from './moralis-trades.ts'
 import type { TradeSource } from './trade-source.ts'
 
 const HOUR_MS = 3_600_000
 const SWAPS_PER_PAGE = 100
-/** A token that the provider does not know. */
-const NO_SUCH_TOKEN = [404]
-const NO_ACCESS = new Set([401, 402, 403])
+const CONCURRENCY = 4
 
 /**
  * Trades from Moralis (providers document, section 4.3), for tokens on chains that are not read from a node: the two number
@@ -22,42 +22,39 @@ const NO_ACCESS = new Set([401, 402, 403])
 export const moralisSwaps: Provider<TradeSource, Token> = {
   name: 'moralis-swaps',
   covers: ({ chain }, config) => chain in MORALIS_CHAINS && !isReadFromNode(chain, config.providers.rpc.urls),
-  connect({ config, http }) {
-    const { apiKey, ...settings } = config.providers.moralis
-    const headers = apiKey === undefined ? {} : { 'X-API-Key': apiKey }
-    const client = http.open({ provider: 'moralis', ...settings, headers, readError })
-    const fetchAll = async (tokens: readonly Token[], from: number, to: number | undefined, signal: AbortSignal) => {
-      if (apiKey === undefined) throw missingKey(tokens)
-      const rows = []
-      for (const token of tokens)
-        rows.push(...toMoralisTrades(await fetchSwaps(client, token, from, to, signal), token))
-      return rows
+  connect(context) {
+    const { apiKey } = context.config.providers.moralis
+    const firstRunMs = context.config.dex.firstRunHours * HOUR_MS
+    const client = openMoralis(context)
+    const fetchTrades = async (token: Token, from: number, to: number | undefined, signal: AbortSignal) => {
+      if (apiKey === undefined) throw missingKey(token)
+      return toMoralisTrades(await fetchSwaps(client, token, from, to, signal), token)
     }
     return {
-      fetchNew: async (tokens, slot, state, signal) => {
-        const since = slot - config.dex.firstRunHours * HOUR_MS
-        const starts = new Map<number, Token[]>()
-        for (const token of tokens) {
+      fetchNew: async ({ entities, slot, state, log, signal }) => {
+        const fetchSince = async (token: Token) => {
           const last = await state.get(toStateName(token))
           // An hour is read again, because the newest blocks of the last run may not have been final.
-          const from = last === undefined ? since : Number(last) - HOUR_MS
-          starts.set(from, [...(starts.get(from) ?? []), token])
+          const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
+          const trades = await fetchTrades(token, from, undefined, signal)
+          state.set(toStateName(token), String(slot))
+          return trades
         }
-        const rows = []
-        for (const [from, own] of starts) rows.push(...(await fetchAll(own, from, undefined, signal)))
-        for (const token of tokens) state.set(toStateName(token), String(slot))
-        return rows
+        return (await askEach(entities, fetchSince, { concurrency: CONCURRENCY, log })).flat()
       },
-      fetchHistory: (tokens, range, _state, signal) => fetchAll(tokens, range.from, range.to, signal),
+      fetchHistory: async ({ entities, range, signal }) => {
+        const trades: Candidate<DexTradeRow>[][] = []
+        for (const token of entities) trades.push(await fetchTrades(token, range.from, range.to, signal))
+        return trades.flat()
+      },
     }
   },
 }
 
 const toStateName = ({ id }: Token) => `moralis.${id}`
 
-function missingKey(tokens: readonly Token[]): DataError {
-  const chains = [...new Set(tokens.map(({ chain }) => chain))].join(', ')
-  const message = `moralis: MORALIS_API_KEY is not set, and RPC_URLS has no node that trades on ${chains} could be read from`
+function missingKey({ chain }: Token): DataError {
+  const message = `moralis: MORALIS_API_KEY is not set, and RPC_URLS names no node to read the trades on ${chain} from`
   return new DataError('provider_rejected', message)
 }
 
@@ -94,10 +91,4 @@ async function fetchSwaps(
     return !(ms < from) && !(to !== undefined && ms >= to)
   }
   return swaps.filter(isInside)
-}
-
-/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
-function readError(status: number, body: string) {
-  if (!NO_ACCESS.has(status)) return undefined
-  return { code: 'provider_rejected', says: `${body} (check MORALIS_API_KEY and its plan)` } as const
 }

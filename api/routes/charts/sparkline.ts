@@ -1,4 +1,4 @@
-export interface SparkPoint {
+interface SparkPoint {
   /** Unix milliseconds. */
   readonly at: number
   readonly value: number

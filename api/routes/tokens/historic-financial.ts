@@ -4,13 +4,14 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { countBuckets, INTERVALS } from '../../../shared/intervals.ts'
 import { type Answer, defineRoute } from '../../define.ts'
 import { tokenKind } from '../../entities.ts'
+import { toStaleAt } from '../../freshness.ts'
 import { SERIES_HEADERS } from '../../headers.ts'
 import { oneOf, optionalLimit, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
-import { describeSeries, nextGridTime, type SeriesRange, toSeriesRange } from '../../series.ts'
+import { describeSeries, nextGridTime, startAfter, toSeriesRange } from '../../series.ts'
 import { idValue, numberOrNull, timeValue } from '../../values.ts'
 import { JSON_SETTINGS, writeArray } from '../../written-json.ts'
-import { pointsSql } from './price-points.ts'
+import { hasPoints, pointsSql, readNewest } from './price-points.ts'
 
 const EARLIEST = '2022-02-01'
 const MAX_POINTS = 1_000_000
@@ -22,7 +23,7 @@ const point = z.strictObject({
   timestamp: timeValue,
   quote: z.strictObject({
     USD: z.strictObject({
-      price: numberOrNull,
+      price: z.number(),
       volume_24h: numberOrNull,
       market_cap: numberOrNull,
       total_supply: numberOrNull,
@@ -72,33 +73,44 @@ export const historicFinancialRoute = defineRoute({
   headers: SERIES_HEADERS,
   handle: async ({ query, found: token, db, now }): Promise<Answer> => {
     checkRange(query.start, query.end)
-    const range: SeriesRange = toSeriesRange(query, now())
-    const most = Math.min(query.limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, query.interval))
+    const { interval, limit } = query
+    const range = toSeriesRange(query, now())
+    const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
     const params = { token: token.key, from: range.from, to: range.to, limit: most }
-    const sql = pointsSql(query.interval)
+    const sql = pointsSql(interval)
     const before = `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`
-    const clock = query.end !== undefined && query.end <= now() ? {} : { expiresAt: nextGridTime(now()) }
+    const describe = async (points: number, asOf: number | null) => {
+      const rest = { ...params, from: asOf === null ? range.to : startAfter(asOf, interval) }
+      const isCut = points === limit && (await hasPoints(db, interval, rest))
+      const heard = range.open && !isCut ? await readNewest(db, token.key) : null
+      return {
+        ...describeSeries({ interval, range, points, asOf, isCut }),
+        // Coarse points are seldom: what tells whether prices still come is the token's newest observation.
+        staleAt: heard === null ? null : toStaleAt(heard, tokenPrices),
+        ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
+      }
+    }
     if (most <= MAX_KEPT_POINTS) {
       const { body, records, asOf } = await writeArray(db, { name: 'historic-financial', sql: sql.records, params })
-      const whole = Buffer.concat([Buffer.from(before), body, Buffer.from('}')])
-      return { body: whole, ...clock, ...describeSeries({ ...query, range, points: records, asOf }) }
+      return { body: Buffer.concat([Buffer.from(before), body, Buffer.from('}')]), ...(await describe(records, asOf)) }
     }
-    const { points, newest, digest } = await summarize(db, sql.columns, params)
-    const asOf = points === 0 ? null : newest
+    const { points, newest: asOf, digest } = await summarize(db, sql.columns, params)
+    // As many points as the tag is made of, even if one more arrives meanwhile.
+    const counted = { ...params, limit: points }
     return {
-      ...describeSeries({ ...query, range, points, asOf }),
-      digest: `${token.id} ${token.name} ${query.interval} ${points} ${newest} ${digest}`,
+      ...(await describe(points, points === 0 ? null : asOf)),
+      digest: `${token.id} ${token.name} ${interval} ${points} ${asOf} ${digest}`,
       before,
       after: '}',
-      // As many points as the tag was made of, even if one more arrived meanwhile.
       open: (signal) =>
         db.stream({
           name: 'historic-financial-stream',
           sql: sql.rows,
-          params: { ...params, limit: points },
+          params: counted,
           settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
           signal,
         }),
+      holds: async () => (await summarize(db, sql.columns, counted)).digest === digest,
     }
   },
 })

@@ -4,6 +4,7 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineRoute } from '../../define.ts'
 import { manyOfKind, selectMany, tokenKind } from '../../entities.ts'
 import { limit } from '../../parameters/kinds.ts'
+import { LISTED_TOKENS } from '../../token-lists.ts'
 import { idValue, numberOrNull } from '../../values.ts'
 import { writeArray } from '../../written-json.ts'
 
@@ -34,9 +35,7 @@ SELECT h.observed_at AS as_of,
 FROM (SELECT * FROM tokens FINAL) AS t
 INNER JOIN (SELECT * FROM token_holders_latest FINAL) AS h ON h.token = t.key
 LEFT JOIN (SELECT token, market_cap FROM token_quotes FINAL) AS q ON q.token = t.key
-WHERE t.live AND ({all: Bool} OR has({keys: Array(UInt64)}, t.key))
-ORDER BY has({exact: Array(UInt64)}, t.key) DESC, q.market_cap DESC NULLS LAST, t.name, t.key
-LIMIT {limit: UInt32}`
+${LISTED_TOKENS}`
 
 export const holdersRoute = defineRoute({
   path: '/data/tokens/holders',

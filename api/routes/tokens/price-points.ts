@@ -1,3 +1,5 @@
+import { z } from 'zod'
+import type { Database } from '../../../shared/clickhouse.ts'
 import type { Interval } from '../../../shared/intervals.ts'
 
 /** Where the points of an interval are read; the 5-minute tier is the raw series itself. */
@@ -47,4 +49,36 @@ export function pointsSql(interval: Interval): { columns: string; rows: string; 
     records: `SELECT as_of, CAST(tuple(bucket, ${quote}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
 FROM (${columns})`,
   }
+}
+
+/** The time of a token's newest observation in Unix milliseconds; null while there is none. */
+export async function readNewest(db: Database, token: number): Promise<number | null> {
+  const [row] = await db.rows({
+    name: 'newest-price',
+    sql: `SELECT toUnixTimestamp64Milli(observed_at) AS newest FROM token_prices
+WHERE token = {token: UInt64}
+ORDER BY token DESC, observed_at DESC
+LIMIT 1`,
+    params: { token },
+    settings: { max_threads: 1 },
+    schema: z.object({ newest: z.int() }),
+  })
+  return row?.newest ?? null
+}
+
+/** Whether there is a point in [from, to), grid times in Unix milliseconds. */
+export async function hasPoints(
+  db: Database,
+  interval: Interval,
+  params: { token: number; from: number; to: number },
+): Promise<boolean> {
+  if (params.from >= params.to) return false
+  const rows = await db.rows({
+    name: 'more-prices',
+    sql: pointsSql(interval).columns,
+    params: { ...params, limit: 1 },
+    settings: { max_threads: 1 },
+    schema: z.unknown(),
+  })
+  return rows.length > 0
 }

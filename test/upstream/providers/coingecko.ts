@@ -13,6 +13,8 @@ export const coingecko: Provider = {
     if (path === '/coins/markets') return answerMarkets(request, world)
     const [, id] = /^\/coins\/([^/]+)\/market_chart\/range$/.exec(path) ?? []
     if (id !== undefined) return answerChart(decodeURIComponent(id), request, world)
+    const [, coin] = /^\/coins\/([^/]+)$/.exec(path) ?? []
+    if (coin !== undefined) return answerCoin(decodeURIComponent(coin), world)
     return jsonReply({ error: 'Incorrect path. Please check https://www.coingecko.com/api/' }, 404)
   },
   failure(status) {
@@ -94,6 +96,30 @@ function answerChart(id: string, { query, now }: UpstreamRequest, world: World):
   const step = STEPS[query.get('interval') ?? ''] ?? toAutoStep(from, to, now)
   const chart = asset ? world.chart(asset, from, to, step, now) : null
   return chart === null ? jsonReply({ error: 'coin not found' }, 404) : jsonReply(chart)
+}
+
+/** What is known of a coin's project; empty texts stand where nothing is. */
+function answerCoin(id: string, world: World): Reply {
+  const asset = world.assets.find(({ coingeckoId }) => coingeckoId === id)
+  const profile = asset ? world.profile(asset) : null
+  if (!asset || !profile) return jsonReply({ error: 'coin not found' }, 404)
+  return jsonReply({
+    id,
+    symbol: asset.symbol.toLowerCase(),
+    name: asset.name,
+    categories: [],
+    platforms: { [asset.chain]: asset.contractAddress },
+    links: {
+      homepage: [profile.website ?? '', '', ''],
+      whitepaper: profile.whitepaper ?? '',
+      chat_url: [profile.discord ?? '', '', ''],
+      snapshot_url: null,
+      twitter_screen_name: profile.twitter ?? '',
+      telegram_channel_identifier: profile.telegram ?? '',
+      repos_url: { github: [], bitbucket: [] },
+    },
+    image: { thumb: profile.logo, small: profile.logo, large: profile.logo },
+  })
 }
 
 /** Five minutes within the last day, hours up to 90 days, else days. */

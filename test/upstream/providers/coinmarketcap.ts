@@ -1,5 +1,6 @@
 import type { Provider } from '../exchange.ts'
 import { answerHistory } from './coinmarketcap-history.ts'
+import { answerInfo } from './coinmarketcap-info.ts'
 import { answerLatest } from './coinmarketcap-latest.ts'
 import { toAnswer, toFailure, toFailureOfStatus } from './coinmarketcap-reply.ts'
 
@@ -20,6 +21,8 @@ export const coinmarketcap: Provider = {
         return answerLatest(2, request, world)
       case '/v3/cryptocurrency/quotes/historical':
         return answerHistory(request, world)
+      case '/v2/cryptocurrency/info':
+        return answerInfo(request, world)
       default:
         return toFailure(404, request.now, 'Not Found')
     }

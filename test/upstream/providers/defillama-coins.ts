@@ -1,6 +1,7 @@
 import { jsonReply, type Provider, type Reply, textReply } from '../exchange.ts'
 import { type Asset, PUBLICATION_LAG, type World } from '../world.ts'
 import { toLlamaChain } from './defillama-chains.ts'
+import { toBatch } from './defillama-coins-batch.ts'
 
 interface CoinPrice {
   decimals?: number
@@ -17,6 +18,9 @@ interface CoinPrice {
 export const defillamaCoins: Provider = {
   name: 'defillama-coins',
   handle({ path, query, now }, world) {
+    if (path === '/batchHistorical') {
+      return toBatch(query.get('coins'), (coin, at) => toCoinPrice(coin, world, at, false, now))
+    }
     if (path.startsWith('/chart/')) return toChart(path.slice('/chart/'.length), query, world, now)
     const [, current, seconds, list] = /^\/prices\/(?:(current)|historical\/(\d+))\/(.+)$/.exec(path) ?? []
     if (list === undefined) return textReply('Not found', 404)

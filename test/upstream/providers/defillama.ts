@@ -1,6 +1,7 @@
 import { jsonReply, type Provider, type Reply, rawJsonReply, textReply } from '../exchange.ts'
 import type { Protocol, TvlPoint, World } from '../world.ts'
 import { toLlamaChain } from './defillama-chains.ts'
+import { toTreasury } from './defillama-treasury.ts'
 
 const NOT_FOUND = textReply('Protocol not found', 400)
 
@@ -9,8 +10,9 @@ export const defillama: Provider = {
   name: 'defillama',
   handle({ path, now }, world) {
     if (path === '/protocols') return cached(jsonReply(world.protocols(now).map(toEntry)))
-    const [, route, slug] = /^\/(protocol|tvl)\/([^/]+)$/.exec(path) ?? []
+    const [, route, slug] = /^\/(protocol|tvl|treasury)\/([^/]+)$/.exec(path) ?? []
     if (route === undefined || slug === undefined) return textReply('Not found', 404)
+    if (route === 'treasury') return toTreasury(decodeURIComponent(slug), world, now)
     const members = membersOf(decodeURIComponent(slug), world, now)
     if (members.length === 0) return NOT_FOUND
     return route === 'tvl' ? rawJsonReply(String(toTvl(members) ?? 0)) : jsonReply(toDetail(slug, members, world, now))

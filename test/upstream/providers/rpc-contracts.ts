@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type Chain, FACTORIES, toWord } from '../chain.ts'
 import type { Asset } from '../world.ts'
+import { callIndexContracts } from './rpc-index-token.ts'
 import { RpcRefusal } from './rpc-refusal.ts'
 
 const call = z.object({ to: z.string(), data: z.string() })
@@ -8,12 +9,18 @@ const call = z.object({ to: z.string(), data: z.string() })
 const NOWHERE = `0x${'0'.repeat(64)}`
 const V2_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV2, FACTORIES.sushiswap])
 
-/** Eth_call of the contracts that the chain has: factories and tokens. An address without code answers nothing. */
-export function callContract(given: unknown, chain: Chain, assets: readonly Asset[]): string {
+/**
+ * Eth_call of the contracts that the chain has, as of a time in Unix milliseconds: factories, tokens and what belongs to
+ * the Index Token. An address without code answers nothing.
+ */
+export function callContract(given: unknown, chain: Chain, assets: readonly Asset[], at: number): string {
   const { to, data } = call.parse(given)
   const contract = to.toLowerCase()
   const selector = data.slice(0, 10)
-  const [first = '', second = '', third = ''] = data.slice(10).match(/.{64}/g) ?? []
+  const words = data.slice(10).toLowerCase().match(/.{64}/g) ?? []
+  const answer = callIndexContracts(chain, { contract, selector, words, at })
+  if (answer !== undefined) return answer
+  const [first = '', second = '', third = ''] = words
   const tokens = [toAddress(first), toAddress(second)] as const
   if (V2_FACTORIES.has(contract)) {
     if (selector !== '0xe6a43905') throw reverted()

@@ -3,6 +3,7 @@ import type { Chain } from '../chain.ts'
 import { jsonReply, type Provider, textReply } from '../exchange.ts'
 import type { Asset } from '../world.ts'
 import { callContract } from './rpc-contracts.ts'
+import { getBalance } from './rpc-index-token.ts'
 import { getLogs } from './rpc-logs.ts'
 import { RpcRefusal } from './rpc-refusal.ts'
 
@@ -68,7 +69,9 @@ function answerMethod(
     case 'eth_getLogs':
       return getLogs(params[0], chain, head)
     case 'eth_call':
-      return callContract(params[0], chain, assets)
+      return callContract(params[0], chain, assets, toTime(params[1], chain, head))
+    case 'eth_getBalance':
+      return getBalance(chain, String(params[0]), toTime(params[1], chain, head))
     case 'eth_getTransactionByHash': {
       const hash = String(params[0])
       const found = chain.transaction(hash)
@@ -78,6 +81,14 @@ function answerMethod(
     default:
       throw new RpcRefusal(-32601, `the method ${method} does not exist/is not available`)
   }
+}
+
+/** The time of the block whose state is asked for, in Unix milliseconds. */
+function toTime(tag: unknown, chain: Chain, head: number): number {
+  const number = tag === undefined || tag === 'latest' ? head : Number(tag)
+  const time = number > head ? null : chain.timeOf(number)
+  if (time === null) throw new RpcRefusal(-32000, 'header not found')
+  return time * 1000
 }
 
 function getBlock(tag: string, chain: Chain, head: number): unknown {

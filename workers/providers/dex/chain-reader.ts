@@ -1,9 +1,8 @@
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
-import type { Logger } from '../../../shared/log.ts'
-import type { Token } from '../../../shared/registry/registry.ts'
 import type { Candidate } from '../../define.ts'
 import type { HttpClient } from '../http.ts'
 import { toBatches } from '../paging.ts'
+import type { TradeRequest } from '../trade-source.ts'
 import type { DexChain } from './exchanges.ts'
 import { createPager } from './log-pages.ts'
 import type { Node } from './node.ts'
@@ -25,7 +24,6 @@ export interface ChainReader {
   readonly chain: DexChain
   readonly node: Node
   readonly prices: HttpClient
-  readonly log: Logger
 }
 
 /** Nodes bound the size of a filter; 100 pools of a busy hour are some thousand logs. */
@@ -35,18 +33,17 @@ const POOLS_PER_CALL = 100
 export async function readTrades(
   reader: ChainReader,
   stretches: readonly Stretch[],
-  tokens: readonly Token[],
-  signal: AbortSignal,
+  { entities, log, signal }: TradeRequest,
 ): Promise<Candidate<DexTradeRow>[]> {
   const pools = new Map(stretches.flatMap((stretch) => stretch.pools.map((pool) => [pool.address, pool])))
   const logs = await readLogs(reader.node, stretches, signal)
   const { swaps, skipped } = toSwaps(logs, pools)
   const times = await readTimes(reader.node, swaps, signal)
-  const senders = await reader.node.senders([...new Set(swaps.map(({ log }) => log.transactionHash))], signal)
+  const senders = await reader.node.senders([...new Set(swaps.map((swap) => swap.log.transactionHash))], signal)
   const prices = await readPrices(reader, pools.values(), [...times.values()], signal)
   const facts = {
     chain: reader.slug,
-    tokens: new Map(tokens.map((token) => [token.contractAddress, token])),
+    tokens: new Map(entities.map((token) => [token.contractAddress, token])),
     quotes: new Map(reader.chain.quotes.map((quote) => [quote.address, quote])),
     pools,
     timeOf: (block: number) => times.get(block) ?? Number.NaN,
@@ -55,7 +52,7 @@ export async function readTrades(
   }
   const trades = toTrades(swaps, facts, skipped)
   const told = { chain: reader.slug, logs: logs.length, trades: trades.length, skipped: Object.fromEntries(skipped) }
-  reader.log.info(told, 'swap logs read')
+  log.info(told, 'swap logs read')
   return trades
 }
 

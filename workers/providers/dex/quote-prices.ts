@@ -44,7 +44,7 @@ export async function fetchPrices(
 }
 
 /** Looks prices up in a list of points in any order. */
-export function toPriceAt(points: readonly Point[]): PriceAt {
+function toPriceAt(points: readonly Point[]): PriceAt {
   const sorted = [...points].sort((a, b) => a.timestamp - b.timestamp)
   return (seconds) => {
     let low = 0

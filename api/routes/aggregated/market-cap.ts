@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { marketCap } from '../../../shared/datasets/market-cap.ts'
+import { defineRoute } from '../../define.ts'
+import { SERIES_HEADERS } from '../../headers.ts'
+import { timeValue } from '../../values.ts'
+import { answerDailySums, daysBack } from './daily-sums.ts'
+
+const point = z.strictObject({
+  recordedAt: timeValue,
+  marketCapUsd: z.strictObject({ value: z.number(), metadata: z.strictObject({ tokensIncluded: z.int() }) }),
+})
+
+export const marketCapRoute = defineRoute({
+  path: '/data/aggregated/market-cap',
+  tag: 'Aggregated',
+  summary: 'The market capitalization of all tokens together, by day',
+  description:
+    'One point per UTC day, oldest first, from `limit` days ago on. `value` is the sum over the live tokens of the first market cap known that day, `tokensIncluded` their number: a token without data that day is left out.',
+  query: daysBack,
+  response: z.array(point),
+  datasets: [marketCap],
+  headers: SERIES_HEADERS,
+  handle: (call) =>
+    answerDailySums(call, { ...marketCap, value: 'marketCapUsd', members: 'tokensIncluded' }, call.query.limit),
+})

@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { treasuryValue } from '../../../shared/datasets/treasury-value.ts'
+import { defineRoute } from '../../define.ts'
+import { SERIES_HEADERS } from '../../headers.ts'
+import { timeValue } from '../../values.ts'
+import { answerDailySums, daysBack } from './daily-sums.ts'
+
+const point = z.strictObject({
+  recordedAt: timeValue,
+  treasuryValueUsd: z.strictObject({ value: z.number(), metadata: z.strictObject({ daosIncluded: z.int() }) }),
+})
+
+export const treasuryValueRoute = defineRoute({
+  path: '/data/aggregated/treasury-value',
+  tag: 'Aggregated',
+  summary: 'The value of all DAO treasuries together, by day',
+  description:
+    'One point per UTC day, oldest first, from `limit` days ago on. `value` is the sum over the live DAOs of their treasuries that day, `daosIncluded` their number: a DAO without data that day is left out.',
+  query: daysBack,
+  response: z.array(point),
+  datasets: [treasuryValue],
+  headers: SERIES_HEADERS,
+  handle: (call) =>
+    answerDailySums(call, { ...treasuryValue, value: 'treasuryValueUsd', members: 'daosIncluded' }, call.query.limit),
+})

@@ -1,0 +1,93 @@
+import { z } from 'zod'
+import type { Database } from '../../../shared/clickhouse.ts'
+import { governance } from '../../../shared/datasets/governance.ts'
+import { type Answer, defineRoute } from '../../define.ts'
+import { daoKind } from '../../entities.ts'
+import { Problem } from '../../problem/problem.ts'
+import { idValue } from '../../values.ts'
+import { JSON_SETTINGS, writeArray } from '../../written-json.ts'
+
+/** Longer lists are streamed and not kept: a megabyte of addresses. */
+const MAX_KEPT_VOTERS = 20_000
+
+const governanceRecord = z.strictObject({
+  _id: idValue,
+  votes: z.strictObject({
+    count: z.int(),
+    uniqueVotingAddresses: z.array(z.string()),
+    uniqueAddressesCount: z.int(),
+  }),
+  proposals: z.int(),
+})
+
+const VOTERS = `
+SELECT voter, count() AS votes
+FROM dao_votes FINAL
+WHERE dao = {dao: UInt64} AND space = {space: String}
+GROUP BY voter`
+
+const summary = z.object({
+  read_at: z.int(),
+  votes: z.int(),
+  voters: z.int(),
+  proposals: z.int(),
+  digest: z.string(),
+})
+
+/** The counts, and what tells one list of voters from another; nothing before the space was once read to its end. */
+async function summarize(db: Database, params: { dao: number; space: string }) {
+  const [row] = await db.rows({
+    name: 'governance-summary',
+    sql: `
+SELECT toUnixTimestamp64Milli(r.read_at) AS read_at, v.votes AS votes, v.voters AS voters, v.digest AS digest, p.proposals AS proposals
+FROM (SELECT * FROM governance_readings FINAL WHERE dao = {dao: UInt64} AND space = {space: String}) AS r
+CROSS JOIN (SELECT sum(votes) AS votes, count() AS voters, toString(groupBitXor(sipHash64(voter))) AS digest FROM (${VOTERS})) AS v
+CROSS JOIN (SELECT count() AS proposals FROM dao_proposals FINAL WHERE dao = {dao: UInt64} AND space = {space: String}) AS p`,
+    params,
+    settings: { max_threads: 1 },
+    schema: summary,
+  })
+  return row
+}
+
+export const governanceRoute = defineRoute({
+  path: '/data/daos/governance',
+  tag: 'DAOs',
+  summary: 'Votes and proposals of one DAO',
+  description:
+    'All votes and proposals of the Snapshot space that the DAO votes in. `uniqueVotingAddresses` are the addresses that ever voted, in lower case and in order, each once. A DAO without a space, or whose space was not read to its end yet, has no governance data: 404.',
+  one: daoKind,
+  query: {},
+  response: governanceRecord,
+  datasets: [governance],
+  handle: async ({ found: dao, db }): Promise<Answer> => {
+    const params = { dao: dao.key, space: dao.snapshotSpace ?? '' }
+    const known = dao.snapshotSpace === null ? undefined : await summarize(db, params)
+    if (known === undefined) throw new Problem('not_found', 'There is no governance data of this DAO.')
+    const { read_at: asOf, votes, voters, proposals, digest } = known
+    const before = `{"_id":"${dao.id}","votes":{"count":${votes},"uniqueVotingAddresses":`
+    const toAfter = (count: number) => `,"uniqueAddressesCount":${count}},"proposals":${proposals}}`
+    if (voters <= MAX_KEPT_VOTERS) {
+      const sql = `SELECT voter AS record, now64(3) AS as_of FROM (${VOTERS} ORDER BY voter)`
+      const { body, records } = await writeArray(db, { name: 'governance', sql, params })
+      return { body: Buffer.concat([Buffer.from(before), body, Buffer.from(toAfter(records))]), asOf }
+    }
+    return {
+      asOf,
+      digest: `${dao.id} ${votes} ${voters} ${proposals} ${digest}`,
+      before,
+      after: toAfter(voters),
+      open: (signal) =>
+        db.stream({
+          name: 'governance-stream',
+          sql: `SELECT concat(if(rowNumberInAllBlocks() = 0, '[', ','), toJSONString(voter), if(rowNumberInAllBlocks() + 1 = {voters: UInt64}, ']', ''))
+FROM (SELECT voter FROM (${VOTERS}) ORDER BY voter LIMIT {voters: UInt64})`,
+          params: { ...params, voters },
+          format: 'RawBLOB',
+          settings: JSON_SETTINGS,
+          signal,
+        }),
+      holds: async () => (await summarize(db, params))?.digest === digest,
+    }
+  },
+})

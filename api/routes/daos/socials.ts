@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { daoLinks } from '../../../shared/datasets/daos.ts'
+import { discordMembers } from '../../../shared/datasets/discord.ts'
+import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
+import { twitterCounts } from '../../../shared/datasets/twitter.ts'
+import { DAO_ORDER, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { defineRoute } from '../../define.ts'
+import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
+import { limit } from '../../parameters/kinds.ts'
+import { idValue, numberOrNull, timeValue } from '../../values.ts'
+import { writeArray } from '../../written-json.ts'
+
+const socialRecord = z.strictObject({
+  _id: idValue,
+  name: z.string(),
+  discordData: z.strictObject({
+    activeMembers: numberOrNull,
+    totalMembers: numberOrNull,
+    lastUpdated: timeValue.nullable(),
+  }),
+  twitterData: z.strictObject({
+    followers: numberOrNull,
+    following: numberOrNull,
+    tweets: numberOrNull,
+    percentChange24h: numberOrNull,
+    percentChange7d: numberOrNull,
+    percentChange30d: numberOrNull,
+    lastUpdated: timeValue.nullable(),
+  }),
+})
+
+const TIME = "Nullable(DateTime64(3, 'UTC'))"
+const RECORD = `Tuple(_id String, name String,
+  discordData Tuple(activeMembers Nullable(UInt64), totalMembers Nullable(UInt64), lastUpdated ${TIME}),
+  twitterData Tuple(followers Nullable(UInt64), following Nullable(UInt64), tweets Nullable(UInt64),
+    percentChange24h Nullable(Float64), percentChange7d Nullable(Float64), percentChange30d Nullable(Float64),
+    lastUpdated ${TIME}))`
+
+/** Followers of the newest day against those of exactly so many days before: no other day stands in. */
+const before = (days: number) => `maxIf(follower_count, day = newest - INTERVAL ${days} DAY)`
+const change = (days: number) => `100 * (followers - ${before(days)}) / nullIf(${before(days)}, 0)`
+
+// A network without data joins as nulls. There is at most one row of a DAO and day, so "max" only picks it.
+const SQL = `
+SELECT assumeNotNull(arrayMax(arrayFilter(at -> isNotNull(at), [x.at, g.at]))) AS as_of,
+  CAST(tuple(d.id, d.name, tuple(g.active_members, g.total_members, g.at),
+    tuple(x.followers, x.following, x.tweets, x.change_1, x.change_7, x.change_30, x.at)), $record$${RECORD}$record$) AS record
+FROM ${LISTED_DAOS}
+LEFT JOIN
+(
+  SELECT dao, toNullable(max(day)) AS at, maxIf(follower_count, day = newest) AS followers,
+    maxIf(following_count, day = newest) AS following, maxIf(tweet_count, day = newest) AS tweets,
+    ${change(1)} AS change_1, ${change(7)} AS change_7, ${change(30)} AS change_30
+  FROM
+  (
+    SELECT dao, observed_at AS day, followers AS follower_count, following AS following_count, tweets AS tweet_count,
+      max(observed_at) OVER (PARTITION BY dao) AS newest
+    FROM twitter_counts FINAL
+  )
+  GROUP BY dao
+) AS x ON x.dao = d.key
+LEFT JOIN
+(
+  SELECT dao, toNullable(observed_at) AS at, active_members, total_members
+  FROM discord_members FINAL
+  ORDER BY dao, observed_at DESC
+  LIMIT 1 BY dao
+) AS g ON g.dao = d.key
+WHERE ${DAO_SELECTED} AND (isNotNull(x.at) OR isNotNull(g.at))
+ORDER BY ${DAO_ORDER}
+LIMIT {limit: UInt32}`
+
+export const socialsRoute = defineRoute({
+  path: '/data/daos/socials',
+  tag: 'DAOs',
+  summary: "DAOs' communities on Discord and Twitter",
+  description:
+    'For all live DAOs with data of either network, or those that `id` and `name` select. A network without data is all null; each has its own `lastUpdated`. Percent changes compare the followers of the newest day with those of exactly 1, 7 and 30 days before, null where that day has none. Ordered as /data/daos.',
+  query: { ...manyOfKind(daoKind), limit: limit('DAOs', { default: 10, max: 500 }) },
+  response: z.array(socialRecord),
+  datasets: [twitterCounts, discordMembers, daoLinks, tokenPrices],
+  handle: ({ query, db, registry }) => {
+    const selection = selectMany(daoKind, registry, query)
+    return writeArray(db, { name: 'socials', sql: SQL, params: { ...selection, limit: query.limit } })
+  },
+})

@@ -1,0 +1,24 @@
+import { z } from 'zod'
+import { telegramMembers } from '../../../../shared/datasets/telegram.ts'
+import { defineDailySeries } from '../../../daily-series.ts'
+import { idValue, numberOrNull, timeValue } from '../../../values.ts'
+
+export const historicTelegramRoute = defineDailySeries({
+  path: '/data/daos/socials/historic-telegram',
+  summary: "Members of a DAO's community on Telegram over time",
+  description:
+    'One point per day, newest first; a day without a count is absent. `activeMembers` are those online, null for channels. `limit` is in points.',
+  dataset: telegramMembers,
+  time: 'recordedAt',
+  members: {
+    types: 'activeMembers Nullable(UInt64), totalMembers Nullable(UInt64)',
+    values: 'active_members, total_members',
+  },
+  point: z.strictObject({
+    recordedAt: timeValue,
+    _id: idValue,
+    dao: idValue,
+    activeMembers: numberOrNull,
+    totalMembers: numberOrNull,
+  }),
+})

@@ -1,0 +1,22 @@
+import { z } from 'zod'
+import { twitterSentiment } from '../../../../shared/datasets/twitter-sentiment.ts'
+import { defineDailySeries } from '../../../daily-series.ts'
+import { idValue, timeValue } from '../../../values.ts'
+import { SHARE_TYPES, SHARES, shareValues } from '../sentiment-shares.ts'
+
+export const historicTwitterSentimentRoute = defineDailySeries({
+  path: '/data/daos/socials/historic-twitter-sentiment',
+  aliases: ['/data/daos/twitter-sentiment/historic', '/data/daos/historic-twitter-sentiment'],
+  summary: 'The mood of posts about a DAO on Twitter over time',
+  description:
+    'One point per day, newest first: the shares of positive, neutral and negative posts in a sample of that day, which sum to 1. A day without posts is absent. `limit` is in points.',
+  dataset: twitterSentiment,
+  time: 'recordedAt',
+  members: { types: `sentiment Tuple(${SHARE_TYPES})`, values: `tuple(${SHARES})` },
+  point: z.strictObject({
+    recordedAt: timeValue,
+    _id: idValue,
+    dao: idValue,
+    sentiment: z.strictObject(shareValues),
+  }),
+})

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { daoLinks } from '../../../shared/datasets/daos.ts'
+import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
+import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
+import { DAO_ORDER, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { defineRoute } from '../../define.ts'
+import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
+import { limit } from '../../parameters/kinds.ts'
+import { idValue, timeValue } from '../../values.ts'
+import { writeArray } from '../../written-json.ts'
+import { SHARE_TYPES, SHARES, shareValues } from './sentiment-shares.ts'
+
+const sentimentRecord = z.strictObject({
+  _id: idValue,
+  name: z.string(),
+  twitterSentiment: z.strictObject({ ...shareValues, lastUpdated: timeValue }),
+})
+
+const RECORD = `Tuple(_id String, name String,
+  twitterSentiment Tuple(${SHARE_TYPES}, lastUpdated DateTime64(3, 'UTC')))`
+
+const SQL = `
+SELECT s.observed_at AS as_of,
+  CAST(tuple(d.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at)), $record$${RECORD}$record$) AS record
+FROM ${LISTED_DAOS}
+INNER JOIN
+(
+  SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative
+  FROM twitter_sentiment FINAL
+  ORDER BY dao, observed_at DESC
+  LIMIT 1 BY dao
+) AS s ON s.dao = d.key
+WHERE ${DAO_SELECTED}
+ORDER BY ${DAO_ORDER}
+LIMIT {limit: UInt32}`
+
+export const twitterSentimentRoute = defineRoute({
+  path: '/data/daos/twitter-sentiment',
+  tag: 'DAOs',
+  summary: 'The mood of recent posts about DAOs on Twitter',
+  description:
+    'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative ones in a sample of recent English posts, which sum to 1. Ordered as /data/daos.',
+  query: { ...manyOfKind(daoKind), limit: limit('DAOs', { default: 10, max: 500 }) },
+  response: z.array(sentimentRecord),
+  datasets: [twitterSentiment, daoLinks, tokenPrices],
+  handle: ({ query, db, registry }) => {
+    const selection = selectMany(daoKind, registry, query)
+    return writeArray(db, { name: 'twitter-sentiment', sql: SQL, params: { ...selection, limit: query.limit } })
+  },
+})

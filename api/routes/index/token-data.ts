@@ -1,0 +1,42 @@
+import { z } from 'zod'
+import { indexToken } from '../../../shared/datasets/index-token.ts'
+import { defineRoute } from '../../define.ts'
+import { Problem } from '../../problem/problem.ts'
+import { timeValue } from '../../values.ts'
+
+const decimalText = z.string().regex(/^\d+(\.\d+)?$/)
+
+const tokenData = z.strictObject({
+  value: decimalText.meta({ description: 'Ether locked in the Index Token contract: an exact decimal.' }),
+  totalSupply: decimalText.meta({ description: 'Index Tokens in circulation: an exact decimal.' }),
+  valueUsd: z.number().meta({ description: 'Price of one Index Token in USD.' }),
+  createdAt: timeValue.meta({ description: 'Time of the block that was read.' }),
+})
+
+const SQL = `
+SELECT value, total_supply AS totalSupply, value_usd AS valueUsd, created_at AS createdAt
+FROM index_token
+WHERE index_key = {index: UInt64}
+ORDER BY index_key DESC, created_at DESC
+LIMIT 1`
+
+export const indexTokenRoute = defineRoute({
+  path: '/data/index/token-data',
+  tag: 'Index',
+  summary: 'The Index Token now',
+  description:
+    'The ether locked in the Index Token contract and the tokens in circulation, both read at one block, as exact decimals in texts. The market cap in ETH is `value` divided by `totalSupply`; `valueUsd` is that times the price of ether. `not_found` until the first reading is stored.',
+  query: {},
+  response: tokenData,
+  datasets: [indexToken],
+  handle: async ({ db, registry }) => {
+    const { index } = registry
+    const params = { index: index.key }
+    const [found] = await db.rows({ name: 'index-token', sql: SQL, params, schema: tokenData })
+    if (found === undefined) {
+      const detail = `The Index Token has not been read yet: workers need a node of ${index.token.chain} for it.`
+      throw new Problem('not_found', detail)
+    }
+    return { body: Buffer.from(JSON.stringify(found)), asOf: Date.parse(found.createdAt) }
+  },
+})

@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
+import { defineRoute } from '../../define.ts'
+import { tokenKind } from '../../entities.ts'
+import { limit, time } from '../../parameters/kinds.ts'
+import { Problem } from '../../problem/problem.ts'
+import { idValue, numberOrNull, timeValue } from '../../values.ts'
+import { writeArray } from '../../written-json.ts'
+
+/** A trade, as the interface document lists it. */
+const dexTrade = z.strictObject({
+  recordedAt: timeValue,
+  transactionHash: z.string(),
+  _id: idValue,
+  amount: z.number(),
+  token: idValue,
+  amountUsd: numberOrNull,
+  type: z.enum(['BUY', 'SELL']),
+  price: numberOrNull,
+})
+
+const RECORD = `Tuple(recordedAt DateTime64(3, 'UTC'), transactionHash String, _id String, amount Float64, token String,
+  amountUsd Nullable(Float64), type String, price Nullable(Float64))`
+
+/** The id that \`toId('trade', chain, hash, logIndex)\` gives (contract section 3). */
+const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', transaction_hash, '\\x1f',
+  toString(log_index))))), 1, 24)`
+
+const WANTED = `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+
+/** Rows that are read for each trade wanted: stored again but not merged yet, a trade has several. */
+const COPIES = 4
+
+// How far back the wanted number of trades reaches is found along the sorting key, which stops after a few rows where
+// leaving out replaced ones (FINAL) reads all of them; FINAL then works on that stretch alone. Should there be so many
+// copies that the rows read hold fewer trades than wanted, it works on the whole range. The answer is as old as the
+// collection where the range is open, and as its newest trade where it is not.
+const SQL = `
+WITH (
+  SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},
+    min(traded_at))
+  FROM
+  (
+    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${WANTED}
+    ORDER BY traded_at DESC LIMIT {rows: UInt32}
+  )
+) AS newest,
+if(newest.1, newest.2, fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AS oldest,
+(SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS collected_at
+SELECT if({open: Bool}, greatest(ifNull(collected_at, traded_at), traded_at), traded_at) AS as_of,
+  CAST(tuple(traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price),
+    $record$${RECORD}$record$) AS record
+FROM dex_trades FINAL
+WHERE ${WANTED} AND traded_at >= oldest
+ORDER BY traded_at DESC, block_number DESC, log_index DESC, transaction_hash
+LIMIT {limit: UInt32}`
+
+/** Where a range without an end ends: later than any trade, and within what ClickHouse has times for. */
+const NO_END = Date.parse('2200-01-01')
+
+export const historicDexTradesRoute = defineRoute({
+  path: '/data/tokens/historic-dex-trades',
+  tag: 'Tokens',
+  summary: 'Trades of one token on decentralized exchanges',
+  description:
+    'The most recent trades in the range, newest first. `type` is seen from the trader; `amountUsd` and `price` are null where the price of what the token was traded for is not known.',
+  one: tokenKind,
+  query: {
+    start: time('First moment, inclusive; the first trade when it is not given.', '2024-01-01').optional(),
+    end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+    limit: limit('trades', { default: 100, max: 10_000 }),
+  },
+  response: z.array(dexTrade),
+  datasets: [dexTrades],
+  handle: async ({ query, found: token, db, now }) => {
+    if (query.start !== undefined && query.end !== undefined && query.end < query.start) {
+      throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
+    }
+    const open = query.end === undefined || query.end > now()
+    const [from, to] = [query.start ?? 0, query.end ?? NO_END]
+    const params = { token: token.key, id: token.id, from, to, open, limit: query.limit, rows: COPIES * query.limit }
+    const answer = await writeArray(db, { name: 'historic-dex-trades', sql: SQL, params })
+    return open ? answer : { ...answer, staleAt: null }
+  },
+})

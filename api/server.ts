@@ -1,0 +1,46 @@
+import { randomUUID } from 'node:crypto'
+import { createServer, type Server } from 'node:http'
+import type { Duplex } from 'node:stream'
+import { type AppOptions, createApp } from './app.ts'
+import { FIXED_HEADERS } from './headers.ts'
+import { Problem, toProblemBody } from './problem/problem.ts'
+
+/** A hundred names of 200 characters, each up to nine bytes long as percent-encoded UTF-8 (contract section 2). */
+const MAX_HEADER_BYTES = 256 * 1024
+
+/** What is wrong with bytes that Node's parser gave up on; its codes are documented in node:errors. */
+function toRequestProblem(code: string | undefined): Problem {
+  if (code === 'HPE_HEADER_OVERFLOW') {
+    return new Problem('invalid_parameter', `The request line and headers exceed ${MAX_HEADER_BYTES} bytes.`)
+  }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new Problem('invalid_parameter', 'The request did not arrive in time.')
+  }
+  return new Problem('invalid_parameter', 'The bytes received are not an HTTP request.')
+}
+
+/** A whole response, headers and problem, for a connection without a request that could be answered. */
+function toRawResponse(problem: Problem, publicUrl: string): string {
+  const requestId = randomUUID()
+  const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance: '/', requestId }))
+  const headers = [
+    ...FIXED_HEADERS,
+    ...['X-Request-Id', requestId],
+    ...['Content-Type', 'application/problem+json; charset=utf-8'],
+    ...['Content-Length', String(Buffer.byteLength(body))],
+    ...['Cache-Control', 'no-store'],
+    ...['Connection', 'close'],
+  ]
+  const lines = headers.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${headers[index + 1]}\r\n`] : []))
+  return `HTTP/1.1 ${problem.status} Bad Request\r\n${lines.join('')}\r\n${body}`
+}
+
+/** The service as a server: bytes that are no request are answered like every other failure (contract section 5). */
+export function createApiServer(options: AppOptions): Server {
+  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, createApp(options))
+  server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    else socket.end(toRawResponse(toRequestProblem(error.code), options.config.api.publicUrl))
+  })
+  return server
+}

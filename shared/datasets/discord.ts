@@ -1,0 +1,12 @@
+import { defineDataset } from './define.ts'
+import { membersRow } from './members.ts'
+
+/** Members of DAOs' communities on Discord: a row per DAO and day. */
+export const discordMembers = defineDataset({
+  name: 'discord',
+  cadence: '1d',
+  table: 'discord_members',
+  row: membersRow,
+  entity: 'dao',
+  series: { table: 'discord_members', entity: 'dao', time: 'observed_at' },
+})

@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import { defineDataset } from './define.ts'
+
+const decimal = z.string().regex(/^\d+(\.\d*[1-9])?$/, 'must be a decimal number')
+
+/**
+ * The Index Token at one block: `created_at` is the block's time, `value` the ether locked in its contract and
+ * `total_supply` the tokens in circulation, both as exact decimals; `value_usd` the price of one token by `eth_usd`.
+ */
+export const indexTokenRow = z.strictObject({
+  index_key: z.number().int().nonnegative(),
+  created_at: z.iso.datetime(),
+  block_number: z.number().int().nonnegative(),
+  value: decimal,
+  total_supply: decimal,
+  value_usd: z.number().nonnegative(),
+  eth_usd: z.number().positive(),
+  eth_source: z.string().min(1),
+})
+
+export type IndexTokenRow = z.infer<typeof indexTokenRow>
+
+/** Readings of the Index Token: every one is kept, the newest is what is served. */
+export const indexToken = defineDataset({
+  name: 'index-token',
+  cadence: '5m',
+  table: 'index_token',
+  row: indexTokenRow,
+  entity: 'index_key',
+  series: { table: 'index_token', entity: 'index_key', time: 'created_at' },
+})

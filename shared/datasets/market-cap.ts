@@ -1,0 +1,11 @@
+import { dailySumRow } from './daily-sum.ts'
+import { defineDataset } from './define.ts'
+
+/** The market capitalization of all live tokens together, by day. */
+export const marketCap = defineDataset({
+  name: 'market-cap',
+  cadence: '1d',
+  table: 'market_caps',
+  row: dailySumRow,
+  series: { table: 'market_caps', time: 'recorded_at' },
+})

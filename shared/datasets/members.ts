@@ -1,0 +1,18 @@
+import { z } from 'zod'
+
+const countOrNull = z.int().nonnegative().nullable()
+
+/**
+ * How many members a DAO's community has on a day, and how many of them are active (online as the network counts).
+ * Unknown is null, but a row that counts nothing says nothing.
+ */
+export const membersRow = z
+  .strictObject({
+    dao: z.int().nonnegative(),
+    observed_at: z.iso.datetime(),
+    active_members: countOrNull,
+    total_members: countOrNull,
+  })
+  .refine(({ active_members, total_members }) => (active_members ?? total_members) !== null, 'no count')
+
+export type MembersRow = z.infer<typeof membersRow>

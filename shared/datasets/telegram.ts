@@ -1,0 +1,12 @@
+import { defineDataset } from './define.ts'
+import { membersRow } from './members.ts'
+
+/** Members of DAOs' communities on Telegram: a row per DAO and day. */
+export const telegramMembers = defineDataset({
+  name: 'telegram',
+  cadence: '1d',
+  table: 'telegram_members',
+  row: membersRow,
+  entity: 'dao',
+  series: { table: 'telegram_members', entity: 'dao', time: 'observed_at' },
+})

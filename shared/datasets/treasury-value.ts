@@ -1,0 +1,11 @@
+import { dailySumRow } from './daily-sum.ts'
+import { defineDataset } from './define.ts'
+
+/** The treasuries of all live DAOs together, by day. */
+export const treasuryValue = defineDataset({
+  name: 'treasury-value',
+  cadence: '1d',
+  table: 'treasury_values',
+  row: dailySumRow,
+  series: { table: 'treasury_values', time: 'recorded_at' },
+})

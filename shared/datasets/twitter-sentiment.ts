@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import { defineDataset } from './define.ts'
+
+const count = z.int().nonnegative()
+
+/**
+ * The mood of a sample of posts about a DAO: how many of them are positive, neutral and negative, and the lexicon by
+ * which they were judged. The posts themselves are not kept.
+ */
+export const twitterSentimentRow = z
+  .strictObject({
+    dao: z.int().nonnegative(),
+    observed_at: z.iso.datetime(),
+    positive_posts: count,
+    neutral_posts: count,
+    negative_posts: count,
+    lexicon: z.string().min(1),
+  })
+  .refine((row) => row.positive_posts + row.neutral_posts + row.negative_posts > 0, 'no post')
+
+export type TwitterSentimentRow = z.infer<typeof twitterSentimentRow>
+
+/** Sentiment of posts on X: a row per DAO and day. */
+export const twitterSentiment = defineDataset({
+  name: 'twitter-sentiment',
+  cadence: '1d',
+  table: 'twitter_sentiment',
+  row: twitterSentimentRow,
+  entity: 'dao',
+  series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at' },
+})

@@ -1,0 +1,27 @@
+import { z } from 'zod'
+import { defineDataset } from './define.ts'
+
+const countOrNull = z.int().nonnegative().nullable()
+
+/** What a DAO's account on X counts on a day; unknown is null, but a row that counts nothing says nothing. */
+export const twitterCountsRow = z
+  .strictObject({
+    dao: z.int().nonnegative(),
+    observed_at: z.iso.datetime(),
+    followers: countOrNull,
+    following: countOrNull,
+    tweets: countOrNull,
+  })
+  .refine(({ followers, following, tweets }) => (followers ?? following ?? tweets) !== null, 'no count')
+
+export type TwitterCountsRow = z.infer<typeof twitterCountsRow>
+
+/** Twitter counts: a row per DAO and day. */
+export const twitterCounts = defineDataset({
+  name: 'twitter',
+  cadence: '1d',
+  table: 'twitter_counts',
+  row: twitterCountsRow,
+  entity: 'dao',
+  series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at' },
+})

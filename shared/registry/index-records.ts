@@ -1,0 +1,126 @@
+import { toId, toKey } from '../ids.ts'
+import type { ElementRecord, IndexRecord } from './index-schema.ts'
+import { addressMistakes, toStoredAddress } from './references.ts'
+import type { Chain, Token } from './registry.ts'
+
+/** A member of the basket with its quantity as an exact decimal, in whole tokens. */
+export interface Element {
+  readonly token: Token
+  readonly quantity: string
+}
+
+export interface Composition {
+  readonly id: string
+  /** Unix milliseconds. */
+  readonly validFrom: number
+  readonly elements: readonly Element[]
+}
+
+/** The index: a basket of DAO tokens, and the Index Token that stands for it on a chain. */
+export interface BasketIndex {
+  readonly id: string
+  /** The integer under which ClickHouse stores the index. */
+  readonly key: number
+  readonly name: string
+  /** Unix milliseconds. */
+  readonly launch: number
+  readonly token: {
+    /** Slug of a chain. */
+    readonly chain: string
+    /** Lower-case on EVM chains. */
+    readonly contractAddress: string
+    readonly mode: 'setToken' | 'eth'
+  }
+  /** Oldest first; the first is valid at the launch. */
+  readonly compositions: readonly Composition[]
+}
+
+interface Records {
+  readonly tokens: readonly Token[]
+  readonly chainBySlug: ReadonlyMap<string, Chain>
+}
+
+const FILE = 'index.json'
+
+/**
+ * The index of a record, its tokens found. Members may have died since: what was in force stays in force. Every mistake
+ * is added to `mistakes`; the answer is only whole when there is none.
+ */
+export function toIndex(record: IndexRecord, records: Records, mistakes: string[]): BasketIndex {
+  const { chain, contractAddress, mode } = record.token
+  const evm = records.chainBySlug.get(chain)?.evm
+  if (evm === undefined) mistakes.push(`${FILE}: token.chain: ${chain} is not in chains.json`)
+  mistakes.push(...addressMistakes(`${FILE}: token`, 'contractAddress', contractAddress, evm))
+  const id = toId('index', record.slug)
+  const launch = Date.parse(record.launch)
+  const compositions = record.compositions.map(({ validFrom, elements }, at) => {
+    const place = `${FILE}: compositions[${at}]`
+    const found = toElements(elements, records, place, mistakes)
+    return toComposition(Date.parse(validFrom), found)
+  })
+  mistakes.push(...orderMistakes(record, launch, compositions))
+  return {
+    id,
+    key: toKey(id),
+    name: record.name,
+    launch,
+    token: { chain, contractAddress: toStoredAddress(contractAddress, evm ?? false), mode },
+    compositions,
+  }
+}
+
+/** The id changes with anything that a composition says, and with nothing else: neither order nor trailing zeros do. */
+export function toComposition(validFrom: number, elements: readonly Element[]): Composition {
+  const members = elements.map(({ token, quantity }) => `${token.id} ${quantity}`).sort()
+  return { id: toId('composition', new Date(validFrom).toISOString(), ...members), validFrom, elements }
+}
+
+/** The elements with their tokens; the unknown and the repeated are left out and told as mistakes at `place`. */
+export function toElements(
+  elements: readonly ElementRecord[],
+  { tokens }: Pick<Records, 'tokens'>,
+  place: string,
+  mistakes: string[],
+): Element[] {
+  const seen = new Set<string>()
+  return elements.flatMap(({ token: reference, quantity }, at) => {
+    const [token, ...more] = tokens.filter((one) => isMeant(one, reference))
+    const mistake =
+      token === undefined
+        ? `${reference} is not in tokens.json`
+        : more.length > 0
+          ? `${reference} is the symbol of several tokens: write <chain>/<address>`
+          : seen.has(token.id)
+            ? `${reference} is listed twice`
+            : undefined
+    if (mistake !== undefined) mistakes.push(`${place}.elements[${at}].token: ${mistake}`)
+    if (mistake !== undefined || token === undefined) return []
+    seen.add(token.id)
+    return [{ token, quantity: toPlainDecimal(quantity) }]
+  })
+}
+
+/** The composition in force at a time in Unix milliseconds: the newest that began before or at it. */
+export function findComposition(index: BasketIndex, at: number): Composition | undefined {
+  return index.compositions.findLast(({ validFrom }) => validFrom <= at)
+}
+
+function isMeant({ symbol, chain, contractAddress }: Token, reference: string): boolean {
+  return reference === symbol || reference.toLowerCase() === `${chain}/${contractAddress}`.toLowerCase()
+}
+
+/** Without the zeros that say nothing: 1.50 and 1.5 are one quantity. */
+function toPlainDecimal(text: string): string {
+  return text.includes('.') ? text.replace(/\.?0+$/, '') : text
+}
+
+function orderMistakes(record: IndexRecord, launch: number, compositions: readonly Composition[]): string[] {
+  const late = (compositions[0]?.validFrom ?? launch) > launch
+  const disorder = compositions.flatMap(({ validFrom }, at) =>
+    at > 0 && validFrom <= (compositions[at - 1]?.validFrom ?? 0)
+      ? [`${FILE}: compositions[${at}].validFrom: ${record.compositions[at]?.validFrom} is not after the one before`]
+      : [],
+  )
+  const first = `${FILE}: compositions[0].validFrom: ${record.compositions[0]?.validFrom} is after the launch`
+  return late ? [first, ...disorder] : disorder
+}

@@ -1,0 +1,115 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { LEXICON } from '../../workers/sentiment/lexicon.ts'
+import { stripNames, toMood, toScore } from '../../workers/sentiment/mood.ts'
+
+/**
+ * How well posts are judged: `node --import tsx test/bench/sentiment.ts`. The collection's labelled comments are split by their place in
+ * the file: every second one, from the first on, is for tuning words and thresholds, the others are measured. The
+ * collection has no neutral comments, so a comment judged neutral counts as wrong. Two readings:
+ * - with neutral: the judgement as served; of alternatives, thresholds of equal size on both sides of zero;
+ * - forced: one threshold, wherever tuning puts it, and nothing is neutral.
+ * Alternatives are measured where they are installed; BENCH_MODULES names a folder that has them, if not this one.
+ */
+const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data')
+const file = join(dataDir, 'sentiment-surge-crypto/sentiment.csv')
+
+type Score = (text: string) => number
+
+interface Judged {
+  readonly label: number
+  readonly score: number
+}
+
+const load = createRequire(process.env.BENCH_MODULES ? join(process.env.BENCH_MODULES, 'x.js') : import.meta.url)
+
+/** What a package scores; the shapes are those of their documentation. */
+const ALTERNATIVES: Readonly<Record<string, () => Score>> = {
+  'sentiment 5.0.2': () => {
+    const analyser = new (load('sentiment'))()
+    return (text) => analyser.analyze(text).comparative
+  },
+  'vader-sentiment 1.1.3': () => {
+    const { SentimentIntensityAnalyzer } = load('vader-sentiment')
+    return (text) => SentimentIntensityAnalyzer.polarity_scores(text).compound
+  },
+  'wink-sentiment 5.0.2': () => {
+    const analyse = load('wink-sentiment')
+    return (text) => analyse(text).normalizedScore
+  },
+}
+
+function readComments(): { text: string; label: number }[] {
+  const cells = [...readFileSync(file, 'utf8').matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r?\n|$)/g)]
+  const rows: string[][] = [[]]
+  for (const [whole, quoted, plain, end] of cells) {
+    if (whole === '') break
+    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain ?? '')
+    if (end !== ',') rows.push([])
+  }
+  return rows
+    .slice(1)
+    .filter((row) => row.length >= 2)
+    .map(([text = '', label]) => ({ text, label: label?.trim() === 'Positive' ? 1 : -1 }))
+}
+
+/** Share of right judgements, and the mean of the F1 of both labels. */
+function measure(judged: readonly Judged[], negative: number, positive: number) {
+  const moods = judged.map(({ label, score }) => ({ label, mood: score > positive ? 1 : score < negative ? -1 : 0 }))
+  const count = (is: (one: { label: number; mood: number }) => boolean) => moods.filter(is).length
+  const f1 = (of: number) => {
+    const right = count(({ label, mood }) => label === of && mood === of)
+    const wrong = count(({ label, mood }) => label !== mood && (label === of || mood === of))
+    return (2 * right) / (2 * right + wrong || 1)
+  }
+  const accuracy = count(({ label, mood }) => label === mood) / moods.length
+  return { accuracy, macroF1: (f1(1) + f1(-1)) / 2, neutral: count(({ mood }) => mood === 0) / moods.length }
+}
+
+const GRID = Array.from({ length: 61 }, (_, index) => (index - 30) / 100)
+type Thresholds = readonly [negative: number, positive: number]
+
+function tune(judged: readonly Judged[], candidates: readonly Thresholds[]): Thresholds {
+  const rated = candidates.map((pair) => ({ pair, ...measure(judged, ...pair) }))
+  return rated.reduce((best, one) => (one.accuracy > best.accuracy ? one : best)).pair
+}
+
+const comments = existsSync(file) ? readComments() : []
+const judge = (score: Score, odd: number) =>
+  comments.flatMap(({ text, label }, index) => (index % 2 === odd ? [{ label, score: score(text) }] : []))
+
+function report(name: string, score: Score, served?: (text: string) => number) {
+  const [tuning, measured] = [judge(score, 0), judge(score, 1)]
+  const symmetric = tune(
+    tuning,
+    GRID.filter((at) => at >= 0).map((at) => [-at, at] as const),
+  )
+  const forced = tune(
+    tuning,
+    GRID.map((at) => [at, at] as const),
+  )
+  const first = served ? measure(judge(served, 1), 0, 0) : measure(measured, ...symmetric)
+  const second = measure(measured, ...forced)
+  const shown = (value: number) => value.toFixed(3).padStart(9)
+  const numbers = [first.accuracy, first.macroF1, first.neutral, second.accuracy, second.macroF1]
+  console.log(name.padEnd(28) + numbers.map(shown).join(''))
+}
+
+if (comments.length === 0) console.log(`no labelled comments at ${file}: nothing to measure`)
+else {
+  console.log(`${comments.length} comments, the ${Math.floor(comments.length / 2)} of the second half measured`)
+  console.log(`${''.padEnd(28)} with neutral:              forced:`)
+  console.log(`${''.padEnd(28)} accuracy macro-F1  neutral accuracy macro-F1`)
+  const MOODS = { positive: 1, neutral: 0, negative: -1 } as const
+  report(LEXICON, toScore, (text) => MOODS[toMood(text)])
+  for (const [name, open] of Object.entries(ALTERNATIVES)) {
+    try {
+      const score = open()
+      report(name, (text) => score(stripNames(text)))
+    } catch (error) {
+      if (!(error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND')) throw error
+      console.log(`${name.padEnd(28)} not installed`)
+    }
+  }
+}

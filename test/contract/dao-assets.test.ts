@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
+import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
+import type { DaoRatingRow } from '../../shared/datasets/ratings.ts'
+import type { DaoTreasuryRow } from '../../shared/datasets/treasury.ts'
+import type { Dao } from '../../shared/registry/registry.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
+
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const TODAY = Date.parse('2024-03-10T00:00:00Z')
+const DAY = 86_400_000
+/** By market cap ENS, UNI, AAVE; Gitcoin has no quote. */
+const SLUGS = ['uniswap', 'aave', 'ens', 'gitcoin']
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+
+const daoOf = (slug: string) => database.registry.daoBySlug.get(slug) as Dao
+const at = (daysAgo: number) => new Date(TODAY - daysAgo * DAY).toISOString()
+
+function toTreasury(slug: string, daysAgo: number, value: number, source = 'goldrush'): DaoTreasuryRow {
+  const tokens = [
+    { symbol: 'UNI', quantity: 1.5, value_usd: value },
+    { symbol: 'LP', quantity: 123456789.12345679, value_usd: null },
+  ]
+  return { dao: daoOf(slug).key, observed_at: at(daysAgo), value_usd: value, tokens, source }
+}
+
+function toRating(slug: string, daysAgo: number, overall: number): DaoRatingRow {
+  return {
+    dao: daoOf(slug).key,
+    observed_at: at(daysAgo),
+    rated_at: '2023-12-24T18:30:00.000Z',
+    overall_rating: overall,
+    fundamental_rating: 61.5,
+    governance: 1,
+    team: 2,
+    competitive_moat: 3,
+    value_proposition: 4,
+    token_economics: 5,
+    source: 'Somebody',
+    report_url: null,
+  }
+}
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const { writer, registry } = database
+  const keyOf = (symbol: string) => registry.tokens.find((token) => token.symbol === symbol)?.key ?? 0
+  const keys = ['AAVE', 'UNI', 'ENS'].map(keyOf)
+  await storeMarket(writer, { keys, until: NOW - 60_000, points: 3, stepMs: 300_000 })
+  const treasuries = [
+    ...SLUGS.map((slug) => toTreasury(slug, 0, 1_000)),
+    toTreasury('uniswap', 1, 800),
+    toTreasury('uniswap', 7, 2_000),
+    toTreasury('uniswap', 30, 1_000),
+    // Another source's value, a day that is not exactly a week before, nothing, and nothing of value.
+    toTreasury('aave', 1, 500, 'defillama'),
+    toTreasury('aave', 6, 500),
+    toTreasury('ens', 1, 0),
+  ]
+  await writer.insert({ table: 'dao_treasuries', rows: treasuries })
+  const ratings = [
+    ...SLUGS.map((slug) => toRating(slug, 0, 70)),
+    toRating('uniswap', 1, 10),
+    toRating('compound', 7, 50),
+  ]
+  await writer.insert({ table: 'dao_ratings', rows: ratings })
+  const gone = registry.daos.find(({ live }) => !live)?.slug ?? ''
+  await writer.insert({ table: 'dao_treasuries', rows: [toTreasury(gone, 0, 5)] })
+  await writer.insert({ table: 'dao_ratings', rows: [toRating(gone, 0, 5)] })
+  api = await startApi({ config, ...database, commits, now: () => NOW })
+})
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+const get = (leaf: string, query = '') => fetch(`${api.url}/data/daos/${leaf}${query}`)
+const names = async (leaf: string, query = '') => {
+  const response = await get(leaf, query)
+  expect(response.status).toBe(200)
+  return ((await response.json()) as { name: string }[]).map(({ name }) => name)
+}
+
+describe('/data/daos/treasury', () => {
+  it('says exactly what is stored, with the changes over a day, a week and a month', async () => {
+    const [uniswap] = treasuryRoute.response.parse(await (await get('treasury', '?name=uniswap')).json()) as object[]
+    expect(uniswap).toEqual({
+      _id: daoOf('uniswap').id,
+      name: 'Uniswap',
+      treasuryData: {
+        lastUpdated: '2024-03-10T00:00:00.000Z',
+        tokens: [
+          { token: 'UNI', quantity: 1.5, valueUsd: 1_000 },
+          { token: 'LP', quantity: 123456789.12345679, valueUsd: null },
+        ],
+        valueUsd: 1_000,
+        percentChange24h: 25,
+        percentChange7d: -50,
+        percentChange30d: 0,
+      },
+    })
+  })
+
+  it('has no change against another source, another day or nothing', async () => {
+    const changes = async (name: string) => {
+      const [record] = (await (await get('treasury', `?name=${name}`)).json()) as { treasuryData: object }[]
+      return record?.treasuryData
+    }
+    const none = { percentChange24h: null, percentChange7d: null, percentChange30d: null }
+    for (const name of ['aave', 'ens', 'gitcoin']) expect(await changes(name), name).toMatchObject(none)
+  })
+})
+
+describe('/data/daos/ratings', () => {
+  it('says exactly what the newest import had', async () => {
+    const [uniswap] = ratingsRoute.response.parse(await (await get('ratings', '?name=uniswap')).json()) as object[]
+    expect(uniswap).toEqual({
+      _id: daoOf('uniswap').id,
+      name: 'Uniswap',
+      ratings: {
+        overallRating: 70,
+        fundamentalRating: 61.5,
+        fundamentals: { governance: 1, team: 2, competitiveMoat: 3, valueProposition: 4, tokenEconomics: 5 },
+        lastUpdated: '2023-12-24T18:30:00.000Z',
+      },
+    })
+  })
+
+  it('has nothing that left the file a week ago', async () => {
+    expect(await names('ratings', '?name=compound')).toEqual([])
+  })
+})
+
+describe.each(['treasury', 'ratings'])('/data/daos/%s', (leaf) => {
+  it('lists live DAOs with data as the DAO list orders them', async () => {
+    const [ens, uniswap, aave, gitcoin] = ['ens', 'uniswap', 'aave', 'gitcoin'].map((slug) => daoOf(slug).name)
+    expect(await names(leaf)).toEqual([ens, uniswap, aave, gitcoin])
+    expect(await names(leaf, '?limit=2')).toEqual([ens, uniswap])
+    expect(await names(leaf, `?name=AAVE&name=swap`)).toEqual([aave, uniswap])
+    expect(await names(leaf, `?id=${daoOf('gitcoin').id}&name=uni`)).toEqual([uniswap, gitcoin])
+    expect(await names(leaf, `?id=${'f'.repeat(24)}`)).toEqual([])
+  })
+
+  it('refuses what it does not know', async () => {
+    for (const query of ['?limit=501', '?limit=0', '?nmae=uniswap', '?id=xyz']) {
+      expect((await get(leaf, query)).status, query).toBe(400)
+    }
+  })
+
+  it('tells how old it is', async () => {
+    const { headers } = await get(leaf)
+    expect(headers.get('x-data-as-of')).toBe('2024-03-10T00:00:00.000Z')
+    expect(headers.get('x-data-stale')).toBeNull()
+    const again = await fetch(`${api.url}/data/daos/${leaf}`, {
+      headers: { 'if-none-match': headers.get('etag') ?? '' },
+    })
+    expect(again.status).toBe(304)
+  })
+})
+
+it('the status tells whose the ratings are', async () => {
+  const { datasets } = (await (await fetch(`${api.url}/data/status`)).json()) as { datasets: Record<string, unknown>[] }
+  expect(datasets.find(({ dataset }) => dataset === 'ratings')).toMatchObject({ state: 'fresh', note: 'Somebody' })
+  expect(datasets.find(({ dataset }) => dataset === 'treasury')).not.toHaveProperty('note')
+})

@@ -1,0 +1,116 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { governanceRoute } from '../../api/routes/daos/governance.ts'
+import type { Database } from '../../shared/clickhouse.ts'
+import type { Dao } from '../../shared/registry/registry.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const READ_AT = '2024-03-10T12:00:00.000Z'
+const VOTERS = 100_000
+/** Far below what the API's reader may use. */
+const MEMORY_BYTES = 150_000_000
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+
+interface GovernanceRecord {
+  _id: string
+  votes: { count: number; uniqueVotingAddresses: string[]; uniqueAddressesCount: number }
+  proposals: number
+}
+
+const daoOf = (slug: string) => database.registry.daoBySlug.get(slug) as Dao
+const get = (query: string, headers: Record<string, string> = {}) =>
+  fetch(`${api.url}/data/daos/governance${query}`, { headers })
+const toRecord = async (response: Response) => {
+  expect(response.status).toBe(200)
+  return governanceRoute.response.parse(await response.json()) as GovernanceRecord
+}
+
+/** The reader with less memory: every statement of the API has to do with it. */
+function withLittleMemory(db: Database): Database {
+  const settings = { max_memory_usage: MEMORY_BYTES }
+  return {
+    ...db,
+    rows: (statement) => db.rows({ ...statement, settings: { ...statement.settings, ...settings } }),
+    stream: (statement) => db.stream({ ...statement, settings: { ...statement.settings, ...settings } }),
+  }
+}
+
+/** `voters` voters, each of whom votes on two of three proposals, in a space that was read to its end. */
+async function storeVotes(dao: Dao, voters: number): Promise<void> {
+  const common = { dao: dao.key, space: dao.snapshotSpace, at: READ_AT, address: '', proposal: '' }
+  const proposals = ['0xp0', '0xp1', '0xp2'].map((proposal) => ({ ...common, kind: 'proposal', proposal }))
+  await database.writer.insert({ table: 'governance_in', rows: [...proposals, { ...common, kind: 'reading' }] })
+  await database.writer.command({
+    name: 'store-votes',
+    sql: `INSERT INTO governance_in
+SELECT {dao: UInt64}, {space: String}, 'vote', concat('0xp', toString((number + vote) % 3)),
+  concat('0x', lower(leftPad(hex(number * 7919), 40, '0'))), now64(3)
+FROM numbers({voters: UInt32}) AS n CROSS JOIN (SELECT arrayJoin([0, 1]) AS vote) AS v`,
+    params: { dao: dao.key, space: dao.snapshotSpace, voters },
+  })
+}
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  await storeVotes(daoOf('uniswap'), 40)
+  await storeVotes(daoOf('arbitrum'), VOTERS)
+  api = await startApi({ config, ...database, db: withLittleMemory(database.db), commits, now: () => NOW })
+})
+
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+describe('/data/daos/governance', () => {
+  it('tells counts, voters and the age of what it knows', async () => {
+    const response = await get('?name=uniswap')
+    const record = await toRecord(response)
+    expect(record).toMatchObject({
+      _id: daoOf('uniswap').id,
+      votes: { count: 80, uniqueAddressesCount: 40 },
+      proposals: 3,
+    })
+    expect(record.votes.uniqueVotingAddresses).toHaveLength(40)
+    expect(Object.keys(record).join()).toBe('_id,votes,proposals')
+    expect(Object.keys(record.votes).join()).toBe('count,uniqueVotingAddresses,uniqueAddressesCount')
+    expect(response.headers.get('x-data-as-of')).toBe(READ_AT)
+    expect(response.headers.get('x-data-stale')).toBeNull()
+  })
+
+  it('says the same by id and by name, and nothing anew to who has it', async () => {
+    const [byName, byId] = [await get('?name=UNISWAP'), await get(`?id=${daoOf('uniswap').id}`)]
+    expect(await byId.text()).toBe(await byName.text())
+    const etag = byId.headers.get('etag') ?? ''
+    expect((await get('?name=uniswap', { 'if-none-match': etag })).status).toBe(304)
+  })
+
+  it('lists a hundred thousand voters, each once and in order, in little memory', async () => {
+    const response = await get('?name=arbitrum')
+    const { votes, proposals } = await toRecord(response)
+    expect([votes.count, votes.uniqueAddressesCount, proposals]).toEqual([2 * VOTERS, VOTERS, 3])
+    const addresses = votes.uniqueVotingAddresses
+    expect(addresses).toHaveLength(VOTERS)
+    expect(addresses.every((address, index) => index === 0 || (addresses[index - 1] ?? '') < address)).toBe(true)
+    const etag = response.headers.get('etag') ?? ''
+    expect((await get('?name=arbitrum', { 'if-none-match': etag })).status).toBe(304)
+  })
+
+  it.each([
+    ['', 400, 'missing_parameter'],
+    ['?id=0123456789abcdef01234567', 404, 'not_found'],
+    ['?name=there-is-none', 404, 'not_found'],
+    ['?name=a', 409, 'ambiguous_name'],
+    ['?name=uniswap&name=aave', 400, 'invalid_parameter'],
+    ['?name=uniswap&limit=3', 400, 'unknown_parameter'],
+    ['?name=aave', 404, 'not_found'],
+  ])('%s is %d %s', async (query, status, code) => {
+    const response = await get(query)
+    expect(response.status).toBe(status)
+    expect(await response.json()).toMatchObject({ code })
+  })
+})

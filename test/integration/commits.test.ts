@@ -1,0 +1,117 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import type { Redis } from 'ioredis'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { type CommitFeed, createCommitFeed, publishCommit } from '../../shared/commits.ts'
+import { createRedis } from '../../shared/redis.ts'
+import { createTestConfig } from '../support/database.ts'
+import { silent } from '../support/silent.ts'
+
+const { redis } = createTestConfig()
+const closers: (() => unknown)[] = []
+
+/** A way to Redis that can fall silent: connections stay open and take bytes, but nothing comes back. */
+async function createProxy() {
+  const { hostname, port } = new URL(redis.url)
+  const sockets = new Set<Socket>()
+  let isSilent = false
+  const server = createServer((client) => {
+    const target = connect(Number(port), hostname)
+    for (const socket of [client, target]) {
+      sockets.add(socket)
+      socket.on('error', () => socket.destroy()).on('close', () => sockets.delete(socket))
+    }
+    client.on('data', (bytes) => isSilent || target.write(bytes)).on('close', () => target.destroy())
+    target.on('data', (bytes) => isSilent || client.write(bytes))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  closers.push(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    fallSilent: (is: boolean) => {
+      isSilent = is
+    },
+    cut: () => {
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}
+
+/** Unlike `once` of Node, an error on the way does not count. */
+const happened = (subscriber: Redis, event: string) => new Promise((resolve) => subscriber.once(event, resolve))
+
+const follow = (url: string) => {
+  const subscriber = createRedis(url, silent, 'subscriber')
+  const feed = createCommitFeed(subscriber, redis.prefix, silent)
+  closers.push(feed.close)
+  return { subscriber, feed }
+}
+const heard = (feed: CommitFeed) =>
+  vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 30_000, interval: 20 })
+
+let proxy: Awaited<ReturnType<typeof createProxy>>
+beforeEach(async () => {
+  proxy = await createProxy()
+})
+afterEach(() => {
+  for (const close of closers.splice(0).reverse()) close()
+})
+
+it('a commit moves the version of its dataset only', async () => {
+  const { feed, subscriber } = follow(proxy.url)
+  const publisher = createRedis(redis.url, silent)
+  closers.push(() => publisher.disconnect())
+  await heard(feed)
+  const [prices, holders] = [feed.version('prices'), feed.version('holders')]
+  const message = happened(subscriber, 'message')
+  await publishCommit(publisher, redis.prefix, 'prices')
+  await message
+  expect(feed.version('prices')).not.toBe(prices)
+  expect(feed.version('holders')).toBe(holders)
+})
+
+it('a connection that falls silent is given up, and nothing it missed is held current', async () => {
+  const { feed, subscriber } = follow(proxy.url)
+  await heard(feed)
+  const before = feed.version('prices')
+  proxy.fallSilent(true)
+  await happened(subscriber, 'close')
+  expect(feed.version('prices')).toBeUndefined()
+  proxy.fallSilent(false)
+  await heard(feed)
+  expect(feed.version('prices')).not.toBe(before)
+})
+
+it('a lost connection begins new versions of everything', async () => {
+  const { feed, subscriber } = follow(proxy.url)
+  await heard(feed)
+  const before = feed.version('prices')
+  const closed = happened(subscriber, 'close')
+  proxy.cut()
+  await closed
+  expect(feed.version('prices')).toBeUndefined()
+  await heard(feed)
+  expect(feed.version('prices')).not.toBe(before)
+})
+
+it('a refused subscription is tried again', async () => {
+  const admin = createRedis(redis.url, silent)
+  const user = redis.prefix
+  closers.push(() => admin.acl('DELUSER', user).then(() => admin.disconnect()))
+  await admin.acl('SETUSER', user, 'on', '>pass', '~*', '+@all', 'resetchannels')
+  const { feed, subscriber } = follow(proxy.url.replace('//', `//${user}:pass@`))
+  await happened(subscriber, 'close')
+  expect(feed.version('prices')).toBeUndefined()
+  await admin.acl('SETUSER', user, 'allchannels')
+  await heard(feed)
+})
+
+it('starts and closes at once without Redis', () => {
+  const { feed } = follow('redis://127.0.0.1:1')
+  expect(feed.version('prices')).toBeUndefined()
+  expect(feed.close()).toBeUndefined()
+})

@@ -1,0 +1,146 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { daosRoute } from '../../api/routes/daos.ts'
+import { storeRegistry } from '../../clickhouse/registry.ts'
+import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import { LINK_FIELDS } from '../../shared/datasets/daos.ts'
+import type { Dao, Registry } from '../../shared/registry/registry.ts'
+import daos from '../../workers/jobs/daos.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { silent } from '../support/silent.ts'
+
+const DAY = 86_400_000
+const MORNING = Date.parse('2024-05-06T00:00:00Z')
+
+type DaoRecord = { slug: string; __v: number; createdAt: string; updatedAt: string } & {
+  [field in (typeof LINK_FIELDS)[number]]: string | null
+}
+
+let pipeline: Pipeline
+let reader: Database
+let api: TestApi
+let commits: HandFeed
+
+beforeEach(async () => {
+  const { clickhouse } = createApiConfig()
+  const settings = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
+  pipeline = await createPipeline({ now: MORNING + 60_000, settings })
+  reader = createDatabase(pipeline.config.clickhouse, 'read')
+  commits = createHandFeed()
+  const { config, registry, clock } = pipeline
+  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+})
+afterEach(async () => {
+  await api?.close()
+  await reader?.close()
+  await pipeline?.close()
+})
+
+async function collect(registry: Registry = pipeline.registry) {
+  const slot = Math.floor(pipeline.clock.now / DAY) * DAY
+  const context = { ...pipeline.context, registry }
+  const report = await runJob(daos, daos.connect(context), context, { kind: 'slot', slot })
+  commits.commit('daos')
+  return report
+}
+const text = async () => (await fetch(`${api.url}/data/daos?limit=500`)).text()
+const list = async () => daosRoute.response.parse(JSON.parse(await text())) as DaoRecord[]
+const recordOf = async (slug: string) => (await list()).find((record) => record.slug === slug) as DaoRecord
+const written = async () => {
+  const sql = 'SELECT count() AS n FROM daos'
+  return (await pipeline.database.db.rows({ name: 'count', sql, schema: z.object({ n: z.number() }) }))[0]?.n
+}
+const curatedOf = (slug: string) => pipeline.registry.daoBySlug.get(slug) as Dao
+const propose = async (dao: Dao, links: { field: string; source: string; value: string }[]) => {
+  const observed_at = new Date(MORNING).toISOString()
+  const rows = links.map((link) => ({ dao: dao.key, observed_at, ...link }))
+  await pipeline.database.db.insert({ table: 'dao_links', rows })
+}
+
+describe('links of DAOs', () => {
+  it('are filled in where the registry has none, and nowhere else', async () => {
+    const before = await list()
+    expect(await collect()).toMatchObject({ rejected: 0 })
+    const after = await list()
+    let filled = 0
+    for (const [index, record] of after.entries()) {
+      const curated = curatedOf(record.slug)
+      for (const field of LINK_FIELDS) if (curated[field] !== null) expect(record[field]).toBe(curated[field])
+      const changed = LINK_FIELDS.some((field) => record[field] !== before[index]?.[field])
+      filled += changed ? 1 : 0
+      expect(record.__v, record.slug).toBe(changed ? 1 : 0)
+      expect(record.updatedAt === before[index]?.updatedAt, record.slug).toBe(!changed)
+      expect(record.createdAt).toBe(before[index]?.createdAt)
+    }
+    expect(filled).toBeGreaterThan(50)
+  })
+
+  it('change nothing when they are collected again', async () => {
+    await collect()
+    const [body, rows] = [await text(), await written()]
+    await collect()
+    pipeline.clock.now += DAY
+    await collect()
+    expect(await text()).toBe(body)
+    expect(await written()).toBe(rows)
+  })
+
+  it('come from the next source where the first fails or knows nothing', async () => {
+    pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 401 })
+    pipeline.upstream.faults.set('defillama', { kind: 'status', status: 401 })
+    expect((await collect()).providers).toEqual(['coingecko'])
+    expect((await list()).filter(({ __v }) => __v === 1).length).toBeGreaterThan(50)
+  })
+
+  it('are believed in the order of the sources, whoever spoke last', async () => {
+    const uniswap = { ...curatedOf('uniswap'), whitepaper: null, telegram: null }
+    const registry = { ...pipeline.registry, daos: [uniswap] }
+    await storeRegistry(pipeline.database.db, registry, silent)
+    await propose(uniswap, [
+      { field: 'whitepaper', source: 'coingecko', value: 'https://three.example/' },
+      { field: 'whitepaper', source: 'coinmarketcap', value: 'https://one.example/' },
+      { field: 'whitepaper', source: 'defillama', value: 'https://two.example/' },
+    ])
+    pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 401 })
+    await collect(registry)
+    expect((await recordOf('uniswap')).whitepaper).toBe('https://one.example/')
+  })
+
+  it('give way to the registry, and come back when it falls silent', async () => {
+    await collect()
+    const found = (await list()).find(({ slug, discord }) => discord !== null && curatedOf(slug).discord === null)
+    const slug = found?.slug ?? expect.unreachable('no link was filled in')
+    const own = { ...curatedOf(slug), discord: 'https://discord.gg/curated' }
+    const others = pipeline.registry.daos.filter((dao) => dao.slug !== slug)
+    await storeRegistry(pipeline.database.db, { ...pipeline.registry, daos: [...others, own] }, silent)
+    commits.commit('daos')
+    expect(await recordOf(slug)).toMatchObject({ discord: own.discord, __v: 2 })
+    await storeRegistry(pipeline.database.db, pipeline.registry, silent)
+    await collect()
+    expect(await recordOf(slug)).toMatchObject({ discord: found?.discord, __v: 4 })
+  })
+
+  it('are no links unless they are of the web', async () => {
+    const collector = toCollector(['ftp://a.example/', 'https://b.example/', 'https://c.example/'])
+    const report = await runJob(daos, [collector], pipeline.context, { kind: 'slot', slot: MORNING })
+    expect(report).toMatchObject({ rows: 2, rejected: 1 })
+  })
+})
+
+/** A provider that proposes one website each to the first DAOs that it is asked about. */
+function toCollector(values: readonly string[]) {
+  return {
+    provider: 'coinmarketcap',
+    covers: () => true,
+    collect: async ({ entities, slot }: { entities: readonly { key: number }[]; slot: number }) =>
+      values.map((value, index) => ({
+        dao: entities[index]?.key,
+        field: 'website',
+        source: 'coinmarketcap',
+        value,
+        observed_at: new Date(slot).toISOString(),
+      })),
+  }
+}

@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { Worker } from 'bullmq'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const DAY = 86_400_000
+const rowsOf = (...times: string[]) => times.map((observed_at) => ({ observed_at }))
+const rangeOf = (day: string) => {
+  const from = Date.parse(`${day}T00:00:00Z`)
+  return { kind: 'range', from, to: from + DAY, interval: '1d' }
+}
+
+let pipeline: Pipeline
+let workers: Worker[]
+beforeEach(async () => {
+  pipeline = await createPipeline()
+  workers = []
+})
+afterEach(async () => {
+  await Promise.all(workers.map((worker) => worker.close()))
+  await pipeline.close()
+})
+
+const enqueue = (...times: string[]) => pipeline.context.followUps.enqueue(tokenPrices, rowsOf(...times))
+const waiting = async () => (await pipeline.queue('market-cap').getDelayed()).map(({ data }) => data)
+
+/** A worker in the place of the real one: it says what it got, and runs as long as the test wants. */
+function startWorker(run: () => Promise<void>) {
+  const worker = new Worker('market-cap', run, {
+    connection: pipeline.context.blocking,
+    prefix: pipeline.config.redis.prefix,
+  })
+  workers.push(worker)
+  return worker
+}
+
+describe('a computation that follows a dataset', () => {
+  it('waits once for the same days, however many batches are stored', async () => {
+    for (let batch = 0; batch < 50; batch++) await enqueue('2024-05-06T07:05:00Z', '2024-05-06T07:00:00Z')
+    await enqueue('2024-04-01T00:00:00Z')
+    expect(await waiting()).toEqual([rangeOf('2024-05-06'), rangeOf('2024-04-01')])
+  })
+
+  it('is not enqueued for what it is not computed from', async () => {
+    await pipeline.context.followUps.enqueue(protocolTvl, rowsOf('2024-05-06T07:05:00Z'))
+    expect(await waiting()).toEqual([])
+  })
+
+  it('runs once more for what is stored while it runs, and again for what is stored later', async () => {
+    let runs = 0
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const worker = startWorker(async () => {
+      runs += 1
+      if (runs === 1) await held
+    })
+    const started = once(worker, 'active')
+    await enqueue('2024-05-06T07:05:00Z')
+    await started
+    for (let batch = 0; batch < 5; batch++) await enqueue('2024-05-06T07:10:00Z')
+    const [first, second] = [once(worker, 'completed'), untilCompleted(worker, 2)]
+    release()
+    await first
+    await second
+    expect(runs).toBe(2)
+    const third = once(worker, 'completed')
+    await enqueue('2024-05-06T07:15:00Z')
+    await third
+    expect(runs).toBe(3)
+    expect(await waiting()).toEqual([])
+  })
+
+  it('is enqueued before the job that stored the rows is complete, which is tried again when that fails', async () => {
+    const { context } = pipeline
+    const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') }
+    const away = { ...context.followUps, enqueue: () => Promise.reject(new Error('connection lost')) }
+    const refused = runJob(prices, prices.connect(context), { ...context, followUps: away }, slot)
+    await expect(refused).rejects.toMatchObject({ code: 'storage' })
+    const [stored] = await context.db.rows({
+      name: 'stored',
+      sql: 'SELECT count() AS rows FROM token_prices FINAL',
+      schema: z.object({ rows: z.number() }),
+    })
+    const report = await runJob(prices, prices.connect(context), context, slot)
+    expect(stored?.rows).toBe(report.rows)
+    expect(await waiting()).toContainEqual(rangeOf('2024-05-06'))
+  })
+})
+
+function untilCompleted(worker: Worker, count: number): Promise<void> {
+  let completed = 0
+  return new Promise((resolve) => {
+    worker.on('completed', () => {
+      completed += 1
+      if (completed === count) resolve()
+    })
+  })
+}

@@ -1,0 +1,64 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import type { Dao } from '../../shared/registry/registry.ts'
+import governance from '../../workers/jobs/governance.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { startHub, toVotes } from '../support/hub.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const HOUR = 3_600_000
+const START = Date.parse('2024-05-06T07:00:00Z')
+const proposals = [{ id: '0xproposal', title: 'One', author: `0x${'a'.repeat(40)}`, created: 90, end: 300 }]
+const votes = [...toVotes(3500, 10_000), ...toVotes(2500, 20_000), ...toVotes(700, 30_000)]
+
+let hub: Awaited<ReturnType<typeof startHub>>
+let pipeline: Pipeline
+
+beforeAll(async () => {
+  hub = await startHub({ id: 'aave.eth', name: 'Aave', proposals, votes })
+  pipeline = await createPipeline({ now: START + 1, settings: { SNAPSHOT_BASE_URL: hub.baseUrl } })
+})
+afterAll(async () => {
+  await pipeline?.close()
+  await hub?.close()
+})
+
+/** One run with room for four pages, whose rate limit is as high as ever: the first to open sets it. */
+async function run() {
+  const { config, registry } = pipeline
+  const aave = registry.daoBySlug.get('aave') as Dao
+  governance.connect(pipeline.context)
+  const snapshot = { ...config.providers.snapshot, requestsPerMinute: 1 }
+  const context = {
+    ...pipeline.context,
+    config: { ...config, providers: { ...config.providers, snapshot } },
+    registry: { ...registry, daos: [aave] },
+  }
+  const slot = Math.floor(pipeline.clock.now / HOUR) * HOUR
+  return runJob(governance, governance.connect(context), context, { kind: 'slot', slot })
+}
+const count = async (table: string) => {
+  const sql = `SELECT count() AS n FROM ${table} FINAL`
+  return (await pipeline.database.db.rows({ name: 'count', sql, schema: z.object({ n: z.number() }) }))[0]?.n
+}
+
+describe('a voting history longer than a run', () => {
+  it('is read over several runs, each from the place of the last, and complete only at its end', async () => {
+    const progress: (number | undefined)[] = []
+    for (let runs = 0; runs < 10 && (await count('governance_readings')) === 0; runs += 1) {
+      await run()
+      progress.push(await count('dao_votes'))
+      pipeline.clock.now += HOUR
+    }
+    expect(progress).toEqual([3000, 5500, 6700])
+    expect(await count('dao_votes')).toBe(6700)
+    expect(await count('governance_readings')).toBe(1)
+  })
+
+  it('is read again from the last stored place when a run dies before it remembers', async () => {
+    await pipeline.database.db.command({ name: 'forget', sql: 'TRUNCATE TABLE job_state' })
+    for (let runs = 0; runs < 8; runs += 1) await run()
+    expect(await count('dao_votes')).toBe(6700)
+    expect(await count('dao_proposals')).toBe(1)
+  })
+})

@@ -1,0 +1,259 @@
+import type { Worker } from 'bullmq'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { toId } from '../../shared/ids.ts'
+import { type BasketIndex, toComposition } from '../../shared/registry/index-records.ts'
+import { planBackfill } from '../../workers/backfill.ts'
+import { enqueueAndFollow } from '../../workers/follow.ts'
+import index from '../../workers/jobs/index-points.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { createRunner } from '../../workers/runner.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
+
+const SLOT = 300_000
+const NOW = Date.parse('2024-05-06T07:06:09Z')
+/** A correction knows no less than what it corrects. */
+const KNOWN = { volume_24h: 1, market_cap: 1, total_supply: 1, circulating_supply: 1 }
+const HISTORIC = '/data/index/historic'
+
+const answer = z.array(
+  z.object({ _id: z.string(), valueUsd: z.number(), composition: z.string(), createdAt: z.string() }),
+)
+const priced = z.object({ token: z.number(), at: z.number(), price: z.number() })
+
+describe('the index', () => {
+  let pipeline: ServedPipeline
+  let basket: BasketIndex
+  beforeAll(async () => {
+    pipeline = await createServedPipeline({ now: NOW })
+    basket = pipeline.registry.index
+  })
+  afterAll(() => pipeline.close())
+
+  const read = async (period = 1) => {
+    const response = await fetch(`${pipeline.url}${HISTORIC}?period=${period}`)
+    expect(response.status).toBe(200)
+    return { points: answer.parse(await response.json()), headers: response.headers }
+  }
+  const range = (from: number, to: number) => ({ kind: 'range', from, to, interval: '5m' }) as const
+  const compute = async (from: number, to: number, of: BasketIndex = basket) => {
+    const context = { ...pipeline.context, registry: { ...pipeline.registry, index: of } }
+    const report = await runJob(index, index.connect(context), context, range(from, to))
+    pipeline.commits.commit('index')
+    return report
+  }
+  const storePrices = (tokens: readonly number[], at: number, price: number) => {
+    const values = { observed_at: new Date(at).toISOString(), is_latest: false, price, ...KNOWN }
+    const rows = tokens.map((token) => ({ token, ...values }))
+    return pipeline.database.db.insert({ table: prices.dataset.table, rows })
+  }
+  const storePrice = (token: number, at: number, price: number) => storePrices([token], at, price)
+  /** Plain code over all stored prices: per slot the first price of each member. */
+  const expected = async (of: BasketIndex = basket) => {
+    const rows = await pipeline.database.db.rows({
+      name: 'all-prices',
+      sql: `SELECT token, toUnixTimestamp64Milli(observed_at) AS at, price FROM token_prices FINAL ORDER BY observed_at`,
+      schema: priced,
+    })
+    const slots = new Map<number, Map<number, number>>()
+    for (const { token, at, price } of rows) {
+      const slot = Math.floor(at / SLOT) * SLOT
+      const firsts = slots.get(slot) ?? new Map<number, number>()
+      if (!firsts.has(token)) firsts.set(token, price)
+      slots.set(slot, firsts)
+    }
+    const values = new Map<number, number>()
+    for (const [slot, firsts] of slots) {
+      const elements = of.compositions.findLast(({ validFrom }) => validFrom <= slot)?.elements ?? []
+      if (!elements.every(({ token }) => firsts.has(token.key))) continue
+      values.set(
+        slot,
+        elements.reduce((sum, { token, quantity }) => sum + Number(quantity) * (firsts.get(token.key) ?? 0), 0),
+      )
+    }
+    return values
+  }
+  const expectAsComputed = async (points: z.infer<typeof answer>, of: BasketIndex = basket) => {
+    const values = await expected(of)
+    expect(points.map(({ createdAt }) => Date.parse(createdAt))).toEqual([...values.keys()])
+    for (const { createdAt, valueUsd } of points) {
+      const value = values.get(Date.parse(createdAt)) ?? 0
+      expect(Math.abs(valueUsd / value - 1)).toBeLessThan(1e-12)
+    }
+  }
+
+  it('has a point for the slot whose prices came in, under the composition in force', async () => {
+    for (let tick = 0; tick < 4; tick += 1) {
+      await pipeline.collect(prices)
+      await pipeline.collect(index)
+      pipeline.clock.now += SLOT
+    }
+    const { points, headers } = await read()
+    expect(points.map(({ createdAt }) => createdAt.slice(11, 16))).toEqual(['07:05', '07:10', '07:15', '07:20'])
+    await expectAsComputed(points)
+    const [composition] = basket.compositions
+    for (const point of points) {
+      expect(point.composition).toBe(composition?.id)
+      expect(point._id).toBe(toId('index', basket.id, Date.parse(point.createdAt)))
+    }
+    expect(headers.get('x-series-points')).toBe('4')
+    expect(headers.get('x-data-as-of')).toBe('2024-05-06T07:20:00.000Z')
+  })
+
+  it('is the same when it is computed again, in any pieces, and stores nothing then', async () => {
+    const before = await read()
+    for (const from of [NOW - 40 * SLOT, NOW - SLOT - 1, NOW]) {
+      expect(await compute(from, NOW + 4 * SLOT)).toMatchObject({ rows: 0, rejected: 0 })
+    }
+    const { db } = pipeline.database
+    await db.command({ name: 'forget', sql: 'TRUNCATE TABLE index_points' })
+    pipeline.commits.commit('index')
+    expect((await read()).points).toEqual([])
+    expect(await compute(NOW, NOW + 1)).toMatchObject({ rows: 1 })
+    expect(await compute(NOW - 300 * SLOT, NOW + 5 * SLOT)).toMatchObject({ rows: 3 })
+    const after = await read()
+    expect(after.points).toEqual(before.points)
+    expect(after.headers.get('etag')).toBe(before.headers.get('etag'))
+  })
+
+  it('takes the first price of a slot, however late it is stored', async () => {
+    const uni = pipeline.tokenOf('UNI')
+    const slot = Date.parse('2024-05-06T07:10:00Z')
+    const [before] = (await read()).points.filter(({ createdAt }) => Date.parse(createdAt) === slot)
+    await storePrice(uni.key, slot + SLOT - 1, 1e9)
+    expect(await compute(slot, slot + SLOT)).toMatchObject({ rows: 0 })
+    await storePrice(uni.key, slot, 777)
+    expect(await compute(slot - SLOT, slot + 2 * SLOT)).toMatchObject({ rows: 1 })
+    const { points } = await read()
+    await expectAsComputed(points)
+    expect(points.find(({ createdAt }) => Date.parse(createdAt) === slot)?.valueUsd).not.toBe(before?.valueUsd)
+  })
+
+  it('has no point where a member has no price', async () => {
+    const slot = Date.parse('2024-05-05T00:00:00Z')
+    const [last, ...others] = basket.compositions[0]?.elements ?? []
+    await storePrices(
+      others.map(({ token }) => token.key),
+      slot,
+      10,
+    )
+    expect(await compute(slot, slot + SLOT)).toMatchObject({ rows: 0 })
+    await storePrice(last?.token.key ?? 0, slot + SLOT, 10)
+    expect(await compute(slot, slot + 2 * SLOT)).toMatchObject({ rows: 0 })
+    await storePrice(last?.token.key ?? 0, slot + 1, 10)
+    expect(await compute(slot, slot + 2 * SLOT)).toMatchObject({ rows: 1 })
+    await expectAsComputed((await read(3)).points)
+  })
+
+  it('changes to another composition at its time, and takes back the points that it cannot value', async () => {
+    const [first] = basket.compositions
+    const [one, two] = first?.elements ?? []
+    if (first === undefined || one === undefined || two === undefined) throw new Error('the registry has no index')
+    const validFrom = Date.parse('2024-05-06T07:12:00Z')
+    const changed = { ...basket, compositions: [first, toComposition(validFrom, [{ ...one, quantity: '2' }, two])] }
+    expect(await compute(NOW - 2 * SLOT, NOW + 5 * SLOT, changed)).toMatchObject({ rows: 2 })
+    const { points } = await read(3)
+    await expectAsComputed(points, changed)
+    const ids = points.map(({ composition }) => composition)
+    expect(ids).toEqual([first.id, first.id, first.id, changed.compositions[1]?.id, changed.compositions[1]?.id])
+
+    const unpriced = { token: { ...two.token, key: 1 }, quantity: '1' }
+    const lacking = { ...basket, compositions: [first, toComposition(validFrom, [one, unpriced])] }
+    expect(await compute(NOW - 2 * SLOT, NOW + 5 * SLOT, lacking)).toMatchObject({ rows: 2 })
+    expect((await read(3)).points).toHaveLength(3)
+    expect(await compute(NOW - 2 * SLOT, NOW + 5 * SLOT, lacking)).toMatchObject({ rows: 0 })
+
+    expect(await compute(NOW - 2 * SLOT, NOW + 5 * SLOT)).toMatchObject({ rows: 2 })
+    await expectAsComputed((await read(3)).points)
+  })
+
+  it('does not begin before its launch', async () => {
+    const slot = basket.launch - SLOT
+    const members = (basket.compositions[0]?.elements ?? []).map(({ token }) => token.key)
+    await storePrices(members, slot, 10)
+    await storePrices(members, slot + SLOT, 10)
+    expect(await compute(slot - SLOT, slot + 3 * SLOT)).toMatchObject({ rows: 1 })
+    expect((await read(1000)).points[0]?.createdAt).toBe('2022-11-29T00:00:00.000Z')
+  })
+
+  it('keeps what the computation that began later says, whichever is stored first', async () => {
+    const slot = Date.parse('2024-05-06T07:15:00Z')
+    const { points } = await read()
+    const stale = {
+      index_key: basket.key,
+      created_at: new Date(slot).toISOString(),
+      observed_at: new Date(slot).toISOString(),
+      value_usd: 1,
+      composition: basket.compositions[0]?.id,
+      is_retracted: false,
+      computed_at: '2024-01-01T00:00:00.000Z',
+    }
+    await pipeline.database.db.insert({ table: 'index_points', rows: [stale] })
+    pipeline.commits.commit('index')
+    expect((await read()).points).toEqual(points)
+  })
+})
+
+describe('a back-fill and a late correction', () => {
+  let pipeline: ServedPipeline
+  const runners: Worker[] = []
+  beforeAll(async () => {
+    pipeline = await createServedPipeline({ now: NOW })
+    runners.push(createRunner(prices, pipeline.context), createRunner(index, pipeline.context))
+  })
+  afterAll(async () => {
+    await Promise.all(runners.map((runner) => runner.close()))
+    await pipeline.close()
+  })
+
+  const backfill = async (dataset: string, interval: string, from: string, to: string, again = false) => {
+    const only =
+      dataset === 'index'
+        ? undefined
+        : pipeline.registry.index.compositions[0]?.elements.map(({ token }) => token.symbol).join(',')
+    const { chunks } = planBackfill({ dataset, interval, from, to, only }, pipeline.registry, NOW)
+    const { redis, blocking } = pipeline.context
+    const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again, onStep: () => {} }
+    const outcome = await enqueueAndFollow(pipeline.queue(dataset), chunks, options)
+    expect([...outcome.failures]).toEqual([])
+    pipeline.commits.commit('index')
+    return outcome
+  }
+  const read = async () => {
+    const response = await fetch(`${pipeline.url}${HISTORIC}?period=600`)
+    return { points: answer.parse(await response.json()), tag: response.headers.get('etag') }
+  }
+
+  it('fills the index at the times that all members have', async () => {
+    await backfill('prices', '1d', '2022-12-01', '2024-05-01')
+    await backfill('prices', '5m', '2024-05-01', '2024-05-03')
+    await backfill('index', '5m', '2022-11-29', '2024-05-03')
+    const { points } = await read()
+    const fine = points.filter(({ createdAt }) => createdAt >= '2024-05-01')
+    expect(fine).toHaveLength(2 * 288)
+    const coarse = points.slice(0, -fine.length)
+    expect(coarse).toHaveLength((Date.parse('2024-05-01') - Date.parse('2022-12-01')) / 86_400_000)
+    expect(coarse.every(({ createdAt }) => createdAt.endsWith('T00:00:00.000Z'))).toBe(true)
+    expect((await backfill('index', '5m', '2022-11-29', '2024-05-03', true)).rows).toBe(0)
+  })
+
+  it('changes the points of the day whose price was corrected, and no others', async () => {
+    const before = await read()
+    const uni = pipeline.tokenOf('UNI')
+    const at = '2024-03-10T00:00:00.000Z'
+    const recomputed = new Promise<void>((resolve) => {
+      runners[1]?.on('completed', (job) => job.data.kind === 'range' && job.returnvalue.rows > 0 && resolve())
+    })
+    const row = { token: uni.key, observed_at: at, is_latest: false, price: 1234.5, ...KNOWN }
+    await pipeline.database.db.insert({ table: prices.dataset.table, rows: [row] })
+    await pipeline.context.followUps.enqueue(prices.dataset, [row])
+    await recomputed
+    pipeline.commits.commit('index')
+    const after = await read()
+    expect(after.tag).not.toBe(before.tag)
+    const changed = after.points.filter((point, n) => point.valueUsd !== before.points[n]?.valueUsd)
+    expect(changed.map(({ createdAt }) => createdAt)).toEqual([at])
+    expect(after.points.map(({ createdAt }) => createdAt)).toEqual(before.points.map(({ createdAt }) => createdAt))
+  })
+})

@@ -1,0 +1,232 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
+import { parseConfig } from '../../shared/config.ts'
+import type { BasketIndex } from '../../shared/registry/index-records.ts'
+import indexToken from '../../workers/jobs/index-token.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { sendJson, startProviderServer } from '../provider-server.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
+import { createSimulatedWorld } from '../upstream/simulated.ts'
+import { createSimulatedIndexToken } from '../upstream/simulated-index-token.ts'
+
+const NOW = Date.parse('2024-05-06T07:06:09Z')
+const FEED = '0x5f4ec3df9cbd43714fe2740f5e3616155c5b8419'
+const ETHER = 10n ** 18n
+
+const reading = z.object({
+  created_at: z.string(),
+  block_number: z.number(),
+  value: z.string(),
+  total_supply: z.string(),
+  value_usd: z.number(),
+  eth_usd: z.number(),
+  eth_source: z.string(),
+})
+const call = z.object({ id: z.number(), method: z.string(), params: z.array(z.unknown()) })
+type Call = z.infer<typeof call>
+
+let pipeline: ServedPipeline
+const closers: (() => Promise<void>)[] = []
+beforeEach(async () => {
+  pipeline = await createServedPipeline({ now: NOW })
+})
+afterEach(async () => {
+  await Promise.all([pipeline.close(), ...closers.splice(0).map((close) => close())])
+})
+
+/** Runs the job with another node or another index than the pipeline's. */
+async function collect(change: { rpcUrl?: string; index?: Partial<BasketIndex> } = {}) {
+  const { context, config, registry } = pipeline
+  const { urls } = parseConfig({ RPC_URLS: `ethereum=${change.rpcUrl ?? `${pipeline.upstream.url}/rpc/ethereum`}` })
+    .providers.rpc
+  const changed = {
+    ...context,
+    config: { ...config, providers: { ...config.providers, rpc: { ...config.providers.rpc, urls } } },
+    registry: { ...registry, index: { ...registry.index, ...change.index } },
+  }
+  const slot = Math.floor(NOW / 300_000) * 300_000
+  return runJob(indexToken, indexToken.connect(changed), changed, { kind: 'slot', slot })
+}
+const stored = async () => {
+  const sql = 'SELECT * FROM index_token FINAL ORDER BY created_at'
+  return pipeline.database.db.rows({ name: 'readings', sql, schema: reading })
+}
+
+/** A node that passes every call on to the stand-in, changes replies as a test says and keeps what was asked. */
+async function startNode(change: (call: Call) => object | undefined = () => undefined) {
+  const asked: Call[] = []
+  const server = await startProviderServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const given: unknown = JSON.parse(Buffer.concat(chunks).toString())
+    const calls = (Array.isArray(given) ? given : [given]).map((one) => call.parse(one))
+    asked.push(...calls)
+    const body = JSON.stringify(calls)
+    const answer = await fetch(`${pipeline.upstream.url}/rpc/ethereum`, { method: 'POST', body })
+    const replies = (await answer.json()) as { id: number }[]
+    const changed = replies.map((reply) => {
+      const own = change(calls.find(({ id }) => id === reply.id) ?? { id: 0, method: '', params: [] })
+      return own === undefined ? reply : { jsonrpc: '2.0', id: reply.id, ...own }
+    })
+    sendJson(response, Array.isArray(given) ? changed : changed[0])
+  })
+  closers.push(server.close)
+  return { url: server.baseUrl, asked }
+}
+
+const isFeed = ({ method, params: [target] }: Call) =>
+  method === 'eth_call' && z.object({ to: z.string() }).parse(target).to === FEED
+const toRound = (usd: bigint, updatedAt: number) =>
+  `0x${[1n, usd, BigInt(updatedAt), BigInt(updatedAt), 1n].map((one) => one.toString(16).padStart(64, '0')).join('')}`
+
+describe('the Index Token as a set of components', () => {
+  it('is valued at the stored prices, exactly, and served as it is stored', async () => {
+    await pipeline.collect(prices)
+    pipeline.clock.now += 170_000
+    await pipeline.collect(indexToken)
+    const [row] = await stored()
+    const at = Date.parse(row?.created_at ?? '')
+    expect(pipeline.clock.now - at).toBeGreaterThanOrEqual(12 * 12_000)
+    expect(pipeline.clock.now - at).toBeLessThan(14 * 12_000)
+    const { supply, components } = createSimulatedIndexToken(pipeline.registry.index, 1).stateAt(at)
+    expect(row?.total_supply).toBe(
+      `${supply / ETHER}.${String(supply % ETHER)
+        .padStart(18, '0')
+        .replace(/0+$/, '')}`,
+    )
+    expect(String(Number(row?.total_supply))).not.toBe(row?.total_supply)
+
+    const quotes = await pipeline.database.db.rows({
+      name: 'quotes',
+      sql: 'SELECT t.contract_address AS address, q.price AS price FROM token_quotes AS q INNER JOIN tokens AS t ON t.key = q.token',
+      schema: z.object({ address: z.string(), price: z.number() }),
+    })
+    const priceOf = new Map(quotes.map(({ address, price }) => [address, price]))
+    const nav = [...components].reduce(
+      (sum, [one, units]) => sum + (Number(units) / 1e18) * (priceOf.get(one) ?? NaN),
+      0,
+    )
+    expect(row?.value_usd).toBeCloseTo(nav, 8)
+    expect(Number(row?.value)).toBeCloseTo((nav * Number(supply)) / 1e18 / (row?.eth_usd ?? 0), 6)
+    expect(row?.eth_source).toBe('chainlink')
+
+    const response = await fetch(`${pipeline.url}/data/index/token-data`)
+    const body: unknown = await response.json()
+    indexTokenRoute.response.parse(body)
+    expect(body).toEqual({
+      value: row?.value,
+      totalSupply: row?.total_supply,
+      valueUsd: row?.value_usd,
+      createdAt: row?.created_at,
+    })
+    expect(response.headers.get('x-data-as-of')).toBe(row?.created_at)
+    expect(response.headers.get('x-data-stale')).toBeNull()
+  })
+
+  it('asks everything of one block', async () => {
+    await pipeline.collect(prices)
+    pipeline.clock.now += 170_000
+    const { url, asked } = await startNode()
+    await collect({ rpcUrl: url })
+    const [row] = await stored()
+    const tags = asked.flatMap(({ method, params }) =>
+      method === 'eth_blockNumber' ? [] : [method === 'eth_getBlockByNumber' ? params[0] : params[1]],
+    )
+    expect(tags).toHaveLength(4 + 1 + (pipeline.registry.index.compositions[0]?.elements.length ?? 0))
+    expect([...new Set(tags)]).toEqual([`0x${row?.block_number.toString(16)}`])
+  })
+
+  it('has no value while a component has no fresh price', async () => {
+    await expect(collect()).rejects.toMatchObject({ code: 'provider_unavailable' })
+    pipeline.clock.now -= 40 * 60_000
+    await pipeline.collect(prices)
+    pipeline.clock.now += 40 * 60_000
+    await expect(collect()).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(await stored()).toEqual([])
+  })
+})
+
+describe('the Index Token as a holder of ether', () => {
+  const { token } = { token: { chain: 'ethereum', contractAddress: '0x1494ca1f11d487c2bbe4543e90080aeba4ba3c2b' } }
+  const index = { token: { ...token, mode: 'eth' as const } }
+
+  it('has the ether of its contract, wrapped or not, to the last wei', async () => {
+    await collect({ index })
+    const [row] = await stored()
+    const state = createSimulatedIndexToken(pipeline.registry.index, 1).stateAt(Date.parse(row?.created_at ?? ''))
+    const wei = state.ether + state.wrappedEther
+    expect(row?.value).toBe(
+      `${wei / ETHER}.${String(wei % ETHER)
+        .padStart(18, '0')
+        .replace(/0+$/, '')}`,
+    )
+    const expected = ((Number(wei) / 1e18) * (row?.eth_usd ?? 0)) / (Number(state.supply) / 1e18)
+    expect(row?.value_usd).toBeCloseTo(expected, 9)
+  })
+
+  it.each([7199, 7200])('trusts a feed that was written %i seconds ago', async (age) => {
+    const seconds = await blockTime()
+    const { url } = await startNode((one) =>
+      isFeed(one) ? { result: toRound(200_012_345_678n, seconds - age) } : undefined,
+    )
+    await collect({ index, rpcUrl: url })
+    expect(await stored()).toMatchObject([{ eth_usd: 2000.12345678, eth_source: 'chainlink' }])
+  })
+
+  it.each([
+    ['a feed older than two hours', (seconds: number) => ({ result: toRound(200_000_000_000n, seconds - 7201) })],
+    ['a feed without a price', (seconds: number) => ({ result: toRound(0n, seconds) })],
+    ['a feed that refuses', () => ({ error: { code: 3, message: 'execution reverted' } })],
+    ['no feed at all', () => ({ result: '0x' })],
+  ])('takes another price of ether over %s', async (_, reply) => {
+    const seconds = await blockTime()
+    const { url } = await startNode((one) => (isFeed(one) ? reply(seconds) : undefined))
+    await collect({ index, rpcUrl: url })
+    const [row] = await stored()
+    expect(row?.eth_source).toBe('defillama')
+    const world = createSimulatedWorld(pipeline.registry, 1)
+    const ether = world.assets.find(({ coingeckoId }) => coingeckoId === 'ethereum')
+    expect(row?.eth_usd).toBe(ether && world.history(ether)?.lastAt(seconds * 1000)?.price)
+  })
+
+  it('has no row when nobody knows the price of ether', async () => {
+    const { url } = await startNode((one) => (isFeed(one) ? { result: '0x' } : undefined))
+    pipeline.upstream.faults.set('defillama-coins', { kind: 'empty' })
+    await expect(collect({ index, rpcUrl: url })).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(await stored()).toEqual([])
+  })
+
+  it('is not read where the contract is none, and says so', async () => {
+    const elsewhere = { ...index.token, contractAddress: `0x${'9'.repeat(40)}` }
+    const reason = await collect({ index: { token: elsewhere } }).catch((error: unknown) => error)
+    expect(reason).toMatchObject({ code: 'provider_malformed' })
+    expect(String(reason)).toContain('totalSupply: there is no such contract')
+  })
+
+  it('is nobody’s to read without a node of its chain', async () => {
+    const elsewhere = { ...index.token, chain: 'arbitrum' }
+    expect(await collect({ index: { token: elsewhere } })).toMatchObject({ rows: 0, uncovered: 1 })
+  })
+})
+
+async function blockTime(): Promise<number> {
+  const ask = async (method: string, params: readonly unknown[]) => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method, params })
+    const answer = await fetch(`${pipeline.upstream.url}/rpc/ethereum`, { method: 'POST', body })
+    return z.object({ result: z.unknown() }).parse(await answer.json()).result
+  }
+  const head = Number(await ask('eth_blockNumber', []))
+  const block = await ask('eth_getBlockByNumber', [`0x${(head - 12).toString(16)}`, false])
+  return Number(z.object({ timestamp: z.string() }).parse(block).timestamp)
+}
+
+it('is not found before it was read', async () => {
+  const response = await fetch(`${pipeline.url}/data/index/token-data`)
+  expect(response.status).toBe(404)
+  expect(await response.json()).toMatchObject({
+    code: 'not_found',
+    detail: expect.stringContaining('not been read yet'),
+  })
+})

@@ -1,0 +1,155 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
+import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import { daoRatingRow } from '../../shared/datasets/ratings.ts'
+import ratings from '../../workers/jobs/ratings.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { startProviderServer } from '../provider-server.ts'
+import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const DAY = 86_400_000
+const TODAY = Date.parse('2024-05-06T00:00:00Z')
+const HEADER =
+  'dao,overallRating,fundamentalRating,governance,team,competitiveMoat,valueProposition,tokenEconomics,lastUpdated,source'
+const line = (dao: string, overall: number | string = 70) => `${dao},${overall},64,60,61,62,63,64,2024-03-01,Somebody`
+
+interface RatingsRecord {
+  _id: string
+  name: string
+  ratings: { overallRating: number; lastUpdated: string }
+}
+
+let pipeline: Pipeline
+let reader: Database
+let api: TestApi
+let commits: HandFeed
+let folder: string
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dao-data-ratings-'))
+  const { clickhouse } = createApiConfig()
+  const settings = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
+  pipeline = await createPipeline({ now: TODAY + 60_000, settings })
+  reader = createDatabase(pipeline.config.clickhouse, 'read')
+  commits = createHandFeed()
+  const { config, registry, clock } = pipeline
+  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+})
+afterAll(async () => {
+  await api?.close()
+  await reader?.close()
+  await pipeline?.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** The settings with a source of ratings, or none. */
+function contextWith(source: string | undefined) {
+  const { config } = pipeline
+  const providers = { ...config.providers, ratings: { ...config.providers.ratings, source } }
+  return { ...pipeline.context, config: { ...config, providers } }
+}
+async function collect(source: string | undefined) {
+  const context = contextWith(source)
+  const slot = Math.floor(pipeline.clock.now / DAY) * DAY
+  const report = await runJob(ratings, ratings.connect(context), context, { kind: 'slot', slot })
+  commits.commit('ratings')
+  return report
+}
+async function collectFile(...lines: string[]) {
+  const path = join(folder, 'ratings.csv')
+  await writeFile(path, `${[HEADER, ...lines].join('\n')}\n`)
+  return collect(path)
+}
+const get = async (query = 'limit=500') => {
+  const body: unknown = await (await fetch(`${api.url}/data/daos/ratings?${query}`)).json()
+  return ratingsRoute.response.parse(body) as RatingsRecord[]
+}
+const names = async () => (await get()).map(({ name }) => name)
+const stored = () =>
+  pipeline.database.db.rows({
+    name: 'stored',
+    sql: 'SELECT * FROM dao_ratings FINAL ORDER BY dao, observed_at',
+    schema: daoRatingRow,
+  })
+
+describe('ratings from the file to the answer', () => {
+  it('are none without a file, which is no failure', async () => {
+    expect(await collect(undefined)).toMatchObject({ rows: 0, rejected: 0 })
+    expect(await get()).toEqual([])
+  })
+
+  it('are served as the file has them, for the DAOs that it has', async () => {
+    expect(await collectFile(line('uniswap', 80.25), line('Aave'))).toMatchObject({ rows: 2, rejected: 0 })
+    expect(await names()).toEqual(['Aave', 'Uniswap'])
+    const [uniswap] = await get('name=uniswap')
+    expect(uniswap).toEqual({
+      _id: pipeline.registry.daoBySlug.get('uniswap')?.id,
+      name: 'Uniswap',
+      ratings: {
+        overallRating: 80.25,
+        fundamentalRating: 64,
+        fundamentals: { governance: 60, team: 61, competitiveMoat: 62, valueProposition: 63, tokenEconomics: 64 },
+        lastUpdated: '2024-03-01T00:00:00.000Z',
+      },
+    })
+    expect(await get('name=compound')).toEqual([])
+  })
+
+  it('change no row when the file is read again', async () => {
+    const before = await stored()
+    await collectFile(line('uniswap', 80.25), line('aave'))
+    expect(await stored()).toEqual(before)
+  })
+
+  it('stay where the file is gone, empty or mostly bad, and the reason is told', async () => {
+    const before = await stored()
+    pipeline.clock.now += DAY
+    await expect(collect(join(folder, 'nowhere.csv'))).rejects.toMatchObject({
+      code: 'config',
+      message: expect.stringContaining('RATINGS_SOURCE'),
+    })
+    await expect(collectFile()).rejects.toMatchObject({ code: 'provider_malformed' })
+    await expect(collectFile(line('uniswap', 'x'), line('aave', 'y'), line('ens'))).rejects.toMatchObject({
+      code: 'rows_rejected',
+      message: expect.stringContaining('ratings.csv:2: overallRating: must be a number'),
+    })
+    expect(await stored()).toEqual(before)
+    expect(await names()).toEqual(['Aave', 'Uniswap'])
+  })
+
+  it('outlive a bad row, but not a week out of the file', async () => {
+    const { slug } = pipeline.registry.daos.find(({ name }) => name === 'Compound') ?? { slug: 'compound' }
+    await collectFile(line('uniswap'), line('aave', 'bad'), line(slug))
+    expect(await names()).toEqual(expect.arrayContaining(['Aave', 'Uniswap']))
+    expect(await names()).toHaveLength(3)
+    pipeline.clock.now += 6 * DAY
+    await collectFile(line('uniswap', 90))
+    expect(await names()).toHaveLength(2)
+    expect((await get('name=uniswap'))[0]?.ratings.overallRating).toBe(90)
+    pipeline.clock.now += 7 * DAY
+    await collectFile(line('uniswap', 91))
+    expect(await names()).toEqual(['Uniswap'])
+  })
+
+  it('may come from a URL, whose key no message tells, as JSON', async () => {
+    const fundamentals = { governance: 1, team: 2, competitiveMoat: 3, valueProposition: 4, tokenEconomics: 5 }
+    const rating = { dao: 'ens', overallRating: 9, fundamentalRating: 8, fundamentals, lastUpdated: '2024-01-01' }
+    let status = 200
+    const server = await startProviderServer((_, response) => {
+      response.writeHead(status, { 'content-type': 'text/plain' }).end(JSON.stringify([rating]))
+    })
+    const url = `${server.baseUrl}/lists/ratings.json?api_key=hidden-word`
+    expect(await collect(url)).toMatchObject({ rows: 1 })
+    expect(server.requests[0]?.url.href).toContain('/lists/ratings.json?api_key=hidden-word')
+    expect((await get(`id=${pipeline.registry.daoBySlug.get('ens')?.id}`))[0]?.ratings.overallRating).toBe(9)
+    status = 404
+    const failure = await collect(url).catch((error: unknown) => error)
+    expect(failure).toMatchObject({ code: 'provider_rejected' })
+    expect(String(failure)).not.toContain('hidden-word')
+    await server.close()
+  })
+})

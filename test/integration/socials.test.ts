@@ -1,0 +1,275 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import type { Route } from '../../api/define.ts'
+import { historicDiscordRoute } from '../../api/routes/daos/socials/historic-discord.ts'
+import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-telegram.ts'
+import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twitter.ts'
+import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/historic-twitter-sentiment.ts'
+import { socialsRoute } from '../../api/routes/daos/socials.ts'
+import { twitterSentimentRoute } from '../../api/routes/daos/twitter-sentiment.ts'
+import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import type { Job } from '../../workers/define.ts'
+import discord from '../../workers/jobs/discord.ts'
+import telegram from '../../workers/jobs/telegram.ts'
+import twitter from '../../workers/jobs/twitter.ts'
+import twitterSentiment from '../../workers/jobs/twitter-sentiment.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const DAY = 86_400_000
+const TODAY = Date.parse('2024-05-06T00:00:00Z')
+const JOBS = [twitter, discord, telegram, twitterSentiment]
+const TABLES = ['twitter_counts', 'discord_members', 'telegram_members', 'twitter_sentiment']
+
+interface SocialRecord {
+  _id: string
+  name: string
+  discordData: { activeMembers: number | null; totalMembers: number | null; lastUpdated: string | null }
+  twitterData: Record<'followers' | 'following' | 'tweets', number | null> &
+    Record<'percentChange24h' | 'percentChange7d' | 'percentChange30d', number | null> & { lastUpdated: string | null }
+}
+
+let pipeline: Pipeline
+let reader: Database
+let api: TestApi
+let commits: HandFeed
+
+beforeAll(async () => {
+  const { clickhouse } = createApiConfig()
+  const settings = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
+  pipeline = await createPipeline({ now: TODAY + 3_600_000, settings })
+  reader = createDatabase(pipeline.config.clickhouse, 'read')
+  commits = createHandFeed()
+  const { config, registry, clock } = pipeline
+  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+})
+afterAll(async () => {
+  await api?.close()
+  await reader?.close()
+  await pipeline?.close()
+})
+beforeEach(() => {
+  pipeline.upstream.faults.clear()
+  pipeline.upstream.requests.clear()
+})
+
+/** One job for the day of the clock's time; readers hear of it. */
+async function collect(job: Job) {
+  const slot = Math.floor(pipeline.clock.now / DAY) * DAY
+  const report = await runJob(job, job.connect(pipeline.context), pipeline.context, { kind: 'slot', slot })
+  commits.commit(job.dataset.name)
+  return report
+}
+const text = async (path: string) => {
+  const response = await fetch(api.url + path)
+  expect(response.status, path).toBe(200)
+  return response.text()
+}
+const get = async <Body>({ path, response }: Route, query = 'limit=500') =>
+  response.parse(JSON.parse(await text(`${path}?${query}`))) as Body[]
+const stored = () =>
+  Promise.all(
+    TABLES.map((table) =>
+      pipeline.database.db.rows({
+        name: 'stored',
+        sql: `SELECT * FROM ${table} FINAL ORDER BY dao, observed_at`,
+        schema: z.record(z.string(), z.unknown()),
+      }),
+    ),
+  )
+const daoOf = (slug: string) => {
+  const dao = pipeline.registry.daoBySlug.get(slug)
+  if (dao === undefined) throw new Error(`the registry has no ${slug}`)
+  return dao
+}
+
+describe('social counts and sentiment from provider to answer', () => {
+  it('stores the day of every network, each a dataset of its own', async () => {
+    for (const job of JOBS) {
+      const wanted = job.entities(pipeline.registry)
+      const report = await collect(job)
+      expect(report.rows + report.uncovered, job.name).toBe(wanted.length)
+      expect(report.rejected).toBe(0)
+      expect(report.rows, job.name).toBeGreaterThan(wanted.length * 0.8)
+    }
+    const tables = await stored()
+    for (const rows of tables) {
+      expect(new Set(rows.map((row) => row.observed_at))).toEqual(new Set(['2024-05-06T00:00:00.000Z']))
+    }
+    expect(pipeline.upstream.requests.count('x', '/2/users/by')).toBe(1)
+    expect((await get(socialsRoute)).length).toBeGreaterThanOrEqual(40)
+    expect((await get(twitterSentimentRoute)).length).toBeGreaterThanOrEqual(40)
+  })
+
+  it('serves what the networks said', async () => {
+    const aave = daoOf('aave')
+    const ask = async (path: string, headers: Record<string, string>) =>
+      (await fetch(pipeline.upstream.url + path, { headers })).json() as Promise<never>
+    const users = '/x/2/users/by?usernames=aave&user.fields=public_metrics'
+    const { data }: { data: { public_metrics: Record<string, number> }[] } = await ask(users, {
+      authorization: 'Bearer t',
+    })
+    const invite: Record<string, number> = await ask('/discord/api/v10/invites/CvKUrqM?with_counts=true', {
+      'user-agent': 'DiscordBot (http://test, 1.0)',
+    })
+    const metrics = data[0]?.public_metrics
+    expect(await get(socialsRoute, `id=${aave.id}`)).toEqual([
+      {
+        _id: aave.id,
+        name: aave.name,
+        discordData: {
+          activeMembers: invite.approximate_presence_count,
+          totalMembers: invite.approximate_member_count,
+          lastUpdated: '2024-05-06T00:00:00.000Z',
+        },
+        twitterData: {
+          followers: metrics?.followers_count,
+          following: metrics?.following_count,
+          tweets: metrics?.tweet_count ?? metrics?.post_count,
+          percentChange24h: null,
+          percentChange7d: null,
+          percentChange30d: null,
+          lastUpdated: '2024-05-06T00:00:00.000Z',
+        },
+      },
+    ])
+  })
+
+  it('has nulls for a network that a DAO has nothing on', async () => {
+    const all = await get<SocialRecord>(socialsRoute)
+    const uniswap = all.find(({ _id }) => _id === daoOf('uniswap').id)
+    expect(uniswap?.discordData).toEqual({ activeMembers: null, totalMembers: null, lastUpdated: null })
+    expect(uniswap?.twitterData.followers).toBeGreaterThan(0)
+    const rarible = all.find(({ _id }) => _id === daoOf('rarible').id)
+    expect(rarible?.twitterData.lastUpdated).toBeNull()
+    expect(rarible?.discordData.totalMembers).toBeGreaterThan(0)
+  })
+
+  it('serves shares of posts that sum to exactly one', async () => {
+    const records = await get<{ twitterSentiment: { positive: number; neutral: number; negative: number } }>(
+      twitterSentimentRoute,
+    )
+    const tenThousandths = records.map(({ twitterSentiment: { positive, neutral, negative } }) =>
+      [positive, neutral, negative].map((share) => share * 10_000),
+    )
+    for (const shares of tenThousandths) {
+      const whole = shares.map(Math.round)
+      expect(whole.every((share, index) => Math.abs(share - (shares[index] ?? 0)) < 1e-6)).toBe(true)
+      expect(whole.reduce((sum, share) => sum + share)).toBe(10_000)
+    }
+    // Every mood occurs.
+    for (const mood of [0, 1, 2]) expect(tenThousandths.some((shares) => (shares[mood] ?? 0) > 1_000)).toBe(true)
+  })
+
+  it('keeps no text of a post', async () => {
+    const [, , , sentiment = []] = await stored()
+    expect(Object.keys(sentiment[0] ?? {}).sort()).toEqual([
+      ...['dao', 'lexicon', 'negative_posts', 'neutral_posts', 'observed_at', 'positive_posts'],
+    ])
+  })
+
+  it('changes no row and no byte when the day is collected again', async () => {
+    const texts = () =>
+      Promise.all([text('/data/daos/socials?limit=500'), text('/data/daos/twitter-sentiment?limit=500')])
+    const before = [await stored(), await texts()]
+    await Promise.all([...JOBS, ...JOBS].map(collect))
+    expect([await stored(), await texts()]).toEqual(before)
+  })
+
+  it.each([
+    ['twitter', ['x'], twitter],
+    ['discord', ['discord'], discord],
+    ['telegram', ['telegram', 'telegram-bot'], telegram],
+  ] as const)('goes on with the others when %s fails', async (_, providers, failing) => {
+    pipeline.clock.now += DAY
+    for (const provider of providers) pipeline.upstream.faults.set(provider, { kind: 'status', status: 401 })
+    const others = [twitter, discord, telegram].filter((job) => job !== failing)
+    await expect(collect(failing)).rejects.toMatchObject({ code: 'provider_rejected' })
+    for (const job of others) expect((await collect(job)).rows).toBeGreaterThan(0)
+    const [aave] = await get<SocialRecord>(socialsRoute, `id=${daoOf('aave').id}`)
+    const day = new Date(Math.floor(pipeline.clock.now / DAY) * DAY).toISOString()
+    const fresh = { twitter: aave?.twitterData.lastUpdated === day, discord: aave?.discordData.lastUpdated === day }
+    expect(fresh).toEqual({ twitter: failing !== twitter, discord: failing !== discord })
+  })
+
+  it('asks the bot for the groups that no page counts', async () => {
+    pipeline.clock.now += DAY
+    pipeline.upstream.faults.set('telegram', { kind: 'empty' }, { match: '/Aavesome' })
+    const report = await collect(telegram)
+    expect(report.providers).toEqual(['telegram', 'telegram-bot'])
+    const [newest] = await get<Record<string, unknown>>(historicTelegramRoute, `id=${daoOf('aave').id}&limit=1`)
+    expect(newest).toMatchObject({ activeMembers: null, totalMembers: expect.any(Number) })
+  })
+
+  it.each([
+    ['timeout', { kind: 'timeout' }],
+    ['reset', { kind: 'reset' }],
+    ['truncate', { kind: 'truncate' }],
+    ['content-type', { kind: 'content-type' }],
+    ['empty', { kind: 'empty' }],
+    ['html 500', { kind: 'status', status: 500 }],
+  ] as const)('stores nothing and says so on %s', async (_, fault) => {
+    pipeline.clock.now += DAY
+    const before = await stored()
+    const { providers } = pipeline.context.config
+    const short = <S extends object>(settings: S) => ({ ...settings, timeoutMs: 100 })
+    const config = {
+      ...pipeline.context.config,
+      providers: {
+        ...providers,
+        x: short(providers.x),
+        discord: short(providers.discord),
+        telegram: short(providers.telegram),
+        telegramBot: short(providers.telegramBot),
+      },
+    }
+    for (const provider of ['x', 'discord', 'telegram', 'telegram-bot']) pipeline.upstream.faults.set(provider, fault)
+    const slot = Math.floor(pipeline.clock.now / DAY) * DAY
+    for (const job of JOBS) {
+      const collectors = job.connect({ ...pipeline.context, config })
+      const run = runJob(job, collectors, { ...pipeline.context, config }, { kind: 'slot', slot })
+      await expect(run, job.name).rejects.toMatchObject({
+        code: expect.stringMatching(/^provider_(unavailable|malformed)$/),
+      })
+    }
+    expect(await stored()).toEqual(before)
+  })
+
+  it('tells changes against the same series exactly 1, 7 and 30 days ago', async () => {
+    const dao = daoOf('uniswap').key
+    const day = (ago: number) => new Date(Date.parse('2024-06-30T00:00:00Z') - ago * DAY).toISOString()
+    const row = (ago: number, followers: number | null) => ({
+      dao,
+      observed_at: day(ago),
+      followers,
+      following: 1,
+      tweets: 2,
+    })
+    const rows = [row(0, 1_500), row(1, 1_000), row(6, 10), row(8, 10), row(30, 3_000)]
+    await pipeline.database.db.insert({ table: 'twitter_counts', rows })
+    commits.commit('twitter')
+    const read = async () => (await get<SocialRecord>(socialsRoute, `id=${daoOf('uniswap').id}`))[0]?.twitterData
+    const changes = { percentChange24h: 50, percentChange7d: null, percentChange30d: -50 }
+    expect(await read()).toMatchObject({ followers: 1_500, lastUpdated: day(0), ...changes })
+    await pipeline.database.db.insert({ table: 'twitter_counts', rows: [row(-1, null)] })
+    commits.commit('twitter')
+    // The newest day's count is unknown: no earlier one is told in its place.
+    expect(await read()).toMatchObject({ followers: null, percentChange24h: null, lastUpdated: day(-1) })
+  })
+
+  it('has one point a day in every series, newest first', async () => {
+    const aave = daoOf('aave')
+    for (const route of [
+      historicTwitterRoute,
+      historicDiscordRoute,
+      historicTelegramRoute,
+      historicTwitterSentimentRoute,
+    ]) {
+      const points = await get<Record<string, string>>(route, `id=${aave.id}`)
+      const days = points.map((point) => String(point.lastUpdated ?? point.recordedAt).slice(0, 10))
+      expect(days).toEqual([...new Set(days)].sort().reverse())
+      expect(points.length).toBeGreaterThan(0)
+    }
+  })
+})

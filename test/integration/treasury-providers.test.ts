@@ -1,0 +1,297 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config.ts'
+import { DataError } from '../../shared/errors.ts'
+import type { Provider } from '../../workers/define.ts'
+import treasury from '../../workers/jobs/treasury.ts'
+import { defillamaTreasury } from '../../workers/providers/defillama-treasury.ts'
+import { goldrush } from '../../workers/providers/goldrush.ts'
+import type { TreasurySource } from '../../workers/providers/treasury-source.ts'
+import type { TreasuryDao } from '../../workers/treasury-daos.ts'
+import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
+import { readFixture, toTestDao } from '../samples.ts'
+import { noDatabase } from '../support/no-database.ts'
+import { silent } from '../support/silent.ts'
+
+type Handler = Parameters<typeof startProviderServer>[0]
+
+const { signal } = new AbortController()
+const TODAY = Date.UTC(2024, 4, 6)
+const DAY = 86_400_000
+const address = (n: number) => `0x${String(n).padStart(40, 'a')}`
+const wallet = (n: number, chainId: number | null = 1) => ({ chain: 'ethereum', chainId, address: address(n) })
+const alfa: TreasuryDao = { ...toTestDao(1, 'alfa'), wallets: [wallet(1)] }
+const closers: (() => Promise<void>)[] = []
+
+afterEach(async () => {
+  await Promise.all(closers.splice(0).map((close) => close()))
+})
+
+async function connect(
+  provider: Pick<Provider<TreasurySource, TreasuryDao>, 'connect'>,
+  handler: Handler,
+  settings: Record<string, string> = { GOLDRUSH_API_KEY: 'secret' },
+) {
+  const server = await startProviderServer(handler)
+  closers.push(server.close)
+  const config = parseConfig({
+    GOLDRUSH_BASE_URL: server.baseUrl,
+    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    DEFILLAMA_BASE_URL: server.baseUrl,
+    DEFILLAMA_COINS_BASE_URL: `${server.baseUrl}/coins`,
+    DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    ...settings,
+  })
+  const { http } = createObservedClients()
+  const context = { config, http, db: noDatabase, log: silent, now: () => TODAY + 3_600_000 }
+  return { server, context, source: provider.connect(context) }
+}
+
+describe('goldrush', () => {
+  const item = (contract: string, symbol: string, more: object = {}) => ({
+    contract_decimals: 6,
+    contract_ticker_symbol: symbol,
+    contract_address: contract,
+    type: 'cryptocurrency',
+    is_spam: false,
+    balance: '5000000',
+    quote: 5,
+    ...more,
+  })
+  const data = (items: object[]) => ({ data: { items }, error: false, error_message: null, error_code: null })
+  const failure = (code: string | number, message = 'no') => ({
+    data: null,
+    error: true,
+    error_message: message,
+    error_code: code,
+  })
+  const holding = (day: number, quote: number | null) => ({
+    timestamp: new Date(TODAY - day * DAY).toISOString(),
+    open: { balance: '5000000', quote },
+  })
+  /** Answers balances, portfolios and coin prices each by their own function. */
+  const answering =
+    (answers: { balances: (path: string) => object; portfolio?: (path: string) => object; coins?: object }): Handler =>
+    (_, response, url) => {
+      if (url.pathname.startsWith('/coins/')) return sendJson(response, { coins: answers.coins ?? {} })
+      const kind = url.pathname.includes('/portfolio_v2/') ? answers.portfolio : answers.balances
+      sendJson(response, kind?.(url.pathname) ?? {})
+    }
+
+  it('asks for each address by the number of its chain, and adds up the same contract', async () => {
+    const { server, source } = await connect(goldrush, answering({ balances: () => data([item('0x1', 'USDC')]) }))
+    const row = await source.fetchTreasury({ ...alfa, wallets: [wallet(1), wallet(2)] }, TODAY, signal)
+    expect(row).toEqual({
+      dao: 1,
+      observed_at: '2024-05-06T00:00:00.000Z',
+      value_usd: 10,
+      tokens: [{ symbol: 'USDC', quantity: 10, value_usd: 10 }],
+      source: 'goldrush',
+    })
+    const query = '?quote-currency=USD&nft=false&no-spam=true'
+    expect(server.requests.map(({ url }) => url.pathname + url.search)).toEqual([
+      `/v1/1/address/${address(1)}/balances_v2/${query}`,
+      `/v1/1/address/${address(2)}/balances_v2/${query}`,
+    ])
+    expect(server.requests[0]?.headers.authorization).toBe('Bearer secret')
+  })
+
+  it('takes the documented answer, null quotes, spam and all', async () => {
+    const { source } = await connect(
+      goldrush,
+      answering({ balances: () => readFixture('goldrush/balances.json') as object }),
+    )
+    expect(await source.fetchTreasury(alfa, TODAY, signal)).toMatchObject({
+      value_usd: 9087.21,
+      tokens: [
+        { symbol: 'ETH', quantity: 2.581423, value_usd: 9087.21 },
+        { symbol: 'UNI-V2', quantity: 173403155.20471841, value_usd: null },
+      ],
+    })
+  })
+
+  it('prices null quotes with DefiLlama, in few calls, and leaves unknown what that does not know', async () => {
+    const unpriced = Array.from({ length: 100 }, (_, n) => item(address(n), `T${n}`, { quote: null }))
+    const coins = { [`ethereum:${address(7)}`]: { price: 3, symbol: 'T7' } }
+    const { server, source } = await connect(goldrush, answering({ balances: () => data(unpriced), coins }))
+    const row = await source.fetchTreasury(alfa, TODAY, signal)
+    expect(row).toMatchObject({ value_usd: 15 })
+    expect(row?.tokens).toHaveLength(100)
+    const asked = server.requests.map(({ url }) => url.href).filter((href) => href.includes('/coins/'))
+    expect(asked).toHaveLength(2)
+    expect(Math.max(...asked.map((href) => href.length))).toBeLessThan(4_096)
+  })
+
+  it('is not to be had while prices cannot be asked for: they are not unknown', async () => {
+    const { source } = await connect(goldrush, (_, response, url) =>
+      url.pathname.startsWith('/coins/')
+        ? sendJson(response, 'Internal Error', 502)
+        : sendJson(response, data([item('0x1', 'A', { quote: null }), item('0x2', 'B')])),
+    )
+    await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
+  })
+
+  it('does not know the whole where an address is unknown or answers nothing', async () => {
+    const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
+    const soft = await connect(
+      goldrush,
+      answering({ balances: (path) => (path.includes(address(2)) ? failure('404') : data([item('0x1', 'A')])) }),
+    )
+    expect(await soft.source.fetchTreasury(two, TODAY, signal)).toBeUndefined()
+    const empty = await connect(
+      goldrush,
+      answering({ balances: (path) => data(path.includes(address(2)) ? [] : [item('0x1', 'A')]) }),
+    )
+    expect(await empty.source.fetchTreasury(two, TODAY, signal)).toBeUndefined()
+    const hard = await connect(goldrush, (_, response) => sendJson(response, failure(400), 400))
+    expect(await hard.source.fetchTreasury(two, TODAY, signal)).toBeUndefined()
+    expect(hard.server.requests).toHaveLength(1)
+  })
+
+  it('is refused without a key before anything is sent', async () => {
+    const { server, source } = await connect(goldrush, answering({ balances: () => data([]) }), {})
+    const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+    for (const call of [
+      () => source.fetchTreasury(alfa, TODAY, signal),
+      () => source.fetchHistory(alfa, range, signal),
+    ]) {
+      await expect(call()).rejects.toMatchObject({
+        code: 'provider_rejected',
+        message: expect.stringContaining('GOLDRUSH_API_KEY'),
+      })
+    }
+    expect(server.requests).toHaveLength(0)
+  })
+
+  it.each([
+    [401, 'provider_rejected', 1],
+    [402, 'provider_rejected', 1],
+    [403, 'provider_rejected', 1],
+    [429, 'provider_unavailable', 4],
+    [500, 'provider_unavailable', 4],
+    [503, 'provider_unavailable', 4],
+  ])('on %i is %s after %i tries, and does not tell the key', async (status, code, tries) => {
+    const { server, source } = await connect(goldrush, (_, response) =>
+      sendJson(response, failure(String(status), 'not with secret'), status),
+    )
+    const error = await source.fetchTreasury(alfa, TODAY, signal).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code })
+    expect(String(error)).not.toContain('secret')
+    expect(String(error).includes('GOLDRUSH_API_KEY')).toBe(status < 429)
+    expect(server.requests).toHaveLength(tries)
+  })
+
+  it.each([
+    ['402', 'provider_rejected'],
+    [402, 'provider_rejected'],
+    ['429', 'provider_unavailable'],
+    [503, 'provider_unavailable'],
+  ])('reads the error code %j of an answer with status 200 as %s', async (code, expected) => {
+    for (const body of [failure(code), { error: true, error_message: 'no', error_code: code }]) {
+      const { source } = await connect(goldrush, (_, response) => sendJson(response, body))
+      await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: expected })
+    }
+  })
+
+  it('is malformed when there is no list', async () => {
+    const { source } = await connect(goldrush, (_, response) => sendJson(response, { data: { items: null } }))
+    await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+
+  it('tells the days that every address tells, unpriced ones at the price of their day', async () => {
+    const days = (...list: number[]) => list.map((day) => holding(day, null))
+    const portfolio = (path: string) =>
+      data([item('0x1', 'A', { holdings: path.includes(address(2)) ? days(1, 2) : days(0, 1, 2, 3, 4) })])
+    const prices = (href: URL) => {
+      const wanted = JSON.parse(href.searchParams.get('coins') ?? '{}') as Record<string, number[]>
+      const points = (times: number[]) =>
+        // The provider has no price for one of the days but one of long before.
+        times.map((timestamp, n) => ({ timestamp: n === 0 ? timestamp - 86_400 : timestamp + 60, price: 2 }))
+      return Object.fromEntries(Object.entries(wanted).map(([coin, times]) => [coin, { prices: points(times) }]))
+    }
+    const other = item('0x2', 'B', { holdings: [holding(1, 4), holding(2, 4), holding(3, 4)] })
+    const { server, source } = await connect(goldrush, (_, response, url) => {
+      if (url.pathname === '/coins/batchHistorical') return sendJson(response, { coins: prices(url) })
+      if (url.pathname.startsWith('/coins/')) return sendJson(response, { coins: { 'ethereum:0x1': { price: 9 } } })
+      if (!url.pathname.includes('/portfolio_v2/'))
+        return sendJson(response, data([item('0x1', 'A', { quote: null }), item('0x2', 'B')]))
+      const { items } = portfolio(url.pathname).data
+      sendJson(response, data([...items, other]))
+    })
+    const range = { from: TODAY - 5 * DAY, to: TODAY, interval: '1d' } as const
+    const rows = await source.fetchHistory({ ...alfa, wallets: [wallet(1), wallet(2)] }, range, signal)
+    const byDay = Object.fromEntries(rows.map((row) => [String(row.observed_at).slice(0, 10), row.value_usd]))
+    expect(byDay).toEqual({ '2024-05-05': 8, '2024-05-04': 28, '2024-05-03': 18 })
+    const asked = server.requests.filter(({ url }) => url.pathname.includes('/portfolio_v2/'))
+    expect(asked.map(({ url }) => url.search)).toEqual(['?days=7', '?days=7'])
+  })
+
+  it('has no history of a DAO whose portfolio is empty while it holds something', async () => {
+    const { source } = await connect(
+      goldrush,
+      answering({ balances: () => data([item('0x1', 'A')]), portfolio: () => data([]) }),
+    )
+    const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+    expect(await source.fetchHistory(alfa, range, signal)).toEqual([])
+  })
+})
+
+describe('defillama', () => {
+  const fixture = readFixture('defillama/treasury.json')
+
+  it('asks once a DAO, for now and for history', async () => {
+    const { server, source } = await connect(defillamaTreasury, (_, response) => sendJson(response, fixture))
+    expect(await source.fetchTreasury(alfa, TODAY, signal)).toMatchObject({ value_usd: 6110, source: 'defillama' })
+    const range = { from: TODAY - DAY, to: TODAY + DAY, interval: '1d' } as const
+    const rows = await source.fetchHistory(alfa, range, signal)
+    expect(rows.map(({ observed_at, value_usd }) => [observed_at, value_usd])).toEqual([
+      ['2024-05-05T00:00:00.000Z', 900],
+      ['2024-05-06T00:00:00.000Z', 6100],
+    ])
+    expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/treasury/alfa', '/treasury/alfa'])
+  })
+
+  it.each([400, 404])('does not know a slug on %i, whose text is no JSON', async (status) => {
+    const { server, source } = await connect(defillamaTreasury, (_, response) => {
+      response.writeHead(status, { 'content-type': 'text/plain' }).end('Protocol not found')
+    })
+    expect(await source.fetchTreasury(alfa, TODAY, signal)).toBeUndefined()
+    const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+    expect(await source.fetchHistory(alfa, range, signal)).toEqual([])
+    expect(server.requests).toHaveLength(2)
+  })
+
+  it('is unavailable on 500, and malformed where the answer is another', async () => {
+    const down = await connect(defillamaTreasury, (_, response) => {
+      response.writeHead(500, { 'content-type': 'text/plain' }).end('Internal server error')
+    })
+    await expect(down.source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
+    const other = await connect(defillamaTreasury, (_, response) => sendJson(response, []))
+    await expect(other.source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+
+  it('reads an answer of more than 10 MB, and none over the cap', async () => {
+    const tokens = Object.fromEntries(Array.from({ length: 400 }, (_, n) => [`TOKEN-${n}`, n + 0.123456789]))
+    const points = Array.from({ length: 700 }, (_, day) => ({ date: (TODAY - (699 - day) * DAY) / 1000, tokens }))
+    const body = JSON.stringify({ chainTvls: { Ethereum: { tvl: [], tokens: points, tokensInUsd: points } } })
+    expect(body.length).toBeGreaterThan(10_000_000)
+    const { source } = await connect(defillamaTreasury, (_, response) => sendJson(response, body))
+    expect((await source.fetchTreasury(alfa, TODAY, signal))?.tokens).toHaveLength(400)
+    const small = await connect(defillamaTreasury, (_, response) => sendJson(response, body), {
+      PROVIDER_MAX_BYTES: '1000000',
+    })
+    await expect(small.source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+})
+
+it('each provider is asked for the DAOs that it can know', async () => {
+  const { context } = await connect(goldrush, (_, response) => sendJson(response, {}))
+  const collectors = treasury.connect(context)
+  const covering = (dao: TreasuryDao) => collectors.filter(({ covers }) => covers(dao)).map(({ provider }) => provider)
+  expect(covering(alfa)).toEqual(['goldrush', 'defillama'])
+  expect(covering({ ...alfa, defillama: null })).toEqual(['goldrush'])
+  expect(covering({ ...alfa, wallets: [] })).toEqual(['defillama'])
+  // An address that cannot be asked for would leave the rest to look like the whole.
+  expect(covering({ ...alfa, defillama: null, wallets: [wallet(1), wallet(2, null)] })).toEqual([])
+  const source = defillamaTreasury.connect(context)
+  await expect(source.fetchTreasury({ ...alfa, defillama: null }, TODAY, signal)).rejects.toBeInstanceOf(DataError)
+})

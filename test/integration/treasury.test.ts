@@ -1,0 +1,221 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
+import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import { type DaoTreasuryRow, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
+import treasury from '../../workers/jobs/treasury.ts'
+import { runJob } from '../../workers/run-job.ts'
+import type { TreasuryDao } from '../../workers/treasury-daos.ts'
+import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const DAY = 86_400_000
+const TODAY = Date.parse('2024-05-06T00:00:00Z')
+
+interface TreasuryRecord {
+  _id: string
+  name: string
+  treasuryData: {
+    lastUpdated: string
+    tokens: { token: string; quantity: number; valueUsd: number | null }[]
+    valueUsd: number
+    percentChange24h: number | null
+    percentChange7d: number | null
+    percentChange30d: number | null
+  }
+}
+
+let pipeline: Pipeline
+let reader: Database
+let api: TestApi
+let commits: HandFeed
+
+beforeAll(async () => {
+  const { clickhouse } = createApiConfig()
+  const settings = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
+  pipeline = await createPipeline({ now: TODAY + 60_000, settings })
+  reader = createDatabase(pipeline.config.clickhouse, 'read')
+  commits = createHandFeed()
+  const { config, registry, clock } = pipeline
+  api = await startApi({ config, db: reader, registry, commits, now: () => clock.now })
+})
+afterAll(async () => {
+  await api?.close()
+  await reader?.close()
+  await pipeline?.close()
+})
+beforeEach(() => {
+  pipeline.upstream.faults.clear()
+  pipeline.upstream.requests.clear()
+})
+
+const run = async (payload: object) => {
+  const report = await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, payload)
+  commits.commit('treasury')
+  return report
+}
+const collect = () => run({ kind: 'slot', slot: Math.floor(pipeline.clock.now / DAY) * DAY })
+const backfill = (from: number, to: number, daos?: readonly TreasuryDao[]) =>
+  run({ kind: 'range', from, to, interval: '1d', ...(daos && { entities: daos.map(({ id }) => id) }) })
+const text = async (query = 'limit=500') => (await fetch(`${api.url}/data/daos/treasury?${query}`)).text()
+const get = async (query?: string) => {
+  const body: unknown = JSON.parse(await text(query))
+  return treasuryRoute.response.parse(body) as TreasuryRecord[]
+}
+const stored = () =>
+  pipeline.database.db.rows({
+    name: 'stored',
+    sql: 'SELECT * FROM dao_treasuries FINAL ORDER BY dao, observed_at',
+    schema: daoTreasuryRow,
+  })
+const wanted = () => treasury.entities(pipeline.registry) as readonly TreasuryDao[]
+const withWallets = () => wanted().filter(({ wallets }) => wallets.length > 0)
+const daoOf = (slug: string) => {
+  const dao = wanted().find((one) => one.slug === slug)
+  if (dao === undefined) throw new Error(`no treasury is asked for ${slug}`)
+  return dao
+}
+const newest = (rows: readonly DaoTreasuryRow[], dao: TreasuryDao) => rows.filter((row) => row.dao === dao.key).at(-1)
+
+describe('treasuries from provider to answer', () => {
+  it('stores what every DAO holds, for one request an address, and asks DefiLlama where no address is known', async () => {
+    const report = await collect()
+    const daos = withWallets()
+    expect(report).toMatchObject({ rows: wanted().length, rejected: 0, providers: ['goldrush', 'defillama'] })
+    expect(daos.length).toBeGreaterThan(40)
+    const addresses = daos.reduce((sum, { wallets }) => sum + wallets.length, 0)
+    expect(pipeline.upstream.requests.count('goldrush')).toBe(addresses)
+    const rows = await stored()
+    const fromGoldrush = rows.filter(({ source }) => source === 'goldrush').map(({ dao }) => dao)
+    expect(fromGoldrush.sort()).toEqual(daos.map(({ key }) => key).sort())
+    expect(new Set(rows.map(({ observed_at }) => observed_at))).toEqual(new Set(['2024-05-06T00:00:00.000Z']))
+    for (const { tokens } of rows) expect(tokens.map(({ symbol }) => symbol)).not.toContain('GIFT')
+  })
+
+  it('serves totals that are the sums of their parts, largest first, changes unknown on the first day', async () => {
+    const records = await get()
+    expect(records).toHaveLength(wanted().length)
+    for (const { treasuryData } of records) {
+      const values = treasuryData.tokens.map(({ valueUsd }) => valueUsd)
+      expect(values.reduce<number>((sum, value) => sum + (value ?? 0), 0)).toBe(treasuryData.valueUsd)
+      expect(values).toEqual([...values].sort((a, b) => (b ?? -1) - (a ?? -1)))
+      expect(treasuryData).toMatchObject({ percentChange24h: null, percentChange7d: null, percentChange30d: null })
+    }
+    expect(records.some(({ treasuryData }) => treasuryData.tokens.some(({ valueUsd }) => valueUsd === null))).toBe(true)
+  })
+
+  it('prices with DefiLlama what the provider has no quote for', async () => {
+    const asked = pipeline.upstream.requests
+    await collect()
+    expect(asked.count('defillama-coins')).toBeGreaterThan(0)
+    pipeline.upstream.faults.set('defillama-coins', { kind: 'empty' })
+    const before = await stored()
+    await collect()
+    const after = await stored()
+    const unpriced = (rows: readonly DaoTreasuryRow[]) =>
+      rows.reduce((sum, { tokens }) => sum + tokens.filter(({ value_usd }) => value_usd === null).length, 0)
+    expect(unpriced(after)).toBeGreaterThan(unpriced(before))
+    pipeline.upstream.faults.clear()
+    await collect()
+    expect(await stored()).toEqual(before)
+  })
+
+  it('changes no row and no byte when the day is collected again', async () => {
+    const before = [await stored(), await text()]
+    await Promise.all([collect(), collect()])
+    expect([await stored(), await text()]).toEqual(before)
+  })
+
+  it('back-fills daily history from which the changes follow, and repeats it without a change', async () => {
+    const daos = [daoOf('uniswap'), daoOf('aave'), daoOf('1inch')]
+    const uniswap = newest(await stored(), daoOf('uniswap'))
+    const report = await backfill(TODAY - 31 * DAY, TODAY, daos)
+    expect(report).toMatchObject({ rows: 3 * 31, rejected: 0, providers: ['goldrush'] })
+    const before = [await stored(), await text()]
+    const history = (await stored()).filter(({ dao }) => dao === daoOf('uniswap').key)
+    expect(history).toHaveLength(32)
+    const valueOn = (days: number) => history.at(-1 - days)?.value_usd ?? Number.NaN
+    const [record] = await get('name=uniswap')
+    const change = (days: number) => 100 * ((uniswap?.value_usd ?? 0) / valueOn(days) - 1)
+    expect(record?.treasuryData.percentChange24h).toBeCloseTo(change(1), 10)
+    expect(record?.treasuryData.percentChange7d).toBeCloseTo(change(7), 10)
+    expect(record?.treasuryData.percentChange30d).toBeCloseTo(change(30), 10)
+    expect(change(7)).not.toBe(0)
+    // Spam that lies there now is in the portfolio too.
+    for (const { tokens } of await stored()) expect(tokens.map(({ symbol }) => symbol)).not.toContain('GIFT')
+    await backfill(TODAY - 31 * DAY, TODAY, daos)
+    expect([await stored(), await text()]).toEqual(before)
+  })
+
+  it('has no change over a day that is missing, or that another source told', async () => {
+    const aave = daoOf('aave')
+    pipeline.clock.now += 2 * DAY
+    await collect()
+    const [skipped] = await get('name=aave')
+    expect(skipped?.treasuryData.percentChange24h).toBeNull()
+    expect(skipped?.treasuryData.percentChange7d).not.toBeNull()
+    pipeline.upstream.faults.set('goldrush', { kind: 'status', status: 402 })
+    expect(await collect()).toMatchObject({ providers: ['defillama'] })
+    expect(newest(await stored(), aave)?.source).toBe('defillama')
+    const [other] = await get('name=aave')
+    expect(other?.treasuryData.percentChange7d).toBeNull()
+    pipeline.upstream.faults.clear()
+    await backfill(pipeline.clock.now - 60_000 - DAY, pipeline.clock.now - 60_000, [aave])
+    await collect()
+    const [whole] = await get('name=aave')
+    expect(whole?.treasuryData.percentChange24h).not.toBeNull()
+  })
+
+  it('gives no part of a treasury for the whole: one address that fails costs the DAO its row', async () => {
+    const inch = daoOf('1inch')
+    const address = inch.wallets[1]?.address ?? ''
+    pipeline.clock.now += DAY
+    for (const fault of [
+      { kind: 'empty' },
+      { kind: 'status', status: 404 },
+      { kind: 'status', status: 500 },
+    ] as const) {
+      pipeline.upstream.faults.set('goldrush', fault, { match: address })
+      const before = newest(await stored(), inch)
+      const report = await collect()
+      expect(report.rows).toBeGreaterThan(40)
+      expect(newest(await stored(), inch)).toEqual(before)
+      pipeline.upstream.faults.clear()
+    }
+    await collect()
+    expect(newest(await stored(), inch)?.observed_at).toBe(new Date(pipeline.clock.now - 60_000).toISOString())
+  })
+
+  it('keeps what is stored when every answer is empty or a failure, and says that it failed', async () => {
+    pipeline.clock.now += DAY
+    const before = [await stored(), await text()]
+    for (const fault of [{ kind: 'empty' }, { kind: 'status', status: 401 }] as const) {
+      pipeline.upstream.faults.set('goldrush', fault)
+      pipeline.upstream.faults.set('defillama', { kind: 'status', status: 400 })
+      await expect(collect()).rejects.toMatchObject({ code: expect.stringMatching(/^provider_/) })
+      pipeline.upstream.faults.clear()
+    }
+    commits.commit('treasury')
+    expect([await stored(), await text()]).toEqual(before)
+  })
+
+  it('is asked of DefiLlama without a key, own tokens included', async () => {
+    const { config } = pipeline
+    const providers = { ...config.providers, goldrush: { ...config.providers.goldrush, apiKey: undefined } }
+    const context = { ...pipeline.context, config: { ...config, providers } }
+    const report = await runJob(treasury, treasury.connect(context), context, {
+      kind: 'slot',
+      slot: pipeline.clock.now - 60_000,
+    })
+    expect(report.providers).toEqual(['defillama'])
+    expect(pipeline.upstream.requests.count('goldrush')).toBe(0)
+    const uniswap = daoOf('uniswap')
+    const row = newest(await stored(), uniswap)
+    expect(row?.source).toBe('defillama')
+    expect(row?.tokens.map(({ symbol }) => symbol)).toContain('UNI')
+    // The two sources see one world: what both price differs by what only one of them has.
+    await collect()
+    const whole = newest(await stored(), uniswap)
+    expect(whole?.source).toBe('goldrush')
+    expect((whole?.value_usd ?? 0) / (row?.value_usd ?? 1)).toBeCloseTo(1, 1)
+  })
+})

@@ -1,0 +1,196 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config.ts'
+import { twitterCounts } from '../../shared/datasets/twitter.ts'
+import type { Dao } from '../../shared/registry/registry.ts'
+import { xCounts } from '../../workers/providers/x-counts.ts'
+import { xPosts } from '../../workers/providers/x-posts.ts'
+import { sendJson, type startProviderServer } from '../provider-server.ts'
+import { toTestDao } from '../samples.ts'
+import { alfa, closeServers, connect, failure } from '../support/social-providers.ts'
+
+type Handler = Parameters<typeof startProviderServer>[0]
+
+const { signal } = new AbortController()
+const slot = Date.UTC(2024, 4, 6)
+const observed_at = '2024-05-06T00:00:00.000Z'
+const plain = parseConfig({})
+const bravo: Dao = { ...toTestDao(2, null), twitter: 'https://x.com/bravo' }
+const user = (username: string, public_metrics?: object) => ({ id: '1', name: 'A name', username, public_metrics })
+
+afterEach(closeServers)
+
+describe('X counts', () => {
+  const counts = { followers_count: 583_423, following_count: 2_048, listed_count: 1_672 }
+
+  it('reads both names of the number of posts, and what it cannot have of others', async () => {
+    const { server, source } = await connect(xCounts, (_, response) =>
+      sendJson(response, {
+        data: [user('alfa_dao', { ...counts, tweet_count: 14_052 }), user('bravo', { ...counts, post_count: 7 })],
+      }),
+    )
+    expect(await source.fetchCounts([alfa, bravo], slot, signal)).toEqual({
+      rows: [
+        { dao: 1, observed_at, followers: 583_423, following: 2_048, tweets: 14_052 },
+        { dao: 2, observed_at, followers: 583_423, following: 2_048, tweets: 7 },
+      ],
+      missing: [],
+    })
+    const { url, headers } = server.requests[0] ?? {}
+    expect(url?.pathname).toBe('/2/users/by')
+    expect(Object.fromEntries(url?.searchParams ?? [])).toEqual({
+      usernames: 'Alfa_DAO,bravo',
+      'user.fields': 'public_metrics',
+    })
+    expect(headers?.authorization).toBe('Bearer x-secret')
+  })
+
+  it('keeps the found of a partial answer and names the others with their reason', async () => {
+    const { source } = await connect(xCounts, (_, response) =>
+      sendJson(response, {
+        data: [user('bravo', { followers_count: 5 })],
+        errors: [
+          { value: 'Alfa_DAO', title: 'Not Found Error', type: 'https://api.x.com/2/problems/resource-not-found' },
+        ],
+      }),
+    )
+    const { rows, missing } = await source.fetchCounts([alfa, bravo], slot, signal)
+    expect(rows).toEqual([{ dao: 2, observed_at, followers: 5, following: null, tweets: null }])
+    expect(missing).toEqual([{ dao: 'dao-1', reason: 'Not Found Error' }])
+    expect(rows.map((row) => twitterCounts.row.safeParse(row).success)).toEqual([true])
+  })
+
+  it('has no row where nobody is found or nothing is counted', async () => {
+    const { source } = await connect(xCounts, (_, response) => sendJson(response, { errors: [] }))
+    const nobody = await source.fetchCounts([alfa], slot, signal)
+    expect(nobody).toEqual({ rows: [], missing: [{ dao: 'dao-1', reason: 'not in the answer' }] })
+    const { source: other } = await connect(xCounts, (_, response) => sendJson(response, { data: [user('Alfa_DAO')] }))
+    const uncounted = await other.fetchCounts([alfa], slot, signal)
+    expect(uncounted).toEqual({ rows: [], missing: [{ dao: 'dao-1', reason: 'no counts in the answer' }] })
+  })
+
+  it('asks for a hundred names at once', async () => {
+    const many = Array.from({ length: 230 }, (_, index) => ({
+      ...toTestDao(index, null),
+      twitter: `https://twitter.com/dao${index}`,
+    }))
+    const { server, source } = await connect(xCounts, (_, response, url) => {
+      const names = url.searchParams.get('usernames')?.split(',') ?? []
+      sendJson(response, { data: names.map((name) => user(name, { followers_count: names.length })) })
+    })
+    const { rows } = await source.fetchCounts(many, slot, signal)
+    expect(server.requests).toHaveLength(3)
+    expect(rows).toHaveLength(230)
+    expect(rows.at(-1)?.followers).toBe(30)
+  })
+
+  it('tells the queue when its rate limit ends, and asks again where that has passed', async () => {
+    const limited = { title: 'Too Many Requests', detail: 'Too Many Requests', type: 'about:blank', status: 429 }
+    const resets = [1, Math.ceil(Date.now() / 1000) + 900]
+    const { server, source } = await connect(xCounts, (_, response) => {
+      const headers = { 'content-type': 'application/problem+json', 'x-rate-limit-reset': String(resets.shift()) }
+      sendJson(response, limited, 429, headers)
+    })
+    const { code, retryAfterMs } = await failure(source.fetchCounts([alfa], slot, signal))
+    expect(code).toBe('provider_unavailable')
+    expect(retryAfterMs).toBeGreaterThan(800_000)
+    expect(retryAfterMs).toBeLessThanOrEqual(901_000)
+    expect(server.requests).toHaveLength(2)
+  })
+
+  it('does not come back on the same day once the plan is used up', async () => {
+    const { server, source } = await connect(xCounts, (_, response) =>
+      sendJson(
+        response,
+        { title: 'UsageCapExceeded', detail: 'Usage cap', type: 'https://api.x.com/2/problems/usage-capped' },
+        429,
+        { 'x-rate-limit-reset': String(Math.ceil(Date.now() / 1000) + 2) },
+      ),
+    )
+    const { code, message } = await failure(source.fetchCounts([alfa], slot, signal))
+    expect(code).toBe('provider_rejected')
+    expect(message).toContain('usage is capped')
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it('needs a token, names its setting and never shows it', async () => {
+    const { source } = await connect(xCounts, () => {}, { X_BEARER_TOKEN: '' })
+    expect(await failure(source.fetchCounts([alfa], slot, signal))).toMatchObject({
+      code: 'provider_rejected',
+      message: expect.stringContaining('X_BEARER_TOKEN'),
+    })
+    const { source: refused } = await connect(xCounts, (_, response) =>
+      sendJson(response, { title: 'Unauthorized', detail: 'x-secret' }, 401),
+    )
+    const { code, message } = await failure(refused.fetchCounts([alfa], slot, signal))
+    expect(code).toBe('provider_rejected')
+    expect(message).toContain('X_BEARER_TOKEN')
+    expect(message).not.toContain('x-secret')
+  })
+
+  it('refuses an answer of another shape', async () => {
+    const { source } = await connect(xCounts, (_, response) => sendJson(response, { data: 'none' }))
+    expect(await failure(source.fetchCounts([alfa], slot, signal))).toMatchObject({ code: 'provider_malformed' })
+  })
+
+  it('covers accounts only', () => {
+    expect(xCounts.covers(alfa, plain)).toBe(true)
+    expect(xCounts.covers(toTestDao(3, null), plain)).toBe(false)
+    expect(xPosts.covers({ ...alfa, twitter: 'https://twitter.com/i/lists/1' }, plain)).toBe(false)
+  })
+})
+
+describe('X posts', () => {
+  const post = (n: number, lang = 'en') => ({
+    id: String(n),
+    text: `post ${n}`,
+    edit_history_tweet_ids: [String(n)],
+    lang,
+  })
+  /** Pages of a hundred, of 250 posts at all. */
+  const paging: Handler = (_, response, url) => {
+    const from = Number(url.searchParams.get('next_token') ?? 0)
+    const size = Number(url.searchParams.get('max_results'))
+    const data = Array.from({ length: Math.min(size, 250 - from) }, (_, n) => post(from + n))
+    const next = from + size < 250 ? { next_token: String(from + size) } : {}
+    sendJson(response, { data, meta: { result_count: data.length, ...next } })
+  }
+
+  it('reads the newest posts of others before the slot, page by page, up to the sample', async () => {
+    const { server, source } = await connect(xPosts, paging, { SENTIMENT_SAMPLE_SIZE: '205' })
+    const texts = await source.fetchTexts(alfa, slot, signal)
+    expect(texts).toHaveLength(205)
+    expect(new Set(texts).size).toBe(205)
+    const asked = server.requests.map(({ url }) => Object.fromEntries(url.searchParams))
+    expect(asked.map(({ max_results }) => max_results)).toEqual(['100', '100', '10'])
+    expect(asked[0]).toMatchObject({
+      query: '@Alfa_DAO -from:Alfa_DAO lang:en -is:retweet',
+      end_time: '2024-05-05T23:59:00Z',
+      'tweet.fields': 'lang',
+    })
+  })
+
+  it('ends with the last page, and takes no hits for none', async () => {
+    const { source } = await connect(xPosts, paging, { SENTIMENT_SAMPLE_SIZE: '1000' })
+    expect(await source.fetchTexts(alfa, slot, signal)).toHaveLength(250)
+    const { source: quiet } = await connect(xPosts, (_, response) => sendJson(response, { meta: { result_count: 0 } }))
+    expect(await quiet.fetchTexts(alfa, slot, signal)).toEqual([])
+    const { server, source: endless } = await connect(xPosts, (_, response) =>
+      sendJson(response, { meta: { result_count: 0, next_token: 'again' } }),
+    )
+    expect(await endless.fetchTexts(alfa, slot, signal)).toEqual([])
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it('leaves out what is not in English', async () => {
+    const { source } = await connect(xPosts, (_, response) =>
+      sendJson(response, { data: [post(1), post(2, 'und'), { id: '3', text: 'post 3' }], meta: { result_count: 3 } }),
+    )
+    expect(await source.fetchTexts(alfa, slot, signal)).toEqual(['post 1', 'post 3'])
+  })
+
+  it('uses the other name of its parameter where the setting says so', async () => {
+    const { server, source } = await connect(xPosts, paging, { X_POST_FIELDS_PARAMETER: 'post.fields' })
+    await source.fetchTexts(alfa, slot, signal)
+    expect(server.requests[0]?.url.searchParams.get('post.fields')).toBe('lang')
+  })
+})

@@ -1,0 +1,50 @@
+import { text } from 'node:stream/consumers'
+import { startProviderServer } from '../provider-server.ts'
+import type { Reply } from '../upstream/exchange.ts'
+import { snapshot } from '../upstream/providers/snapshot.ts'
+import { NO_SOCIALS } from '../upstream/socials.ts'
+import type { Space, SpaceVote, World } from '../upstream/world.ts'
+
+/** A world without anything in it. */
+const nothing: World = {
+  assets: [],
+  socials: NO_SOCIALS,
+  listing: () => null,
+  history: () => null,
+  chart: () => null,
+  holders: () => null,
+  profile: () => null,
+  space: () => null,
+  treasury: () => null,
+  treasuries: () => [],
+  protocols: () => [],
+  tvlSeries: () => [],
+  chain: () => null,
+}
+
+/** A Snapshot hub on a port of its own that has one space; `next` answers instead of it, once each. */
+export async function startHub(space: Space) {
+  const next: Reply[] = []
+  const answer = async (path: string, method: string, headers: object, body: string): Promise<Reply> =>
+    next.shift() ??
+    snapshot.handle(
+      { method, path, query: new URLSearchParams(), headers: { ...headers }, body, now: 0 },
+      { ...nothing, space: (id) => (id === space.id ? space : null) },
+    )
+  const server = await startProviderServer((request, response, { pathname }) => {
+    const { method = 'GET', headers } = request
+    text(request)
+      .then((body) => answer(pathname, method, headers, body))
+      .then((reply) => response.writeHead(reply.status, reply.headers).end(reply.body))
+      .catch((error: unknown) => response.destroy(error as Error))
+  })
+  return { ...server, next }
+}
+
+/** `count` votes of as many voters, on one proposal, all created in one second. */
+export function toVotes(count: number, created: number): SpaceVote[] {
+  return Array.from({ length: count }, (_, index) => {
+    const id = `0x${String(created).padStart(32, '0')}${String(index).padStart(32, '0')}`
+    return { id, voter: `0x${id.slice(-40)}`, created, proposal: '0xproposal', power: 1 }
+  })
+}

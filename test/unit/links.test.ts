@@ -1,0 +1,50 @@
+import { describe, expect, it } from 'vitest'
+import { daoLinkRow } from '../../shared/datasets/daos.ts'
+import { toChats, toFirst, toLinkRows, toTwitterLink, type UnlinkedDao } from '../../workers/providers/links-source.ts'
+import { toTestDao } from '../samples.ts'
+
+const SLOT = Date.parse('2024-05-06T00:00:00Z')
+const dao: UnlinkedDao = {
+  ...toTestDao(3, null),
+  missing: ['website', 'discord', 'image'],
+  cmcId: '1',
+  coingeckoId: null,
+}
+
+describe('links as sources give them', () => {
+  it('are told apart by their host', () => {
+    const discord = 'https://discord.com/invite/abc'
+    const telegram = 'https://t.me/channel'
+    expect(toChats(['https://gitter.im/x', telegram, discord, 'https://discord.gg/second'])).toEqual({
+      discord,
+      telegram,
+    })
+    expect(toChats(['https://discord.gg.evil.example/x', 'not a link', 7, 'https://notdiscord.com/x'])).toEqual({})
+  })
+
+  it('are empty where lists hold empty places', () => {
+    expect(toFirst(['', null, 'https://a.example/', 'https://b.example/'])).toBe('https://a.example/')
+    expect([toFirst([]), toFirst(null), toFirst(undefined)]).toEqual([undefined, undefined, undefined])
+  })
+
+  it('are made of Twitter handles that are some', () => {
+    expect(toTwitterLink('@Uniswap')).toBe('https://twitter.com/Uniswap')
+    expect([toTwitterLink('https://x.com/a'), toTwitterLink(''), toTwitterLink(null)]).toEqual([null, null, null])
+  })
+
+  it('become rows for what is missing and known', () => {
+    const links = { website: 'https://a.example/', twitter: 'https://twitter.com/a', discord: '', image: undefined }
+    const rows = toLinkRows(dao, links, 'defillama', SLOT)
+    const row = { dao: 3, field: 'website', source: 'defillama', value: 'https://a.example/' }
+    expect(rows).toEqual([{ ...row, observed_at: '2024-05-06T00:00:00.000Z' }])
+    expect(daoLinkRow.parse(rows[0])).toEqual(rows[0])
+  })
+
+  it.each(['ftp://a.example/', 'javascript:alert(1)', 'a.example', ''])(
+    'are rejected when they are like %j',
+    (value) => {
+      const [row] = toLinkRows(dao, { website: 'https://a.example/' }, 'coingecko', SLOT)
+      expect(daoLinkRow.safeParse({ ...row, value }).success).toBe(false)
+    },
+  )
+})

@@ -1,0 +1,253 @@
+import { describe, expect, it } from 'vitest'
+import { type DaoTreasuryRow, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
+import { checkAnswer } from '../../workers/providers/answer.ts'
+import { toCoin } from '../../workers/providers/defillama-prices.ts'
+import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from '../../workers/providers/defillama-treasury-days.ts'
+import { balancesData, toPositions } from '../../workers/providers/goldrush-balances.ts'
+import { portfolioData, toDailyPositions } from '../../workers/providers/goldrush-portfolio.ts'
+import { type Holding, mergeHoldings, toTreasuryRow } from '../../workers/providers/treasury-holdings.ts'
+import { readFixture } from '../samples.ts'
+
+const TODAY = Date.UTC(2024, 4, 6)
+const DAY = 86_400_000
+const wallet = { chain: 'ethereum', chainId: 1, address: '0xfc43000000000000000000000000000000000001' }
+const held = (chain: string, contract: string, symbol: string, quantity: number, valueUsd: number | null): Holding => ({
+  chain,
+  contract,
+  symbol,
+  quantity,
+  valueUsd,
+})
+const source = { provider: 'test', path: '/' }
+const dataOf = (name: string) => (readFixture(`goldrush/${name}.json`) as { data: unknown }).data
+const balances = () => checkAnswer(balancesData, dataOf('balances'), source)
+const portfolio = () => checkAnswer(portfolioData, dataOf('portfolio'), source)
+const treasury = () => checkAnswer(treasuryAnswer, readFixture('defillama/treasury.json'), source)
+
+describe('merging', () => {
+  it('adds up one contract over the addresses of a chain', () => {
+    const merged = mergeHoldings([held('ethereum', '0x1', 'USDC', 10, 10), held('ethereum', '0x1', 'USDC', 5, 5.5)])
+    expect(merged).toEqual([held('ethereum', '0x1', 'USDC', 15, 15.5)])
+  })
+
+  it('adds up one symbol over chains when the price is the same within 1 %', () => {
+    const merged = mergeHoldings([
+      held('arbitrum', '0x2', 'USDC', 100, 100.9),
+      held('ethereum', '0x1', 'USDC', 100, 100),
+      held('bnb', '0x3', 'usdc', 10, 10),
+    ])
+    expect(merged.map(({ quantity, valueUsd }) => [quantity, valueUsd])).toEqual([[210, 210.9]])
+  })
+
+  it('keeps apart what only has the same symbol', () => {
+    const apart = [
+      held('ethereum', '0x1', 'GOV', 10, 100),
+      held('arbitrum', '0x2', 'GOV', 10, 80),
+      held('ethereum', '0x3', 'GOV', 5, 50),
+      held('base', '0x4', 'GOV', 1_000, null),
+      held('bnb', '0x5', 'GOV', 2_000, null),
+    ]
+    expect(mergeHoldings(apart)).toHaveLength(5)
+  })
+
+  it('does not depend on the order of the answers', () => {
+    const some = [
+      held('ethereum', '0x1', 'A', 1, 7),
+      held('base', '0x1', 'A', 1, 7.01),
+      held('ethereum', '0x2', 'B', 3, 7),
+      held('ethereum', '0x3', 'C', 3, null),
+      held('ethereum', '0x4', 'A', 2, null),
+    ]
+    expect(mergeHoldings([...some].reverse())).toEqual(mergeHoldings(some))
+  })
+
+  it('does not know the whole where it does not know a part', () => {
+    const merged = mergeHoldings([held('ethereum', '0x1', 'A', 1, 7), held('ethereum', '0x1', 'A', 1, null)])
+    expect(merged).toEqual([held('ethereum', '0x1', 'A', 2, null)])
+  })
+})
+
+describe('a treasury row', () => {
+  const good: DaoTreasuryRow = {
+    dao: 1,
+    observed_at: '2024-05-06T00:00:00.000Z',
+    value_usd: 30,
+    tokens: [
+      { symbol: 'A', quantity: 2, value_usd: 20 },
+      { symbol: 'B', quantity: 1, value_usd: 10 },
+      { symbol: 'C', quantity: 5, value_usd: null },
+    ],
+    source: 'goldrush',
+  }
+
+  it('adds up exactly as it is listed, largest first, unknown last, nothing left out but nothing', () => {
+    const holdings = [
+      held('ethereum', '0x1', 'NONE', 0, 0),
+      held('ethereum', '0x2', 'X', 3, null),
+      held('ethereum', '0x3', 'S', 1, 0.1),
+      held('ethereum', '0x4', 'T', 1, 0.2),
+      held('ethereum', '0x5', 'L', 1, 1e9 / 3),
+    ]
+    const row = daoTreasuryRow.parse(toTreasuryRow(1, TODAY, 'goldrush', holdings))
+    expect(row.tokens.map(({ symbol }) => symbol)).toEqual(['L', 'T', 'S', 'X'])
+    expect(row.value_usd).toBe(1e9 / 3 + 0.2 + 0.1)
+  })
+
+  it('is none where nothing is held or nothing is priced', () => {
+    expect(toTreasuryRow(1, TODAY, 'goldrush', [])).toBeUndefined()
+    expect(toTreasuryRow(1, TODAY, 'goldrush', [held('ethereum', '0x1', 'A', 5, null)])).toBeUndefined()
+    expect(toTreasuryRow(1, TODAY, 'goldrush', [held('ethereum', '0x1', 'A', 0, 5)])).toBeUndefined()
+  })
+
+  it('is accepted when it is whole', () => {
+    expect(daoTreasuryRow.parse(good)).toEqual(good)
+  })
+
+  it.each([
+    ['no token', { tokens: [], value_usd: 0 }, 'tokens'],
+    ['a list out of order', { tokens: [...good.tokens].reverse() }, 'tokens'],
+    ['a total that is not the sum', { value_usd: 31 }, 'value_usd'],
+    ['an unknown quantity', { tokens: [{ symbol: 'A', quantity: null, value_usd: 30 }] }, 'tokens.0.quantity'],
+    ['a negative value', { tokens: [{ symbol: 'A', quantity: 1, value_usd: -1 }], value_usd: -1 }, 'value_usd'],
+  ])('is refused with %s', (_, more, path) => {
+    expect(daoTreasuryRow.safeParse({ ...good, ...more }).error?.issues[0]?.path.join('.')).toBe(path)
+  })
+})
+
+describe('GoldRush balances', () => {
+  it('become positions: exact quantities, quotes as sent, null quotes unknown; spam, dust and collectibles are out', () => {
+    expect(toPositions(balances(), wallet)).toEqual([
+      {
+        chain: 'ethereum',
+        contract: `0x${'e'.repeat(40)}`,
+        symbol: 'ETH',
+        decimals: 18,
+        quantity: 2.581423,
+        valueUsd: 9087.21,
+      },
+      {
+        chain: 'ethereum',
+        contract: '0xaaaa000000000000000000000000000000000001',
+        symbol: 'UNI-V2',
+        decimals: 18,
+        quantity: 173403155.20471841,
+        valueUsd: null,
+      },
+      {
+        chain: 'ethereum',
+        contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48',
+        symbol: 'USDC',
+        decimals: 6,
+        quantity: 0,
+        valueUsd: 0,
+      },
+    ])
+  })
+
+  it('name a token without a symbol by what there is', () => {
+    const [item] = balances().items
+    const nameless = { ...item, contract_address: '0xAB', contract_ticker_symbol: null }
+    const symbols = (more: object) => toPositions({ items: [{ ...nameless, ...more }] }, wallet)[0]?.symbol
+    expect(symbols({})).toBe('Ether')
+    expect(symbols({ contract_name: '' })).toBe('0xAB')
+  })
+})
+
+describe('GoldRush portfolios', () => {
+  const current = () => toPositions(balances(), wallet)
+  const range = { from: TODAY - 2 * DAY, to: TODAY, interval: '1d' } as const
+
+  it('become positions at the beginning of each day, without what is spam now, with what was sold since', () => {
+    const days = toDailyPositions(portfolio(), current(), wallet, range)
+    const seen = [...days].map(([day, positions]) => [
+      new Date(day).toISOString().slice(0, 10),
+      positions.map(({ symbol, quantity, valueUsd }) => [symbol, quantity, valueUsd]),
+    ])
+    expect(Object.fromEntries(seen)).toEqual({
+      '2024-05-05': [
+        ['ETH', 2, 7000],
+        ['UNI-V2', 5, null],
+        ['SOLD', 0, 0],
+      ],
+      '2024-05-04': [
+        ['ETH', 1, 3400],
+        ['SOLD', 250, 250],
+      ],
+    })
+  })
+
+  it('end where the range does', () => {
+    expect([...toDailyPositions(portfolio(), current(), wallet, { ...range, to: TODAY - DAY }).keys()]).toEqual([
+      TODAY - 2 * DAY,
+    ])
+  })
+})
+
+describe('DefiLlama treasuries', () => {
+  const values = (holdings: readonly Holding[]) =>
+    holdings.map((one) => [one.chain, one.symbol, one.quantity, one.valueUsd])
+
+  it('are the newest of the chains and of the own tokens, which count once', () => {
+    expect(values(toLatestHoldings(treasury(), TODAY + 3_600_000))).toEqual([
+      ['Ethereum', 'USDC', 600, 600],
+      ['Ethereum', 'WETH', 0.13, 410],
+      ['Ethereum', 'ODD', 5, null],
+      ['Arbitrum', 'USDC', 100, 100],
+      ['OwnTokens', 'ALFA', 250, 5000],
+    ])
+    const row = toTreasuryRow(1, TODAY, 'defillama', toLatestHoldings(treasury(), TODAY))
+    expect(row).toMatchObject({
+      value_usd: 6110,
+      tokens: [{ symbol: 'ALFA' }, { symbol: 'USDC', quantity: 700 }, {}, {}],
+    })
+  })
+
+  it('count own tokens by chain where they are not added up', () => {
+    const { OwnTokens: _, ...chainTvls } = treasury().chainTvls
+    const holdings = toLatestHoldings({ chainTvls }, TODAY)
+    expect(values(holdings)).toContainEqual(['Ethereum-OwnTokens', 'ALFA', 250, 5000])
+  })
+
+  it('leave a day out that one series lacks between its others', () => {
+    const point = (day: number, quantity: number) => ({ date: (TODAY - day * DAY) / 1000, tokens: { A: quantity } })
+    const full = { tokens: [3, 2, 1].map((day) => point(day, 1)), tokensInUsd: [3, 2, 1].map((day) => point(day, 5)) }
+    const gap = { tokens: [3, 1].map((day) => point(day, 1)), tokensInUsd: [3, 1].map((day) => point(day, 5)) }
+    const late = { tokens: [point(1, 1)], tokensInUsd: [point(1, 5)] }
+    const range = { from: TODAY - 3 * DAY, to: TODAY, interval: '1d' } as const
+    const days = (chainTvls: Record<string, typeof full>) =>
+      [...toDailyHoldings({ chainTvls }, range).keys()].map((day) => (TODAY - day) / DAY)
+    expect(days({ Ethereum: full, Base: late })).toEqual([3, 2, 1])
+    expect(days({ Ethereum: full, Base: gap })).toEqual([3, 1])
+  })
+
+  it('are not of now when their newest point is days old', () => {
+    expect(toLatestHoldings(treasury(), TODAY + 4 * DAY)).toEqual([])
+  })
+
+  it('have a first point each day', () => {
+    const days = toDailyHoldings(treasury(), { from: TODAY - DAY, to: TODAY + DAY, interval: '1d' })
+    expect([...days].map(([day, holdings]) => [day, values(holdings)])).toEqual([
+      [
+        TODAY - DAY,
+        [
+          ['Ethereum', 'USDC', 600, 600],
+          ['Ethereum', 'WETH', 0.1, 300],
+        ],
+      ],
+      [
+        TODAY,
+        [
+          ['Ethereum', 'USDC', 600, 600],
+          ['Ethereum', 'WETH', 0.13, 400],
+          ['Arbitrum', 'USDC', 100, 100],
+          ['OwnTokens', 'ALFA', 250, 5000],
+        ],
+      ],
+    ])
+  })
+})
+
+it('coins are named as DefiLlama names chains and their own coins', () => {
+  expect(toCoin('bnb', '0x1')).toBe('bsc:0x1')
+  expect(toCoin('ethereum', `0x${'e'.repeat(40)}`)).toBe(`ethereum:0x${'0'.repeat(40)}`)
+})

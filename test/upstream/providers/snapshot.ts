@@ -1,0 +1,141 @@
+import { jsonReply, type Provider, type Reply } from '../exchange.ts'
+import { type AskedField, GraphqlMistake, parseQuery } from '../graphql.ts'
+import type { Space, World } from '../world.ts'
+
+/** The key that is refused; none, or any other, is accepted. */
+export const INVALID_KEY = 'invalid'
+
+const MOST_ROOT_FIELDS = 5
+const MOST_DEPTH = 5
+const MOST_FIRST = 1000
+const MOST_SKIP = 5000
+const MOST_IN = 100
+const PER_MINUTE = 100
+
+/** The Snapshot hub's GraphQL. Source: providers document, section 9. */
+export const snapshot: Provider = {
+  name: 'snapshot',
+  handle(request, world) {
+    if (request.path !== '/graphql') return jsonReply({ error: 'not_found' }, 404)
+    if (request.headers['x-api-key'] === INVALID_KEY) return failure(401)
+    if (request.method !== 'POST') return jsonReply({ errors: [{ message: 'Must provide query string.' }] }, 400)
+    return withLimits(answer(request.body, world, request.now))
+  },
+  failure,
+  empty: () => jsonReply({ data: { space: null, proposals: [], votes: [] } }),
+}
+
+function failure(status: number): Reply {
+  if (status === 401) return jsonReply({ error: 'unauthorized', error_description: 'invalid api key' }, 401)
+  const says = 'too many requests, refer to https://docs.snapshot.box/tools/api/api-keys#limits'
+  if (status !== 429) return jsonReply({ errors: [{ message: 'request failed' }], data: null }, status)
+  const reply = jsonReply({ error: 'unauthorized', error_description: says }, 429)
+  const limits = { 'ratelimit-limit': String(PER_MINUTE), 'ratelimit-remaining': '0', 'ratelimit-reset': '1' }
+  return { ...reply, headers: { ...reply.headers, ...limits, 'retry-after': '1' } }
+}
+
+function withLimits(reply: Reply): Reply {
+  const limits = { 'ratelimit-limit': String(PER_MINUTE), 'ratelimit-remaining': String(PER_MINUTE - 1) }
+  return { ...reply, headers: { ...reply.headers, ...limits, 'ratelimit-reset': '60' } }
+}
+
+function answer(body: string, world: World, now: number): Reply {
+  try {
+    const { query = '', variables = {} } = JSON.parse(body) as { query?: string; variables?: Record<string, unknown> }
+    const fields = parseQuery(query, variables)
+    if (fields.length > MOST_ROOT_FIELDS) throw new GraphqlMistake(`too many root fields: at most ${MOST_ROOT_FIELDS}`)
+    if (depthOf(fields) > MOST_DEPTH) throw new GraphqlMistake(`exceeds maximum operation depth of ${MOST_DEPTH}`)
+    return resolveAll(fields, world, now)
+  } catch (error) {
+    if (!(error instanceof GraphqlMistake || error instanceof SyntaxError)) throw error
+    return jsonReply({ errors: [{ message: error.message }] }, 400)
+  }
+}
+
+function depthOf(fields: readonly AskedField[]): number {
+  return Math.max(0, ...fields.map((field) => 1 + depthOf(field.fields)))
+}
+
+/** A field beyond the hub's limits is null, with an error beside the data and status 200. */
+function resolveAll(fields: readonly AskedField[], world: World, now: number): Reply {
+  const data: Record<string, unknown> = {}
+  const errors: object[] = []
+  for (const field of fields) {
+    const breach = findBreach(field.args)
+    if (breach !== null) errors.push({ message: breach, locations: [{ line: 1, column: 1 }], path: [field.name] })
+    data[field.name] = breach === null ? resolve(field, world, now) : null
+  }
+  return jsonReply(errors.length > 0 ? { errors, data } : { data })
+}
+
+function findBreach({ first = 20, skip = 0, where = {} }: AskedField['args']): string | null {
+  if (Number(first) > MOST_FIRST) return `The \`first\` argument must not be greater than ${MOST_FIRST}`
+  if (Number(skip) > MOST_SKIP) return `The \`skip\` argument must not be greater than ${MOST_SKIP}`
+  for (const [name, value] of Object.entries(where as object)) {
+    const isTooLong = name.endsWith('_in') && Array.isArray(value) && value.length > MOST_IN
+    if (isTooLong) return `The \`${name}\` argument must not have more than ${MOST_IN} elements`
+  }
+  return null
+}
+
+function resolve({ name, args, fields }: AskedField, world: World, now: number): unknown {
+  if (name === 'space') {
+    const space = world.space(String(args.id), now)
+    return space && pick(toSpace(space), fields)
+  }
+  if (name !== 'votes' && name !== 'proposals') {
+    throw new GraphqlMistake(`Cannot query field "${name}" on type "Query".`)
+  }
+  const where = (args.where ?? {}) as Record<string, unknown>
+  const ids: unknown[] = Array.isArray(where.space_in) ? where.space_in : [where.space]
+  const elements = ids.flatMap((id): readonly Element[] => {
+    const space = world.space(String(id), now)
+    if (space === null) return []
+    return name === 'votes' ? toVotes(space) : toProposals(space)
+  })
+  return toPage(elements, args, where).map((element) => pick(element, fields))
+}
+
+interface Element {
+  readonly id: string
+  readonly created: number
+  readonly vp: number
+}
+
+/** Filters that are 0 are ignored; equal elements come in order of their ids, whatever the direction. */
+function toPage(elements: readonly Element[], args: AskedField['args'], where: Record<string, unknown>) {
+  const { first = 20, skip = 0, orderBy = 'created', orderDirection = 'desc' } = args
+  const sign = orderDirection === 'asc' ? 1 : -1
+  const by = orderBy === 'vp' ? 'vp' : 'created'
+  const from = Number(where.created_gte ?? 0) || Number.NEGATIVE_INFINITY
+  const to = Number(where.created_lte ?? 0) || Number.POSITIVE_INFINITY
+  const found = elements.filter(({ created }) => created >= from && created <= to)
+  const sorted = found.sort((left, right) => sign * (left[by] - right[by]) || (left.id < right.id ? -1 : 1))
+  return sorted.slice(Number(skip), Number(skip) + Number(first))
+}
+
+function toSpace({ id, name, proposals, votes }: Space) {
+  return { id, name, network: '1', symbol: '', proposalsCount: proposals.length, votesCount: votes.length }
+}
+
+function toProposals(space: Space) {
+  return space.proposals.map((proposal) => ({ ...proposal, start: proposal.created, vp: 0, space: { id: space.id } }))
+}
+
+function toVotes(space: Space) {
+  return space.votes.map(({ proposal, power, ...vote }) => {
+    return { ...vote, proposal: { id: proposal }, vp: power, choice: 1, space: { id: space.id } }
+  })
+}
+
+/** Only what was asked for. */
+function pick(value: object, fields: readonly AskedField[]): Record<string, unknown> {
+  const known: Readonly<Record<string, unknown>> = { ...value }
+  return Object.fromEntries(
+    fields.map(({ name, fields: inner }) => {
+      if (!(name in known)) throw new GraphqlMistake(`Cannot query field "${name}".`)
+      const member = known[name]
+      return [name, inner.length > 0 && typeof member === 'object' && member !== null ? pick(member, inner) : member]
+    }),
+  )
+}

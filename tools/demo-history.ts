@@ -1,0 +1,88 @@
+import { z } from 'zod'
+import type { Database } from '../shared/clickhouse.ts'
+import type { Config } from '../shared/config.ts'
+import { toReason } from '../shared/errors.ts'
+import { INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
+import type { Job } from '../workers/define.ts'
+import discord from '../workers/jobs/discord.ts'
+import telegram from '../workers/jobs/telegram.ts'
+import twitter from '../workers/jobs/twitter.ts'
+import twitterSentiment from '../workers/jobs/twitter-sentiment.ts'
+import { createHttpClients } from '../workers/providers/http.ts'
+import { type JobContext, runJob } from '../workers/run-job.ts'
+
+/** Daily datasets whose providers tell only what is now: a live system's history begins on its first day. */
+const JOBS: readonly Job[] = [twitter, discord, telegram, twitterSentiment]
+
+const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
+/** How many days are collected at the same time. */
+const CONCURRENCY = 4
+
+const storedDay = z.object({ day: z.number() })
+
+/**
+ * Gives the demo a past that no provider would: runs the same jobs once for each of the last `days` days that are not
+ * stored, against the stand-in as it is at that day. Only the stand-in can be asked for a past moment: where a setting
+ * names another host nothing is done.
+ * @returns how many days, counted by dataset, were collected and how many could not be.
+ */
+export async function collectPastDays(
+  context: Pick<JobContext, 'config' | 'db' | 'redis' | 'followUps' | 'registry' | 'log'>,
+  options: { upstream: string; days: number; now: number },
+): Promise<{ collected: number; failed: number }> {
+  const today = toBucketStart(options.now, '1d')
+  const past = Array.from({ length: options.days }, (_, index) => today - (index + 1) * DAY_MS)
+  const outcome = { collected: 0, failed: 0 }
+  if (!isStandIn(context.config, options.upstream)) return outcome
+  const http = createHttpClients({ log: context.log })
+  const wanted: { job: Job; slot: number }[] = []
+  for (const job of JOBS) {
+    const stored = await readStoredDays(context.db, job)
+    wanted.push(...past.filter((slot) => !stored.has(slot)).map((slot) => ({ job, slot })))
+  }
+  const queue = wanted.values()
+  const collectOn = async () => {
+    for (const { job, slot } of queue) {
+      // Well after midnight, as a late worker would: a search ends only before the present.
+      const at = slot + DAY_MS / 2
+      const config = toConfigAt(context.config, options.upstream, at)
+      const collectors = job.connect({ ...context, config, http })
+      try {
+        await runJob(job, collectors, { ...context, config, now: () => at }, { kind: 'slot', slot })
+        outcome.collected += 1
+      } catch (error) {
+        outcome.failed += 1
+        context.log.error({ dataset: job.name, slot: new Date(slot).toISOString(), reason: toReason(error) }, 'no past')
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: CONCURRENCY }, collectOn))
+  return outcome
+}
+
+async function readStoredDays(db: Database, { name, dataset }: Job): Promise<ReadonlySet<number>> {
+  const { table, time } = dataset.series
+  const sql = `SELECT DISTINCT toUnixTimestamp64Milli(${time}) AS day FROM ${table}`
+  const rows = await db.rows({ name: `stored-days-${name}`, sql, schema: storedDay })
+  return new Set(rows.map(({ day }) => day))
+}
+
+function isStandIn({ providers: { x, discord, telegram, telegramBot } }: Config, upstream: string): boolean {
+  return [x, discord, telegram, telegramBot].every(({ baseUrl }) => baseUrl.startsWith(`${upstream}/`))
+}
+
+/** The same settings with every address of the stand-in turned to a moment. */
+function toConfigAt(config: Config, upstream: string, at: number): Config {
+  const toMoment = <S extends { baseUrl: string }>(settings: S): S => ({
+    ...settings,
+    baseUrl: settings.baseUrl.replace(upstream, `${upstream}/at/${at}`),
+  })
+  const { x, discord, telegram, telegramBot } = config.providers
+  const moved = {
+    x: toMoment(x),
+    discord: toMoment(discord),
+    telegram: toMoment(telegram),
+    telegramBot: toMoment(telegramBot),
+  }
+  return { ...config, providers: { ...config.providers, ...moved } }
+}

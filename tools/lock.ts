@@ -1,0 +1,27 @@
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DataError } from '../shared/errors.ts'
+import { readCommandLine } from './processes.ts'
+
+/**
+ * Takes a data folder for this process, so that a second start does not take its stores from under the first one's feet.
+ * A lock whose process is gone is taken over.
+ * @returns what gives the folder back.
+ * @throws DataError `config` that names the folder and the process that has it.
+ */
+export function lockFolder(dir: string): () => void {
+  mkdirSync(dir, { recursive: true })
+  const file = join(dir, 'stack.pid')
+  try {
+    writeFileSync(file, String(process.pid), { flag: 'wx' })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    const owner = Number(readFileSync(file, 'utf8'))
+    if (isStack(owner)) throw new DataError('config', `${dir} is in use by process ${owner}: stop it, or set DATA_DIR`)
+    writeFileSync(file, String(process.pid))
+  }
+  return () => rmSync(file, { force: true })
+}
+
+/** A process id may have been given to another program since the lock was left behind. */
+const isStack = (pid: number): boolean => pid !== process.pid && readCommandLine(pid).includes('tools/stack.ts')

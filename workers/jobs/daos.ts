@@ -1,0 +1,27 @@
+import { daoLinks, LINK_FIELDS } from '../../shared/datasets/daos.ts'
+import type { Dao, Registry } from '../../shared/registry/registry.ts'
+import { defineJob } from '../define.ts'
+import { coingeckoLinks } from '../providers/coingecko-links.ts'
+import { coinmarketcapLinks } from '../providers/coinmarketcap-links.ts'
+import { defillamaLinks } from '../providers/defillama-links.ts'
+import type { UnlinkedDao } from '../providers/links-source.ts'
+
+/** Links and logos of live DAOs that the registry's files leave empty. What the files say is never asked for. */
+export default defineJob({
+  name: 'daos',
+  cadence: '1d',
+  dataset: daoLinks,
+  providers: [coinmarketcapLinks, defillamaLinks, coingeckoLinks],
+  entities: (registry) =>
+    registry.daos
+      .filter(({ live }) => live)
+      .map((dao) => toUnlinked(dao, registry))
+      .filter(({ missing }) => missing.length > 0),
+  run: ({ provider, entities, slot, signal }) => provider.fetchLinks(entities, slot, signal),
+})
+
+function toUnlinked(dao: Dao, { tokenById }: Registry): UnlinkedDao {
+  const token = dao.token === null ? undefined : tokenById.get(dao.token)
+  const missing = LINK_FIELDS.filter((field) => dao[field] === null)
+  return { ...dao, missing, cmcId: token?.cmcId ?? null, coingeckoId: token?.coingeckoId ?? null }
+}

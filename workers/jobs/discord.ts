@@ -1,0 +1,14 @@
+import { discordMembers } from '../../shared/datasets/discord.ts'
+import { askForMembers } from '../ask-members.ts'
+import { defineJob } from '../define.ts'
+import { discord } from '../providers/discord.ts'
+
+/** Members of every live DAO's Discord server, by its invite. */
+export default defineJob({
+  name: 'discord',
+  cadence: '1d',
+  dataset: discordMembers,
+  providers: [discord],
+  entities: ({ daos }) => daos.filter((dao) => dao.live && dao.discord !== null),
+  run: askForMembers,
+})

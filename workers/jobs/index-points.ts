@@ -1,0 +1,25 @@
+import { indexPoints } from '../../shared/datasets/index-points.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { defineJob } from '../define.ts'
+import { storedPrices } from '../providers/stored-prices.ts'
+
+const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
+/** Prices of a slot may come some slots late: a tick looks at this many before its own again. */
+const SLOTS_BACK = 12
+
+/** The value of the index in every slot whose prices are all stored, and again wherever they are corrected. */
+export default defineJob({
+  name: 'index',
+  cadence: '5m',
+  dataset: indexPoints,
+  providers: [storedPrices],
+  follows: [tokenPrices],
+  entities: ({ index }) => [index],
+  history: { intervals: ['5m'], chunkEntities: 1, chunkPoints: 31 * 288 },
+  run: async ({ provider, entities, range, slot, signal }) => {
+    const span = range ?? { from: slot - SLOTS_BACK * SLOT_MS, to: slot + SLOT_MS }
+    const rows = await Promise.all(entities.map((index) => provider.fetchPoints(index, span, signal)))
+    return rows.flat()
+  },
+})

@@ -1,0 +1,13 @@
+import { indexToken } from '../../shared/datasets/index-token.ts'
+import { defineJob } from '../define.ts'
+import { indexTokenContract } from '../providers/index-token.ts'
+
+/** Supply and value of the Index Token, read from its chain. The past is not read: nodes keep the newest state only. */
+export default defineJob({
+  name: 'index-token',
+  cadence: '5m',
+  dataset: indexToken,
+  providers: [indexTokenContract],
+  entities: ({ index }) => [index],
+  run: ({ provider, entities, signal }) => Promise.all(entities.map((index) => provider.fetchToken(index, signal))),
+})

@@ -1,0 +1,43 @@
+import { marketCap } from '../../shared/datasets/market-cap.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { defineJob, WHOLE_REGISTRY } from '../define.ts'
+import { storedSeries, toDays, withinDays } from '../providers/stored-series.ts'
+
+/**
+ * Each live token's first known market cap of the day. That is mostly the first observation's, which the daily roll-up
+ * keeps; only where that one has none the day's other observations are read. Sources say 0 where they do not know the
+ * circulating supply: that is unknown too.
+ */
+const MARKET_CAPS = `
+  WITH
+    firsts AS
+    (
+      SELECT token, bucket_at, ifNull(market_cap, 0) AS first_cap
+      FROM token_prices_1d FINAL
+      WHERE token IN (SELECT key FROM tokens FINAL WHERE live) AND ${withinDays('bucket_at')}
+    ),
+    unknown AS (SELECT token, bucket_at FROM firsts WHERE first_cap <= 0)
+  SELECT bucket_at AS day, first_cap AS usd FROM firsts WHERE first_cap > 0
+  UNION ALL
+  SELECT toStartOfDay(observed_at, 'UTC') AS day, argMin(assumeNotNull(market_cap), observed_at) AS usd
+  FROM token_prices FINAL
+  WHERE token IN (SELECT token FROM unknown) AND ${withinDays('observed_at')}
+    AND (token, toStartOfDay(observed_at, 'UTC')) IN unknown AND market_cap > 0
+  GROUP BY token, day`
+
+/** The market capitalization of all live tokens by day, from the stored prices (contract section 4). */
+export default defineJob({
+  name: 'market-cap',
+  cadence: '1d',
+  dataset: marketCap,
+  providers: [storedSeries],
+  follows: [tokenPrices],
+  entities: () => [WHOLE_REGISTRY],
+  history: { intervals: ['1d'], chunkEntities: 1, chunkPoints: 366 },
+  run: (run) =>
+    run.provider.sumChangedDays(
+      { name: 'sum-market-caps', table: 'market_caps', members: MARKET_CAPS },
+      toDays(run),
+      run.signal,
+    ),
+})

@@ -1,0 +1,13 @@
+import { daoRatings } from '../../shared/datasets/ratings.ts'
+import { defineJob } from '../define.ts'
+import { ratingsFile } from '../providers/ratings-file.ts'
+
+/** Ratings of live DAOs from the operator's file, read once a day. */
+export default defineJob({
+  name: 'ratings',
+  cadence: '1d',
+  dataset: daoRatings,
+  providers: [ratingsFile],
+  entities: ({ daos }) => daos.filter(({ live }) => live),
+  run: ({ provider, entities, slot, log, signal }) => provider.fetchRatings(entities, slot, log, signal),
+})

@@ -1,0 +1,28 @@
+import { daoTreasury } from '../../shared/datasets/treasury.ts'
+import { askEach } from '../ask-each.ts'
+import { defineJob } from '../define.ts'
+import { defillamaTreasury } from '../providers/defillama-treasury.ts'
+import { goldrush } from '../providers/goldrush.ts'
+import { toTreasuryDaos } from '../treasury-daos.ts'
+
+/**
+ * What the treasury of every live DAO holds, once a day. GoldRush is asked once an address, DefiLlama once a DAO; both
+ * have history. A DAO whose treasury is not known whole gives no row: the next provider is asked, and what is stored stays.
+ */
+export default defineJob({
+  name: 'treasury',
+  cadence: '1d',
+  dataset: daoTreasury,
+  providers: [goldrush, defillamaTreasury],
+  entities: toTreasuryDaos,
+  history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365 },
+  async run({ provider, entities, range, slot, signal, log }) {
+    if (range === undefined) {
+      const { concurrency } = provider
+      return askEach(entities, (dao) => provider.fetchTreasury(dao, slot, signal), { concurrency, log })
+    }
+    const rows = []
+    for (const dao of entities) rows.push(await provider.fetchHistory(dao, range, signal))
+    return rows.flat()
+  },
+})

@@ -1,0 +1,45 @@
+/** A number as it is written: `units` divided by ten to the power of `places`. Nothing is lost in sums and products. */
+export interface Decimal {
+  readonly units: bigint
+  /** Never negative. */
+  readonly places: number
+}
+
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:e([+-]?\d+))?$/i
+
+/** What a number's shortest text says, exactly; the text of any finite number is one. */
+export function toDecimal(text: string): Decimal {
+  const [, sign = '', whole, fraction = '', exponent = '0'] = NUMBER.exec(text) ?? []
+  if (whole === undefined) throw new RangeError(`not a decimal number: ${text}`)
+  const units = BigInt(`${sign}${whole}${fraction}`)
+  const places = fraction.length - Number(exponent)
+  return places >= 0 ? { units, places } : { units: units * 10n ** BigInt(-places), places: 0 }
+}
+
+export function plus(a: Decimal, b: Decimal): Decimal {
+  const places = Math.max(a.places, b.places)
+  return { units: toUnits(a, places) + toUnits(b, places), places }
+}
+
+export function times(a: Decimal, b: Decimal): Decimal {
+  return { units: a.units * b.units, places: a.places + b.places }
+}
+
+/** The quotient to so many places, cut off there. `b` must not be zero. */
+export function dividedBy(a: Decimal, b: Decimal, places: number): Decimal {
+  const units = (a.units * 10n ** BigInt(b.places + places)) / (b.units * 10n ** BigInt(a.places))
+  return { units, places }
+}
+
+/** Digits without an exponent, and none behind the point that says nothing. */
+export function toText({ units, places }: Decimal): string {
+  const sign = units < 0n ? '-' : ''
+  const digits = String(units < 0n ? -units : units).padStart(places + 1, '0')
+  const fraction = digits.slice(digits.length - places).replace(/0+$/, '')
+  const whole = digits.slice(0, digits.length - places)
+  return places === 0 || fraction === '' ? sign + whole : `${sign}${whole}.${fraction}`
+}
+
+function toUnits({ units, places }: Decimal, wanted: number): bigint {
+  return units * 10n ** BigInt(wanted - places)
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { DataError } from '../../../shared/errors.ts'
+import { fetchPrices } from '../dex/quote-prices.ts'
+import type { HttpClient } from '../http.ts'
+import type { BlockState, StateQuestion } from './contract-views.ts'
+import { orNone } from './contract-views.ts'
+import { type Decimal, toDecimal } from './decimal.ts'
+
+/** Dollars for one ether, and who says so. */
+export interface EtherPrice {
+  readonly usd: Decimal
+  readonly source: 'chainlink' | 'defillama'
+}
+
+/** Chainlink's ETH/USD feed by chain (providers document, section 16). */
+const FEEDS: Readonly<Record<string, string>> = { ethereum: '0x5f4ec3df9cbd43714fe2740f5e3616155c5b8419' }
+const FEED_PLACES = 8
+/** The feed is written at least once an hour; what has not been for two is out of order. */
+const OLDEST_SECONDS = 2 * 3600
+
+const ETHER = 'coingecko:ethereum'
+
+const round = z
+  .tuple([z.bigint(), z.bigint(), z.bigint(), z.bigint(), z.bigint()])
+  .transform(([, answer, , updatedAt]) => ({ answer, updatedAt: Number(updatedAt) }))
+
+type Round = z.infer<typeof round>
+
+/** The question to the chain's feed; a chain without one asks a contract that is none. */
+export function askFeed(chain: string, state: BlockState): StateQuestion<Round | undefined> {
+  return orNone(state.view(FEEDS[chain] ?? `0x${'0'.repeat(40)}`, 'latestRoundData', [], round))
+}
+
+/**
+ * The price of ether at a block's time (Unix seconds): the feed's where it is fresh, else DefiLlama's of at most half an
+ * hour before.
+ * @throws DataError `provider_unavailable` when nobody knows a fresh one: nothing is guessed.
+ */
+export async function toEtherPrice(
+  feed: Round | undefined,
+  seconds: number,
+  prices: HttpClient,
+  signal: AbortSignal,
+): Promise<EtherPrice> {
+  if (feed !== undefined && feed.answer > 0n && seconds - feed.updatedAt <= OLDEST_SECONDS)
+    return { usd: { units: feed.answer, places: FEED_PLACES }, source: 'chainlink' }
+  const usd = (await fetchPrices(prices, ETHER, seconds, seconds, signal))(seconds)
+  if (usd !== undefined) return { usd: toDecimal(String(usd)), source: 'defillama' }
+  const message = 'the price of ether is not known: Chainlink has no fresh one, and DefiLlama none'
+  throw new DataError('provider_unavailable', message)
+}

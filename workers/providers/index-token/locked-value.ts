@@ -1,0 +1,116 @@
+import { z } from 'zod'
+import type { Database } from '../../../shared/clickhouse.ts'
+import { DataError } from '../../../shared/errors.ts'
+import { toId } from '../../../shared/ids.ts'
+import { DEX_CHAINS } from '../dex/exchanges.ts'
+import type { JsonRpc } from '../json-rpc.ts'
+import { askAll, type BlockState } from './contract-views.ts'
+import { type Decimal, dividedBy, plus, times, toDecimal } from './decimal.ts'
+
+/** A component of a Set Protocol contract: how much of it each Index Token holds, in the component's smallest unit. */
+export interface Component {
+  /** Lower-case. */
+  readonly address: string
+  readonly units: bigint
+}
+
+/** What is known of a reading when the components are valued. */
+export interface Reading {
+  readonly chain: string
+  /** The block's time in Unix seconds. */
+  readonly seconds: number
+  readonly supply: Decimal
+  /** Dollars for one ether. */
+  readonly etherUsd: Decimal
+}
+
+/** Ether has this many places. */
+export const ETHER_PLACES = 18
+/** A component's price must be of a time this near to the block's; prices are collected every 5 minutes. */
+const PRICE_REACH_MS = 30 * 60_000
+
+const address = z.string().transform((text) => text.toLowerCase())
+
+/** The address of wrapped ether, on the chains whose own coin is ether. */
+export function findWrappedEther(chain: string): string | undefined {
+  return DEX_CHAINS[chain]?.quotes.find(({ symbol }) => symbol === 'WETH')?.address
+}
+
+/** The components that a Set Protocol contract tells of itself at the block of `state`. */
+export async function readComponents(
+  rpc: JsonRpc,
+  contract: string,
+  state: BlockState,
+  signal: AbortSignal,
+): Promise<Component[]> {
+  const [addresses] = await askAll(rpc, [state.view(contract, 'getComponents', [], z.array(address))] as const, signal)
+  const units = await askAll(
+    rpc,
+    addresses.map((one) => state.view(contract, 'getTotalComponentRealUnits', [one], z.bigint())),
+    signal,
+  )
+  return addresses.map((one, at) => ({ address: one, units: units[at] ?? 0n }))
+}
+
+const pricedToken = z.object({ address: z.string(), decimals: z.int(), price: z.number() })
+
+// The observation nearest to the block's time: the newest one may be of a slot that began after it.
+const PRICES = `
+WITH members AS
+  (SELECT * FROM tokens FINAL WHERE chain_id = {chain: String} AND has({addresses: Array(String)}, contract_address))
+SELECT m.contract_address AS address, m.decimals AS decimals, p.price AS price
+FROM members AS m
+INNER JOIN
+(
+  SELECT token, argMin(price, (abs(toUnixTimestamp64Milli(observed_at) - {at: Int64}), observed_at)) AS price
+  FROM token_prices FINAL
+  WHERE token IN (SELECT key FROM members)
+    AND observed_at >= fromUnixTimestamp64Milli({at: Int64} - {reach: Int64}, 'UTC')
+    AND observed_at <= fromUnixTimestamp64Milli({at: Int64} + {reach: Int64}, 'UTC')
+  GROUP BY token
+) AS p ON p.token = m.key`
+
+/**
+ * The ether that the components of all Index Tokens are worth, cut off at 18 places: supply times the value of one token,
+ * at the stored prices of that time (providers document, section 16).
+ * @throws DataError `provider_unavailable` naming the components without a price: the rest is not the value.
+ */
+export async function toLockedEther(
+  db: Database,
+  components: readonly Component[],
+  { chain, seconds, supply, etherUsd }: Reading,
+  signal: AbortSignal,
+): Promise<Decimal> {
+  const addresses = components.map((component) => component.address)
+  const params = { addresses, chain: toId('chain', chain), at: seconds * 1000, reach: PRICE_REACH_MS }
+  const stored = await db.rows({ name: 'component-prices', sql: PRICES, params, schema: pricedToken, signal })
+  const byAddress = new Map([...toQuotes(chain, etherUsd), ...stored.map(toPriced)])
+  const unpriced: string[] = []
+  let usd: Decimal = { units: 0n, places: 0 }
+  for (const component of components) {
+    const priced = byAddress.get(component.address)
+    if (priced === undefined) unpriced.push(component.address)
+    else usd = plus(usd, times({ units: component.units, places: priced.places }, priced.usd))
+  }
+  if (unpriced.length > 0) {
+    const message = `the Index Token has components without a fresh price: ${unpriced.join(', ')}`
+    throw new DataError('provider_unavailable', message)
+  }
+  return dividedBy(times(supply, usd), etherUsd, ETHER_PLACES)
+}
+
+type Priced = readonly [address: string, value: { readonly places: number; readonly usd: Decimal }]
+
+const toPriced = ({ address, decimals, price }: z.infer<typeof pricedToken>): Priced => [
+  address,
+  { places: decimals, usd: toDecimal(String(price)) },
+]
+
+/** Ether and dollars, which need no price of their own. */
+function toQuotes(chain: string, etherUsd: Decimal): Priced[] {
+  const quotes = DEX_CHAINS[chain]?.quotes ?? []
+  return quotes.map(({ address, decimals, usd }) => [
+    address,
+    { places: decimals, usd: usd === 'dollar' ? toDecimal('1') : etherUsd },
+  ])
+}

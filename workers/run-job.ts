@@ -1,0 +1,116 @@
+import type { Redis } from 'ioredis'
+import type { Database } from '../shared/clickhouse.ts'
+import { publishCommit } from '../shared/commits.ts'
+import type { Config } from '../shared/config.ts'
+import type { Dataset } from '../shared/datasets/define.ts'
+import { DataError, toReason } from '../shared/errors.ts'
+import type { Logger } from '../shared/log.ts'
+import { type JobPayload, type JobReport, jobPayload } from '../shared/queues.ts'
+import type { Registry } from '../shared/registry/registry.ts'
+import { collect } from './collect.ts'
+import type { Collector, Entity, Job } from './define.ts'
+import type { FollowUps } from './follow-ups.ts'
+import type { WorkerMetrics } from './metrics.ts'
+import { checkRows } from './rows.ts'
+import { openState } from './state.ts'
+
+/** What running a job needs. `now` is the wall clock in Unix milliseconds; tests give their own. */
+export interface JobContext {
+  readonly config: Config
+  readonly db: Database
+  readonly redis: Redis
+  readonly followUps: FollowUps
+  readonly registry: Registry
+  readonly log: Logger
+  readonly now: () => number
+  readonly metrics?: WorkerMetrics
+  /** Aborted when running jobs must be handed back to their queues, because the worker has to end. */
+  readonly handBack?: AbortSignal
+}
+
+const JOB_TIMEOUT_MS = 10 * 60_000
+
+/**
+ * One job from payload to stored rows.
+ * @throws DataError `payload` for a payload that makes no sense, a provider's or the storage's failure otherwise.
+ */
+export async function runJob(
+  job: Job,
+  collectors: readonly Collector[],
+  context: JobContext,
+  data: unknown,
+): Promise<JobReport> {
+  const payload = parsePayload(job, data)
+  const slot = payload.kind === 'slot' ? payload.slot : payload.from
+  const range = payload.kind === 'slot' ? undefined : payload
+  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const signal = context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack])
+  const state = openState(context.db, job.name, context.now)
+  const log = context.log.child({ dataset: job.name })
+  const wanted = {
+    entities: toEntities(job, context.registry, payload),
+    entityColumn: job.dataset.entity,
+    slot,
+    range,
+    resumes: job.resumes,
+    state,
+    signal,
+    check: (provider: string, candidates: readonly object[]) =>
+      checkRows(job.dataset, provider, candidates, {
+        now: context.now(),
+        log,
+        onRejected: (reason, count) => context.metrics?.rejected(job.name, reason, count),
+      }),
+  }
+  const { rows, rejected, uncovered, providers, pending } = await collect(collectors, wanted, log)
+  if (rows.length > 0) await store(job.dataset, rows, slot, context)
+  await state.store()
+  if (pending !== undefined) throw pending
+  return { rows: rows.length, rejected, uncovered, providers }
+}
+
+/** @throws DataError `payload` that names the job and what is wrong. */
+export function parsePayload(job: Job, data: unknown): JobPayload {
+  const payload = jobPayload.safeParse(data)
+  if (payload.success) return payload.data
+  throw new DataError('payload', `${job.name}: ${payload.error.message}`)
+}
+
+/** The one insert, what is computed from it, and the word to everybody who must know that the dataset changed. */
+async function store(dataset: Dataset, rows: readonly object[], slot: number, context: JobContext): Promise<void> {
+  await context.db.insert({ table: dataset.table, rows })
+  const { entity } = dataset
+  const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
+  const params = { entities, slot: new Date(slot).toISOString().slice(0, -1) }
+  for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
+  await announce(dataset, context)
+  try {
+    await context.followUps.enqueue(dataset, rows)
+  } catch (cause) {
+    // The rows are stored, but not everybody knows: the job is tried again, and storing them again changes nothing.
+    throw new DataError('storage', `Redis, what follows ${dataset.name}: ${toReason(cause)}`, { cause })
+  }
+}
+
+/**
+ * Tells readers that a dataset changed.
+ * @throws DataError `storage` when Redis did not take it; the job is tried again then.
+ */
+export async function announce(dataset: Dataset, context: Pick<JobContext, 'redis' | 'config'>): Promise<void> {
+  try {
+    await publishCommit(context.redis, context.config.redis.prefix, dataset.name)
+  } catch (cause) {
+    throw new DataError('storage', `Redis, commit of ${dataset.name}: ${toReason(cause)}`, { cause })
+  }
+}
+
+function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {
+  const all = job.entities(registry)
+  if (payload.kind === 'slot' || payload.entities === undefined) return all
+  const byId = new Map(all.map((entity) => [entity.id, entity]))
+  return payload.entities.map((id) => {
+    const entity = byId.get(id)
+    if (entity === undefined) throw new DataError('payload', `${job.name}: no live entity has the id ${id}`)
+    return entity
+  })
+}
