@@ -6,7 +6,7 @@ import { INTERVALS, type Interval } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
 import { isMain, runProgram } from '../shared/process.ts'
 import { createQueue } from '../shared/queues.ts'
-import { createRedis } from '../shared/redis.ts'
+import { createRedis, requireRedis } from '../shared/redis.ts'
 import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
 import { type Chunk, planChunks } from './chunks.ts'
 import type { Entity, Job } from './define.ts'
@@ -159,6 +159,7 @@ async function main(): Promise<void> {
   }
   const log = createLog('backfill', 'warn')
   const redis = createRedis(config.redis.url, log)
+  await requireRedis(redis)
   const blocking = createRedis(config.redis.url, log, 'blocking')
   process.once('SIGINT', () => {
     console.error(

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { createRedis, requireRedis } from '../../shared/redis.ts'
 import { enqueueAndFollow } from '../../workers/follow.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { planRepair, readHoles, toGaps } from '../../workers/operations/gaps.ts'
@@ -10,6 +11,7 @@ import { isAlarming, readStatus, toStatusTable } from '../../workers/operations/
 import { createRunner } from '../../workers/runner.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { silent } from '../support/silent.ts'
 
 const MINUTE = 60_000
 
@@ -143,5 +145,15 @@ describe('gaps', () => {
     )
     await runner.close()
     expect(await find()).toEqual([])
+  })
+})
+
+describe('a command without Redis', () => {
+  it('ends with the setting to look at', async () => {
+    const redis = createRedis('redis://:secret@127.0.0.1:1', silent)
+    await expect(requireRedis(redis)).rejects.toMatchObject({
+      code: 'storage',
+      message: expect.stringMatching(/^REDIS_URL: no Redis answers at 127\.0\.0\.1:1(?!.*secret)/),
+    })
   })
 })

@@ -5,7 +5,7 @@ import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { createLog } from '../../shared/log.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
-import { createRedis } from '../../shared/redis.ts'
+import { createRedis, requireRedis } from '../../shared/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { type Backfill, runBackfills } from '../backfill.ts'
 import type { Job } from '../define.ts'
@@ -91,8 +91,9 @@ async function fix(found: readonly Found[], config: Config): Promise<number> {
     if (chunks.length > 0) backfills.push({ title: `${job.name} ${interval}`, job, chunks })
     else if (gaps.length > 0) console.error(`${job.name}: its sources have no history at ${interval}; the gaps stay`)
   }
-  const log = createLog('gaps', 'warn')
+  const log = createLog('gaps', 'error')
   const redis = createRedis(config.redis.url, log)
+  await requireRedis(redis)
   const blocking = createRedis(config.redis.url, log, 'blocking')
   // A part may have been collected when its source did not have the data yet: what is missing is asked for again.
   const failed = await runBackfills(

@@ -5,7 +5,7 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { createLog } from '../../shared/log.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
 import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../../shared/queues.ts'
-import { createRedis } from '../../shared/redis.ts'
+import { createRedis, requireRedis } from '../../shared/redis.ts'
 import { jobs } from '../jobs.ts'
 import { createProgress } from '../progress.ts'
 import { toShortTime, toTable } from './table.ts'
@@ -151,7 +151,8 @@ export function toJobsTable(listed: readonly ListedJob[]): string {
 
 async function run(request: Request, options: { dryRun: boolean; json: boolean }): Promise<void> {
   const config = loadConfig()
-  const redis = createRedis(config.redis.url, createLog('jobs', 'warn'))
+  const redis = createRedis(config.redis.url, createLog('jobs', 'error'))
+  await requireRedis(redis)
   const wanted = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
   const queues = wanted.map(({ name }) => createQueue(name, redis, config.redis.prefix))
   const found = (await Promise.all(queues.map((queue) => findJobs(queue, request)))).flat()

@@ -5,7 +5,7 @@ import { loadConfig } from '../../shared/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { createLog } from '../../shared/log.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
-import { createRedis } from '../../shared/redis.ts'
+import { createRedis, requireRedis } from '../../shared/redis.ts'
 import { jobs } from '../jobs.ts'
 import { createProgress, type Progress } from '../progress.ts'
 import { countRows, type Rebuilt, rebuild } from './rebuild.ts'
@@ -63,6 +63,8 @@ async function main(): Promise<void> {
   if (values.help) return console.log(HELP)
   const config = loadConfig()
   const db = createDatabase(config.clickhouse, 'write')
+  const redis = createRedis(config.redis.url, createLog('rebuild', 'error'))
+  await requireRedis(redis)
   const rollUp = await findRollUp(db, config.clickhouse.database, positionals[0])
   const { table, raw } = rollUp
   if (values['dry-run']) {
@@ -72,12 +74,9 @@ async function main(): Promise<void> {
   } else {
     const rebuilt = await runRebuild(db, rollUp, values.force)
     if (values.json) console.log(JSON.stringify({ table, raw, ...rebuilt }, null, 2))
-    if (rollUp.dataset !== undefined) {
-      const redis = createRedis(config.redis.url, createLog('rebuild', 'warn'))
-      await publishCommit(redis, config.redis.prefix, rollUp.dataset.name)
-      redis.disconnect()
-    }
+    if (rollUp.dataset !== undefined) await publishCommit(redis, config.redis.prefix, rollUp.dataset.name)
   }
+  redis.disconnect()
   await db.close()
 }
 
