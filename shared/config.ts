@@ -40,7 +40,7 @@ export const settings = z.object({
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
   WORKER_OPS_PORT: port.default(9466),
-  OPS_TOKEN: optionalText,
+  OPS_TOKEN: text.optional(),
 
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
