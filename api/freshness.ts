@@ -1,8 +1,6 @@
 import type { DatasetFacts } from '../shared/datasets/list.ts'
+import { STALE_AFTER_CADENCES } from '../shared/freshness.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../shared/intervals.ts'
-
-/** Data is stale once it is older than this many cadences (contract section 6). */
-export const STALE_AFTER_CADENCES = 2
 
 /** A tenth of the cadence, yet never so long that a correction of daily data stays unseen for hours. */
 const MAX_AGE_SECONDS: Readonly<Record<Cadence, number>> = { '5m': 30, '1h': 300, '1d': 900 }

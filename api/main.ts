@@ -3,7 +3,8 @@ import { createDatabase } from '../shared/clickhouse.ts'
 import { createCommitFeed } from '../shared/commits.ts'
 import { type Config, loadConfig } from '../shared/config.ts'
 import { createLog, type Logger } from '../shared/log.ts'
-import { createMetrics, createOpsServer } from '../shared/metrics.ts'
+import { createMetrics } from '../shared/metrics.ts'
+import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
@@ -22,8 +23,13 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
   })
-  const { host, apiPort } = config.ops
-  const ops = apiPort === 0 ? undefined : await createOpsServer({ registry: metrics, host, port: apiPort })
+  const ops = await startOpsServer({
+    registry: metrics,
+    checks: { clickhouse: toDatabaseCheck(db) },
+    host: config.ops.host,
+    port: config.ops.apiPort,
+    setting: 'API_OPS_PORT',
+  })
   const { port } = server.address() as AddressInfo
   log.info({ host: config.api.host, port, opsPort: ops?.port, mode: config.mode }, 'API started')
   announceReady({ url: `http://${config.api.host}:${port}`, opsPort: ops?.port })

@@ -1,4 +1,5 @@
-import { Counter, Histogram, type Registry } from 'prom-client'
+import type { Counter, Histogram, Registry } from 'prom-client'
+import { createCounter, createHistogram, METRICS } from '../shared/metric-list.ts'
 
 export interface ApiMetrics {
   request(route: string, status: number, seconds: number): void
@@ -7,19 +8,8 @@ export interface ApiMetrics {
 
 /** The API's own metrics: requests by route and status, their durations, and where answers come from. */
 export function createApiMetrics(registry: Registry): ApiMetrics {
-  const requests = new Histogram({
-    name: 'api_request_duration_seconds',
-    help: 'Time from the request to the end of its response, by route and status.',
-    labelNames: ['route', 'status'],
-    buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10],
-    registers: [registry],
-  })
-  const answers = new Counter({
-    name: 'api_answers_total',
-    help: 'Answers by route and origin: kept bytes, a query under way for somebody else, or made for this request.',
-    labelNames: ['route', 'from'],
-    registers: [registry],
-  })
+  const requests = createHistogram(METRICS.apiRequest, registry)
+  const answers = createCounter(METRICS.apiAnswers, registry)
   // Finding a child by its labels costs more than counting does.
   const timers = new Map<string, Histogram.Internal<'route' | 'status'>>()
   const counters = new Map<string, Counter.Internal>()

@@ -2,10 +2,9 @@ import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from './errors.ts'
-import { chainUrls } from './rpc-urls.ts'
+import { providerSettings, toProviders } from './provider-settings.ts'
 
 const text = z.string().trim().min(1)
-const optionalText = text.optional()
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
 const port = z.coerce.number().int().min(0).max(65_535)
 const count = z.coerce.number().int().min(1)
@@ -39,58 +38,21 @@ export const settings = z.object({
   API_CACHE_MB: count.default(64),
   OPS_HOST: text.default('127.0.0.1'),
   API_OPS_PORT: port.default(9464),
+  SCHEDULER_OPS_PORT: port.default(9465),
+  WORKER_OPS_PORT: port.default(9466),
+  OPS_TOKEN: text.optional(),
 
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
+  // Below the time after which a stopping process ends in any case.
+  WORKER_DRAIN_SECONDS: z.coerce.number().int().min(0).max(20).default(15),
 
-  COINMARKETCAP_BASE_URL: url.default('https://pro-api.coinmarketcap.com'),
-  COINMARKETCAP_API_KEY: optionalText,
-  COINMARKETCAP_REQUESTS_PER_MINUTE: count.default(30),
-  COINGECKO_BASE_URL: url.default('https://api.coingecko.com/api/v3'),
-  COINGECKO_API_KEY: optionalText,
-  COINGECKO_REQUESTS_PER_MINUTE: count.default(25),
-  DEFILLAMA_BASE_URL: url.default('https://api.llama.fi'),
-  DEFILLAMA_REQUESTS_PER_MINUTE: count.default(60),
-  DEFILLAMA_COINS_BASE_URL: url.default('https://coins.llama.fi'),
-  MORALIS_BASE_URL: url.default('https://deep-index.moralis.io/api/v2.2'),
-  MORALIS_API_KEY: optionalText,
-  MORALIS_REQUESTS_PER_MINUTE: count.default(300),
-  ETHPLORER_BASE_URL: url.default('https://api.ethplorer.io'),
-  ETHPLORER_BNB_BASE_URL: url.default('https://api.binplorer.com'),
-  ETHPLORER_API_KEY: text.default('freekey'),
-  ETHPLORER_REQUESTS_PER_MINUTE: count.default(20),
-  ETHPLORER_REQUESTS_PER_HOUR: count.default(16),
-  X_BASE_URL: url.default('https://api.x.com'),
-  X_BEARER_TOKEN: optionalText,
-  X_REQUESTS_PER_MINUTE: count.default(20),
-  X_POST_FIELDS_PARAMETER: z.enum(['tweet.fields', 'post.fields']).default('tweet.fields'),
-  SENTIMENT_SAMPLE_SIZE: count.min(10).max(1000).default(100),
-  DISCORD_BASE_URL: url.default('https://discord.com/api/v10'),
-  DISCORD_BOT_TOKEN: optionalText,
-  DISCORD_REQUESTS_PER_MINUTE: count.default(30),
-  TELEGRAM_BASE_URL: url.default('https://t.me'),
-  TELEGRAM_REQUESTS_PER_MINUTE: count.default(20),
-  TELEGRAM_BOT_BASE_URL: url.default('https://api.telegram.org'),
-  TELEGRAM_BOT_TOKEN: optionalText,
-  SNAPSHOT_BASE_URL: url.default('https://hub.snapshot.org'),
-  SNAPSHOT_API_KEY: optionalText,
-  SNAPSHOT_REQUESTS_PER_MINUTE: count.default(60),
-  GOLDRUSH_BASE_URL: url.default('https://api.covalenthq.com'),
-  GOLDRUSH_API_KEY: optionalText,
-  GOLDRUSH_REQUESTS_PER_MINUTE: count.default(200),
-  RATINGS_SOURCE: optionalText,
-  RPC_URLS: z.string().default('').pipe(chainUrls),
-  RPC_REQUESTS_PER_MINUTE: count.default(300),
-  RPC_BATCH_SIZE: count.default(100),
-  DEX_FIRST_RUN_HOURS: count.default(24),
-  PROVIDER_TIMEOUT_MS: count.default(30_000),
-  PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
+  ...providerSettings,
 })
 
 type Settings = z.infer<typeof settings>
 
 function toConfig(s: Settings) {
-  const http = { timeoutMs: s.PROVIDER_TIMEOUT_MS, maxBytes: s.PROVIDER_MAX_BYTES }
   return {
     mode: s.DAO_DATA_MODE,
     logLevel: s.LOG_LEVEL,
@@ -116,87 +78,20 @@ function toConfig(s: Settings) {
       publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
     },
-    ops: { host: s.OPS_HOST, apiPort: s.API_OPS_PORT },
-    worker: { queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()), concurrency: s.WORKER_CONCURRENCY },
-    dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
-    providers: {
-      coinmarketcap: {
-        ...http,
-        baseUrl: s.COINMARKETCAP_BASE_URL,
-        apiKey: s.COINMARKETCAP_API_KEY,
-        requestsPerMinute: s.COINMARKETCAP_REQUESTS_PER_MINUTE,
-      },
-      coingecko: {
-        ...http,
-        baseUrl: s.COINGECKO_BASE_URL,
-        apiKey: s.COINGECKO_API_KEY,
-        requestsPerMinute: s.COINGECKO_REQUESTS_PER_MINUTE,
-      },
-      defillama: {
-        ...http,
-        baseUrl: s.DEFILLAMA_BASE_URL,
-        requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
-      },
-      defillamaCoins: {
-        ...http,
-        baseUrl: s.DEFILLAMA_COINS_BASE_URL,
-        requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
-      },
-      moralis: {
-        ...http,
-        baseUrl: s.MORALIS_BASE_URL,
-        apiKey: s.MORALIS_API_KEY,
-        requestsPerMinute: s.MORALIS_REQUESTS_PER_MINUTE,
-      },
-      ethplorer: {
-        ...http,
-        baseUrl: s.ETHPLORER_BASE_URL,
-        bnbBaseUrl: s.ETHPLORER_BNB_BASE_URL,
-        apiKey: s.ETHPLORER_API_KEY,
-        requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
-        requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
-      },
-      x: {
-        ...http,
-        baseUrl: s.X_BASE_URL,
-        bearerToken: s.X_BEARER_TOKEN,
-        requestsPerMinute: s.X_REQUESTS_PER_MINUTE,
-        postFieldsParameter: s.X_POST_FIELDS_PARAMETER,
-        postsPerDao: s.SENTIMENT_SAMPLE_SIZE,
-      },
-      discord: {
-        ...http,
-        baseUrl: s.DISCORD_BASE_URL,
-        botToken: s.DISCORD_BOT_TOKEN,
-        requestsPerMinute: s.DISCORD_REQUESTS_PER_MINUTE,
-      },
-      telegram: { ...http, baseUrl: s.TELEGRAM_BASE_URL, requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE },
-      telegramBot: {
-        ...http,
-        baseUrl: s.TELEGRAM_BOT_BASE_URL,
-        botToken: s.TELEGRAM_BOT_TOKEN,
-        requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE,
-      },
-      snapshot: {
-        ...http,
-        baseUrl: s.SNAPSHOT_BASE_URL,
-        apiKey: s.SNAPSHOT_API_KEY,
-        requestsPerMinute: s.SNAPSHOT_REQUESTS_PER_MINUTE,
-      },
-      goldrush: {
-        ...http,
-        baseUrl: s.GOLDRUSH_BASE_URL,
-        apiKey: s.GOLDRUSH_API_KEY,
-        requestsPerMinute: s.GOLDRUSH_REQUESTS_PER_MINUTE,
-      },
-      ratings: { ...http, source: s.RATINGS_SOURCE },
-      rpc: {
-        ...http,
-        urls: s.RPC_URLS,
-        requestsPerMinute: s.RPC_REQUESTS_PER_MINUTE,
-        batchSize: s.RPC_BATCH_SIZE,
-      },
+    ops: {
+      host: s.OPS_HOST,
+      apiPort: s.API_OPS_PORT,
+      schedulerPort: s.SCHEDULER_OPS_PORT,
+      workerPort: s.WORKER_OPS_PORT,
+      token: s.OPS_TOKEN,
     },
+    worker: {
+      queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()),
+      concurrency: s.WORKER_CONCURRENCY,
+      drainSeconds: s.WORKER_DRAIN_SECONDS,
+    },
+    dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
+    providers: toProviders(s),
   }
 }
 
@@ -233,7 +128,9 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
     const name = String(issue.path[0])
     const given = env[name]
     const shown =
-      given === undefined || /KEY|PASSWORD|TOKEN|RPC_URLS/.test(name) ? '' : ` (given: ${JSON.stringify(given)})`
+      given === undefined || /KEY|PASSWORD|TOKEN|RPC_URLS|REDIS_URL/.test(name)
+        ? ''
+        : ` (given: ${JSON.stringify(given)})`
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }
   if (mistakes.length > 0 || !parsed.success) {

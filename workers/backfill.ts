@@ -6,13 +6,14 @@ import { INTERVALS, type Interval } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
 import { isMain, runProgram } from '../shared/process.ts'
 import { createQueue } from '../shared/queues.ts'
-import { createRedis } from '../shared/redis.ts'
+import { createRedis, requireRedis } from '../shared/redis.ts'
 import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
 import { type Chunk, planChunks } from './chunks.ts'
 import type { Entity, Job } from './define.ts'
 import { enqueueAndFollow } from './follow.ts'
 import { jobs } from './jobs.ts'
 import { createProgress } from './progress.ts'
+import { toTime } from './request-time.ts'
 
 const HELP = `npm run backfill -- <dataset> --from <date> --to <date> [options]
 
@@ -76,24 +77,6 @@ function toJob(dataset: string | undefined, mistakes: string[]): Job | undefined
   return undefined
 }
 
-const EARLIEST_MS = Date.parse('2009-01-01T00:00:00Z')
-const ISO_DATE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$/
-
-function toTime(option: string, text: string | undefined, mistakes: string[]): number | undefined {
-  if (text === undefined) {
-    mistakes.push(`${option} is required: an ISO date such as 2024-01-01`)
-    return undefined
-  }
-  const iso = text.length > 10 && !text.endsWith('Z') ? `${text}Z` : text
-  const ms = ISO_DATE.test(text) ? Date.parse(iso) : Number.NaN
-  // Date.parse turns 30 February into 1 March; the day must come back as it was given.
-  if (Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(text.slice(0, 10))) {
-    mistakes.push(`${option} ${text} is not an ISO date or date-time`)
-  } else if (ms < EARLIEST_MS) mistakes.push(`${option} ${text} is before 2009: there is nothing to collect`)
-  else return ms
-  return undefined
-}
-
 function toInterval(job: Job, text: string | undefined, mistakes: string[]): Interval | undefined {
   const intervals = job.history?.intervals ?? []
   const interval = text === undefined ? intervals[0] : intervals.find((known) => known === text)
@@ -120,7 +103,7 @@ function toEntities(all: readonly Entity[], only: string | undefined, mistakes: 
 export async function runBackfills(
   backfills: readonly Backfill[],
   connections: { redis: Redis; blocking: Redis; prefix: string },
-  options: { again: boolean },
+  options: { again: boolean; out?: NodeJS.WriteStream },
 ): Promise<number> {
   let failed = 0
   for (const { title, job, chunks } of backfills) {
@@ -128,7 +111,7 @@ export async function runBackfills(
     if ((await queue.getWorkersCount()) === 0) {
       console.error(`${title}: no worker serves the queue ${job.name} yet; start one with: npm run worker`)
     }
-    const progress = createProgress(title, chunks.length)
+    const progress = createProgress(title, chunks.length, options.out)
     const outcome = await enqueueAndFollow(queue, chunks, { ...connections, ...options, onStep: progress.step })
     progress.stop(`${outcome.rows} rows, ${outcome.skipped} of ${chunks.length} parts were done before`)
     for (const [reason, count] of outcome.failures) console.error(`${title}: ${count} parts failed: ${reason}`)
@@ -176,6 +159,7 @@ async function main(): Promise<void> {
   }
   const log = createLog('backfill', 'warn')
   const redis = createRedis(config.redis.url, log)
+  await requireRedis(redis)
   const blocking = createRedis(config.redis.url, log, 'blocking')
   process.once('SIGINT', () => {
     console.error(

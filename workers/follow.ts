@@ -34,7 +34,9 @@ export async function enqueueAndFollow(
 ): Promise<Outcome> {
   const outcome: Outcome = { rows: 0, skipped: 0, failures: new Map() }
   const pending = new Set(chunks.map(({ id }) => id))
-  const events = await openEvents(queue, options)
+  // The queue's events leave a connection that they were given open, which would keep the program from ending.
+  const connection = options.blocking.duplicate()
+  const events = await openEvents(queue, connection, options)
   try {
     const finished = new Promise<void>((resolve) => {
       const settle = (id: string, rows: number) => {
@@ -59,15 +61,16 @@ export async function enqueueAndFollow(
     await Promise.race([finished, broken])
   } finally {
     await events.close()
+    connection.disconnect()
   }
   return outcome
 }
 
 /** Events are read from where the stream stands now, so that none between enqueueing and listening is missed. */
-async function openEvents(queue: DatasetQueue, options: FollowOptions): Promise<QueueEvents> {
+async function openEvents(queue: DatasetQueue, connection: Redis, options: FollowOptions): Promise<QueueEvents> {
   const newest = await options.redis.xrevrange(`${options.prefix}:${queue.name}:events`, '+', '-', 'COUNT', 1)
   const events = new QueueEvents(queue.name, {
-    connection: options.blocking.duplicate(),
+    connection,
     prefix: options.prefix,
     lastEventId: newest[0]?.[0] ?? '0-0',
   })

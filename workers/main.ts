@@ -1,15 +1,20 @@
+import type { Worker } from 'bullmq'
 import { requireMigrated } from '../clickhouse/migrate.ts'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
 import { DataError } from '../shared/errors.ts'
 import { CADENCES } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
+import { createMetrics } from '../shared/metrics.ts'
+import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import type { Job } from './define.ts'
 import { createFollowUps } from './follow-ups.ts'
 import { jobs } from './jobs.ts'
+import { createWorkerMetrics } from './metrics.ts'
+import { createSharedRateLimit } from './providers/http/shared-rate-limit.ts'
 import { createHttpClients } from './providers/http.ts'
 import { createRunner } from './runner.ts'
 
@@ -28,6 +33,11 @@ export function selectJobs(queues: readonly string[]): readonly Job[] {
   )
 }
 
+async function checkRunning(runners: readonly Worker[]): Promise<void> {
+  const idle = runners.filter((runner) => !runner.isRunning() || runner.closing !== undefined)
+  if (idle.length > 0) throw new Error(`not taking jobs: ${idle.map(({ name }) => name).join(', ')}`)
+}
+
 async function main(): Promise<void> {
   const config = loadConfig()
   const selected = selectJobs(config.worker.queues)
@@ -37,16 +47,32 @@ async function main(): Promise<void> {
   await requireMigrated(db)
   const redis = createRedis(config.redis.url, log)
   const blocking = createRedis(config.redis.url, log, 'blocking')
-  const http = createHttpClients({ log })
   const followUps = createFollowUps(jobs, redis, config.redis.prefix)
-  const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now }
+  const registered = createMetrics('worker')
+  const metrics = createWorkerMetrics(registered)
+  const http = createHttpClients({
+    log,
+    observe: metrics.call,
+    createLimit: (provider, perMinute) =>
+      createSharedRateLimit(provider, perMinute, { redis, prefix: config.redis.prefix, log }),
+  })
+  const stopping = new AbortController()
+  const handBack = stopping.signal
+  const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now, metrics, handBack }
   const runners = selected.map((job) => createRunner(job, context))
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
-  announceReady({})
+  const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) }
+  const { host, workerPort: port } = config.ops
+  const ops = await startOpsServer({ registry: registered, checks, host, port, setting: 'WORKER_OPS_PORT' })
+  announceReady({ opsPort: ops?.port })
   onStopSignal(async () => {
+    const reason = new Error('the worker is stopping')
+    const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
     await Promise.all(runners.map((runner) => runner.close()))
+    clearTimeout(drained)
     await followUps.close()
+    await ops?.close()
     await db.close()
     redis.disconnect()
     blocking.disconnect()

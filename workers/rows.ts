@@ -18,22 +18,21 @@ const MOST_AHEAD_MS = 10 * 60_000
 
 /**
  * Checks a provider's candidate rows against the dataset's schema and the clock (`now`, Unix milliseconds); rejected
- * ones are counted by reason and logged.
+ * ones are counted by reason, logged and told to `onRejected`.
  * @throws DataError `rows_rejected` with the reasons when more than half fail.
  */
 export function checkRows(
   dataset: Dataset,
   provider: string,
   candidates: readonly object[],
-  options: { now: number; log: Logger },
+  options: { now: number; log: Logger; onRejected?: (reason: string, rows: number) => void },
 ): CheckedRows {
   const rows: object[] = []
   const reasons = new Map<string, number>()
   for (const candidate of candidates) {
     const parsed = dataset.row.safeParse(candidate)
     const issue = parsed.error?.issues[0]
-    const reason =
-      issue === undefined ? toTimeFault(dataset, parsed.data, options.now) : `${issue.path.join('.')}: ${issue.message}`
+    const reason = issue === undefined ? toTimeFault(dataset, parsed.data, options.now) : toShapeFault(issue)
     if (reason !== undefined) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
     else if (parsed.data !== undefined) rows.push(parsed.data)
   }
@@ -47,10 +46,16 @@ export function checkRows(
     reasons: Object.fromEntries(reasons),
   }
   options.log.warn(told, 'rows rejected')
+  for (const [reason, count] of reasons) options.onRejected?.(`${provider}: ${reason}`, count)
   if (rejected <= candidates.length * MOST_REJECTED_SHARE) return { rows, rejected }
   const list = [...reasons].map(([reason, count]) => `${count} x ${reason}`).join('; ')
   const text = `${dataset.name}: ${rejected} of ${candidates.length} rows of ${provider} rejected: ${list}`
   throw new DataError('rows_rejected', text)
+}
+
+/** Of a list it is the column that matters: each index for itself would be a reason of its own. */
+function toShapeFault({ path, message }: { path: readonly PropertyKey[]; message: string }): string {
+  return `${path.map((part) => (typeof part === 'number' ? '*' : String(part))).join('.')}: ${message}`
 }
 
 function toTimeFault(dataset: Dataset, row: object | undefined, now: number): string | undefined {

@@ -10,6 +10,7 @@ import type { Registry } from '../shared/registry/registry.ts'
 import { collect } from './collect.ts'
 import type { Collector, Entity, Job } from './define.ts'
 import type { FollowUps } from './follow-ups.ts'
+import type { WorkerMetrics } from './metrics.ts'
 import { checkRows } from './rows.ts'
 import { openState } from './state.ts'
 
@@ -22,6 +23,9 @@ export interface JobContext {
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
+  readonly metrics?: WorkerMetrics
+  /** Aborted when running jobs must be handed back to their queues, because the worker has to end. */
+  readonly handBack?: AbortSignal
 }
 
 const JOB_TIMEOUT_MS = 10 * 60_000
@@ -39,7 +43,8 @@ export async function runJob(
   const payload = parsePayload(job, data)
   const slot = payload.kind === 'slot' ? payload.slot : payload.from
   const range = payload.kind === 'slot' ? undefined : payload
-  const signal = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const signal = context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack])
   const state = openState(context.db, job.name, context.now)
   const log = context.log.child({ dataset: job.name })
   const wanted = {
@@ -51,7 +56,11 @@ export async function runJob(
     state,
     signal,
     check: (provider: string, candidates: readonly object[]) =>
-      checkRows(job.dataset, provider, candidates, { now: context.now(), log }),
+      checkRows(job.dataset, provider, candidates, {
+        now: context.now(),
+        log,
+        onRejected: (reason, count) => context.metrics?.rejected(job.name, reason, count),
+      }),
   }
   const { rows, rejected, uncovered, providers, pending } = await collect(collectors, wanted, log)
   if (rows.length > 0) await store(job.dataset, rows, slot, context)

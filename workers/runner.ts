@@ -1,4 +1,4 @@
-import { type Job as QueuedJob, UnrecoverableError, Worker } from 'bullmq'
+import { type Job as QueuedJob, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../shared/errors.ts'
 import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../shared/queues.ts'
@@ -30,7 +30,8 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
   const collectors = job.connect(context)
   const { prefix } = context.config.redis
   const queue = createQueue(job.name, context.redis, prefix)
-  const serve = (queued: QueuedJob<JobPayload, JobReport>) => serveJob({ job, collectors, context, queue }, queued)
+  const serve = (queued: QueuedJob<JobPayload, JobReport>, token?: string) =>
+    serveJob({ job, collectors, context, queue }, queued, token)
   const worker = new Worker<JobPayload, JobReport>(job.name, serve, {
     connection: context.blocking,
     prefix,
@@ -40,6 +41,7 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
     stalledInterval: 15_000,
     settings: { backoffStrategy: (attempts, _type, error) => toBackoff(attempts, error) },
   })
+  context.metrics?.follow(job.name, worker)
   const log = context.log.child({ dataset: job.name })
   worker.on('completed', (queued, report) => log.info({ job: queued.id, ...report }, 'done'))
   worker.on('failed', (queued, error) => {
@@ -63,6 +65,7 @@ const NOTHING: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
 async function serveJob(
   { job, collectors, context, queue }: Serving,
   queued: QueuedJob<JobPayload, JobReport>,
+  token: string | undefined,
 ): Promise<JobReport> {
   try {
     // An earlier attempt may have stored rows and died before it could say so.
@@ -71,6 +74,12 @@ async function serveJob(
     if (payload.kind === 'slot' && (await handLateSlotOver(job, payload.slot, queue, context))) return NOTHING
     return await runJob(job, collectors, context, payload)
   } catch (error) {
+    if (context.handBack?.aborted) {
+      await queued.moveToWait(token)
+      context.metrics?.returned(job.name, queued)
+      context.log.info({ dataset: job.name, job: queued.id }, 'handed back')
+      throw new WaitingError()
+    }
     if (isTransient(error)) throw error
     throw new UnrecoverableError(toReason(error))
   }

@@ -1,11 +1,14 @@
 import type { Redis } from 'ioredis'
 import { schedule } from 'node-cron'
-import { z } from 'zod'
 import { createDatabase, type Database } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
+import { datasets } from '../shared/datasets/list.ts'
 import { toReason } from '../shared/errors.ts'
+import { readNewest } from '../shared/freshness.ts'
 import { CADENCES, type Cadence, INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
 import { createLog, type Logger } from '../shared/log.ts'
+import { createMetrics } from '../shared/metrics.ts'
+import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
 import { createQueue, type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../shared/queues.ts'
 import { createRedis } from '../shared/redis.ts'
@@ -13,6 +16,10 @@ import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
 import { planChunks } from './chunks.ts'
 import type { Job } from './define.ts'
 import { jobs } from './jobs.ts'
+import { createQueueDashboard, DASHBOARD_PATH } from './queue-dashboard.ts'
+import { createQueueMetrics } from './queue-metrics.ts'
+import { createSlotMetrics, type SlotMetrics } from './slot-metrics.ts'
+import { createWatchdog } from './watchdog.ts'
 
 export interface SchedulerContext {
   readonly db: Database
@@ -21,6 +28,7 @@ export interface SchedulerContext {
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
+  readonly metrics?: SlotMetrics
 }
 
 /** A job with the queue its slots go to. */
@@ -33,28 +41,21 @@ const DAY_MS = 86_400_000
 /** How far back missed slots are caught up without being asked; beyond it the operator back-fills. */
 const CATCH_UP_MS = 31 * DAY_MS
 
-const newestStored = z.object({ newest: z.number().nullable() })
-
 /** The newest slot that was enqueued, or that the stored series tells of when Redis has no record. */
 async function readNewestSlot(context: SchedulerContext, job: Job): Promise<number | undefined> {
   const recorded = await context.redis.hget(slotsKey(context.prefix), job.name)
   if (recorded !== null) return Number(recorded)
-  const { table, time } = job.dataset.series
-  const [row] = await context.db.rows({
-    name: 'newest-stored',
-    sql: `SELECT if(count() = 0, NULL, toUnixTimestamp64Milli(toDateTime64(max(${time}), 3))) AS newest FROM ${table}`,
-    schema: newestStored,
-  })
-  return row?.newest == null ? undefined : toBucketStart(row.newest, job.cadence)
+  const newest = await readNewest(context.db, job.dataset)
+  return newest === null ? undefined : toBucketStart(newest, job.cadence)
 }
 
 const slotsKey = (prefix: string) => `${prefix}:slots`
 
 /**
  * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history; before the
- * first slot ever, the days that the job wants for it. Job ids
- * are deterministic and the record only moves after everything is enqueued, so any number of schedulers may do this
- * at once, and one that dies half-way is repeated by the next.
+ * first slot ever, the days that the job wants for it. Job ids are deterministic and the record only moves after
+ * everything is enqueued, so any number of schedulers may do this at once, and one that dies half-way is repeated by the
+ * next.
  */
 export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
   const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
@@ -73,6 +74,7 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
     await enqueueHistory({ job, queue }, current - firstRunDays * DAY_MS, current, context)
   await queue.add(job.name, { kind: 'slot', slot: current }, { jobId: toSlotJobId(job.name, current) })
   await context.redis.hset(slotsKey(context.prefix), job.name, current)
+  context.metrics?.slots(job.name, 'enqueued', 1)
   context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
 }
 
@@ -86,6 +88,7 @@ async function enqueueMissed(
   const from = Math.max(newest, current - CATCH_UP_MS)
   const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000) - 1
   const chunks = await enqueueHistory({ job, queue }, from, current, context)
+  context.metrics?.slots(job.name, chunks > 0 ? 'caught_up' : 'lost', missed)
   const told = { dataset: job.name, missed, from: new Date(from).toISOString(), jobs: chunks }
   context.log.warn(told, chunks > 0 ? 'missed slots enqueued' : 'missed slots are lost: this dataset has no history')
 }
@@ -120,6 +123,7 @@ export function startScheduler(
       try {
         await enqueueDue(one, context)
       } catch (error) {
+        context.metrics?.failed(one.job.name)
         context.log.error({ dataset: one.job.name, reason: toReason(error) }, 'slots could not be enqueued')
       }
     }
@@ -136,18 +140,36 @@ export function startScheduler(
   }
 }
 
+/** How often stored data is looked at. */
+const WATCH = '*/15 * * * * *'
+
 async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('scheduler', config.logLevel)
   const redis = createRedis(config.redis.url, log)
   const db = createDatabase(config.clickhouse, 'write')
-  const context = { db, redis, prefix: config.redis.prefix, registry: loadRegistry(), log, now: Date.now }
+  const registered = createMetrics('scheduler')
+  const metrics = createSlotMetrics(
+    jobs.map(({ name }) => name),
+    registered,
+  )
+  const context = { db, redis, prefix: config.redis.prefix, registry: loadRegistry(), log, now: Date.now, metrics }
   const scheduled = jobs.map((job) => ({ job, queue: createQueue(job.name, redis, config.redis.prefix) }))
   const scheduler = startScheduler(scheduled, context)
   log.info({ datasets: jobs.map(({ name }) => name) }, 'scheduler started')
-  announceReady({})
+  const queues = scheduled.map(({ queue }) => queue)
+  createQueueMetrics(queues, registered)
+  const watchdog = createWatchdog({ db, datasets, registry: registered, log, now: Date.now })
+  const watch = schedule(WATCH, () => watchdog.check(), { noOverlap: true, timezone: 'UTC' })
+  const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
+  const { host, schedulerPort: port, token } = config.ops
+  const pages = { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, token) }
+  const ops = await startOpsServer({ registry: registered, checks, host, port, setting: 'SCHEDULER_OPS_PORT', pages })
+  await watchdog.check()
+  announceReady({ opsPort: ops?.port })
   onStopSignal(async () => {
-    await scheduler.stop()
+    await Promise.all([scheduler.stop(), watch.destroy()])
+    await ops?.close()
     await Promise.all(scheduled.map(({ queue }) => queue.close()))
     await db.close()
     redis.disconnect()

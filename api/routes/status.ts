@@ -2,12 +2,10 @@ import { z } from 'zod'
 import type { Database } from '../../shared/clickhouse.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
+import { FRESHNESS_STATES, toFreshnessState } from '../../shared/freshness.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineRoute } from '../define.ts'
-import { STALE_AFTER_CADENCES } from '../freshness.ts'
 import { timeValue } from '../values.ts'
-
-const STATES = ['fresh', 'late', 'stale', 'empty'] as const
 
 const freshness = z.strictObject({
   dataset: z.string(),
@@ -15,7 +13,7 @@ const freshness = z.strictObject({
   lastUpdated: timeValue.nullable(),
   expectedEvery: z.int().meta({ description: 'Seconds.' }),
   lagSeconds: z.number().nullable().meta({ description: 'Age of the newest datum; null while there is none.' }),
-  state: z.enum(STATES).meta({ description: 'late from 1.5 cadences on, stale from 2 on.' }),
+  state: z.enum(FRESHNESS_STATES).meta({ description: 'late from 1.5 cadences on, stale from 2 on.' }),
   rows: z.int(),
   entities: z.int(),
   earliest: timeValue.nullable(),
@@ -35,12 +33,8 @@ const UPSTREAM = {
   live: 'The data providers themselves.',
 } as const
 
-const LATE_AFTER_CADENCES = 1.5
 /** Counting a large series costs time: this long one count serves everybody. */
 const HOLDS_MS = 5000
-
-const toState = (cadences: number) =>
-  cadences > STALE_AFTER_CADENCES ? 'stale' : cadences > LATE_AFTER_CADENCES ? 'late' : 'fresh'
 
 const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), newest: z.int(), note: z.string() })
 
@@ -65,7 +59,7 @@ FROM ${table} FINAL`,
     lastUpdated: empty ? null : new Date(newest).toISOString(),
     expectedEvery,
     lagSeconds: empty ? null : lagSeconds,
-    state: empty ? 'empty' : toState(lagSeconds / expectedEvery),
+    state: toFreshnessState(empty ? null : lagSeconds, dataset.cadence),
     rows,
     entities,
     earliest: empty ? null : new Date(earliest).toISOString(),

@@ -15,7 +15,7 @@ export interface HttpSettings {
   readonly timeoutMs: number
   /** The largest body, after decompression. */
   readonly maxBytes: number
-  /** Shared by all clients of one provider's name in this process; the first to open sets it. */
+  /** Shared by all clients of one provider's name; the first to open in a process sets it. */
   readonly requestsPerMinute: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
@@ -81,6 +81,8 @@ export interface HttpClients {
 
 interface Options {
   readonly log: Logger
+  /** Makes a provider's limit; by default one that only this process keeps. */
+  readonly createLimit?: (provider: string, perMinute: number) => RateLimit
   readonly observe?: (call: ProviderCall) => void
   /** The first backoff before jitter; each further one doubles. 500 by default. */
   readonly backoffMs?: number
@@ -95,12 +97,13 @@ interface Progress {
 
 const DEFAULT_RETRIES = 3
 
-/** The door to all providers: the rate limits live here, so a process creates it once. */
+/** The door to all providers. It keeps the rate limits, so a process creates it once. */
 export function createHttpClients(options: Options): HttpClients {
   const limits = new Map<string, RateLimit>()
+  const createLimit = options.createLimit ?? ((_provider, perMinute) => createRateLimit(perMinute))
   return {
     open(settings) {
-      const limit = limits.get(settings.provider) ?? createRateLimit(settings.requestsPerMinute)
+      const limit = limits.get(settings.provider) ?? createLimit(settings.provider, settings.requestsPerMinute)
       limits.set(settings.provider, limit)
       toHeaders(settings.provider, settings.headers)
       return createClient(settings, limit, options)

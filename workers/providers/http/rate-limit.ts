@@ -12,7 +12,7 @@ interface Waiter {
 
 /**
  * A token bucket that never lets more than `perMinute` requests through in any minute: a fifth of them may go at once,
- * and the refill is slowed by as much. The count is this process's own, so processes that share a key need a share each.
+ * and the refill is slowed by as much. The count is this process's own.
  */
 export function createRateLimit(perMinute: number): RateLimit {
   const burst = Math.max(1, Math.floor(perMinute / 5))

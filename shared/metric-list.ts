@@ -1,0 +1,152 @@
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+
+type Labels = readonly string[]
+
+interface Declared<Kind extends string, L extends Labels = Labels> {
+  readonly kind: Kind
+  readonly name: string
+  readonly help: string
+  readonly labels: L
+}
+
+type DeclaredCounter<L extends Labels = Labels> = Declared<'counter', L>
+type DeclaredGauge<L extends Labels = Labels> = Declared<'gauge', L>
+type DeclaredHistogram<L extends Labels = Labels> = Declared<'histogram', L> & { readonly buckets: readonly number[] }
+
+/** Seconds: from kept bytes to a query that is about to be given up. */
+const REQUEST_BUCKETS = [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10]
+/** Seconds: from one provider call to a job's time limit. */
+const WORK_BUCKETS = [0.05, 0.2, 1, 5, 15, 60, 180, 600]
+
+/**
+ * Every metric of the service, beside those that prom-client has of the runtime (event-loop lag, memory, CPU). The
+ * dashboard and the alert rules in `observability/` may name no other; a test holds them to it.
+ */
+export const METRICS = {
+  apiRequest: {
+    kind: 'histogram',
+    name: 'api_request_duration_seconds',
+    help: 'Time from the request to the end of its response, by route and status.',
+    labels: ['route', 'status'],
+    buckets: REQUEST_BUCKETS,
+  },
+  apiAnswers: {
+    kind: 'counter',
+    name: 'api_answers_total',
+    help: 'Answers by route and origin: kept bytes, a query under way for somebody else, or made for this request.',
+    labels: ['route', 'from'],
+  },
+  jobs: {
+    kind: 'counter',
+    name: 'worker_jobs_total',
+    help: 'Attempts at jobs by dataset and outcome: completed, retried (will be tried again), failed (a dead letter), returned (handed back while stopping).',
+    labels: ['dataset', 'outcome'],
+  },
+  jobDuration: {
+    kind: 'histogram',
+    name: 'worker_job_duration_seconds',
+    help: 'Time that an attempt at a job took, by dataset and outcome.',
+    labels: ['dataset', 'outcome'],
+    buckets: WORK_BUCKETS,
+  },
+  rowsInserted: {
+    kind: 'counter',
+    name: 'worker_rows_inserted_total',
+    help: 'Rows stored, by dataset. A row that is stored again counts again.',
+    labels: ['dataset'],
+  },
+  rowsRejected: {
+    kind: 'counter',
+    name: 'worker_rows_rejected_total',
+    help: "Rows that failed the dataset's schema, by dataset and reason.",
+    labels: ['dataset', 'reason'],
+  },
+  providerCalls: {
+    kind: 'counter',
+    name: 'provider_calls_total',
+    help: 'Calls to providers, retries included in one, by provider, route and outcome.',
+    labels: ['provider', 'route', 'outcome'],
+  },
+  providerCallDuration: {
+    kind: 'histogram',
+    name: 'provider_call_duration_seconds',
+    help: 'Time that a call took, with its retries and the wait for the rate limit.',
+    labels: ['provider', 'route'],
+    buckets: WORK_BUCKETS,
+  },
+  providerRetries: {
+    kind: 'counter',
+    name: 'provider_retries_total',
+    help: 'Requests that were sent again after a failure that may pass.',
+    labels: ['provider'],
+  },
+  providerQuotaLeft: {
+    kind: 'gauge',
+    name: 'provider_quota_left',
+    help: 'What the provider said last is left of its limit; absent for providers that do not say.',
+    labels: ['provider'],
+  },
+  queueJobs: {
+    kind: 'gauge',
+    name: 'queue_jobs',
+    help: 'Jobs in the queue by dataset and state: waiting (slots), prioritized (ranges of history), active, delayed, failed (dead letters).',
+    labels: ['dataset', 'state'],
+  },
+  queueOldest: {
+    kind: 'gauge',
+    name: 'queue_oldest_job_age_seconds',
+    help: 'Age of the oldest job by dataset and state, since it was enqueued, was taken (active) or failed; 0 where there is none.',
+    labels: ['dataset', 'state'],
+  },
+  slots: {
+    kind: 'counter',
+    name: 'scheduler_slots_total',
+    help: 'Slots by dataset and outcome: enqueued, caught_up (missed, enqueued as ranges of history), lost (missed, and the dataset has no history).',
+    labels: ['dataset', 'outcome'],
+  },
+  tickFailures: {
+    kind: 'counter',
+    name: 'scheduler_failures_total',
+    help: 'Times that due slots of a dataset could not be enqueued; the next tick repeats it.',
+    labels: ['dataset'],
+  },
+  datasetLag: {
+    kind: 'gauge',
+    name: 'dataset_lag_seconds',
+    help: 'Age of the newest stored datum; absent while a dataset is empty.',
+    labels: ['dataset', 'cadence'],
+  },
+  datasetState: {
+    kind: 'gauge',
+    name: 'dataset_state',
+    help: '1 for the state that a dataset is in, else 0: fresh, late (over 1.5 cadences old), stale (over 2), empty.',
+    labels: ['dataset', 'state'],
+  },
+} as const satisfies Readonly<Record<string, DeclaredCounter | DeclaredGauge | DeclaredHistogram>>
+
+/** A declared counter, registered with a process's metrics. */
+export function createCounter<L extends Labels>(of: DeclaredCounter<L>, registry: Registry): Counter<L[number]> {
+  return new Counter({ name: of.name, help: of.help, labelNames: [...of.labels], registers: [registry] })
+}
+
+/** A declared gauge; `collect` is called before each reading. */
+export function createGauge<L extends Labels>(
+  of: DeclaredGauge<L>,
+  registry: Registry,
+  collect?: (gauge: Gauge<L[number]>) => Promise<void>,
+): Gauge<L[number]> {
+  const gauge: Gauge<L[number]> = new Gauge({
+    name: of.name,
+    help: of.help,
+    labelNames: [...of.labels],
+    registers: [registry],
+    ...(collect === undefined ? {} : { collect: () => collect(gauge) }),
+  })
+  return gauge
+}
+
+/** A declared histogram of seconds. */
+export function createHistogram<L extends Labels>(of: DeclaredHistogram<L>, registry: Registry): Histogram<L[number]> {
+  const { name, help, labels, buckets } = of
+  return new Histogram({ name, help, labelNames: [...labels], buckets: [...buckets], registers: [registry] })
+}

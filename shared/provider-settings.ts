@@ -1,0 +1,138 @@
+import { z } from 'zod'
+import { chainUrls } from './rpc-urls.ts'
+
+const text = z.string().trim().min(1)
+const optionalText = text.optional()
+const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+const count = z.coerce.number().int().min(1)
+
+/** What is set per provider: hosts, keys, rates. Hosts are settings so that a stand-in can take each one's place. */
+export const providerSettings = {
+  COINMARKETCAP_BASE_URL: url.default('https://pro-api.coinmarketcap.com'),
+  COINMARKETCAP_API_KEY: optionalText,
+  COINMARKETCAP_REQUESTS_PER_MINUTE: count.default(30),
+  COINGECKO_BASE_URL: url.default('https://api.coingecko.com/api/v3'),
+  COINGECKO_API_KEY: optionalText,
+  COINGECKO_REQUESTS_PER_MINUTE: count.default(25),
+  DEFILLAMA_BASE_URL: url.default('https://api.llama.fi'),
+  DEFILLAMA_REQUESTS_PER_MINUTE: count.default(60),
+  DEFILLAMA_COINS_BASE_URL: url.default('https://coins.llama.fi'),
+  MORALIS_BASE_URL: url.default('https://deep-index.moralis.io/api/v2.2'),
+  MORALIS_API_KEY: optionalText,
+  MORALIS_REQUESTS_PER_MINUTE: count.default(300),
+  ETHPLORER_BASE_URL: url.default('https://api.ethplorer.io'),
+  ETHPLORER_BNB_BASE_URL: url.default('https://api.binplorer.com'),
+  ETHPLORER_API_KEY: text.default('freekey'),
+  ETHPLORER_REQUESTS_PER_MINUTE: count.default(20),
+  ETHPLORER_REQUESTS_PER_HOUR: count.default(16),
+  X_BASE_URL: url.default('https://api.x.com'),
+  X_BEARER_TOKEN: optionalText,
+  X_REQUESTS_PER_MINUTE: count.default(20),
+  X_POST_FIELDS_PARAMETER: z.enum(['tweet.fields', 'post.fields']).default('tweet.fields'),
+  SENTIMENT_SAMPLE_SIZE: count.min(10).max(1000).default(100),
+  DISCORD_BASE_URL: url.default('https://discord.com/api/v10'),
+  DISCORD_BOT_TOKEN: optionalText,
+  DISCORD_REQUESTS_PER_MINUTE: count.default(30),
+  TELEGRAM_BASE_URL: url.default('https://t.me'),
+  TELEGRAM_REQUESTS_PER_MINUTE: count.default(20),
+  TELEGRAM_BOT_BASE_URL: url.default('https://api.telegram.org'),
+  TELEGRAM_BOT_TOKEN: optionalText,
+  SNAPSHOT_BASE_URL: url.default('https://hub.snapshot.org'),
+  SNAPSHOT_API_KEY: optionalText,
+  SNAPSHOT_REQUESTS_PER_MINUTE: count.default(60),
+  GOLDRUSH_BASE_URL: url.default('https://api.covalenthq.com'),
+  GOLDRUSH_API_KEY: optionalText,
+  GOLDRUSH_REQUESTS_PER_MINUTE: count.default(200),
+  RATINGS_SOURCE: optionalText,
+  RPC_URLS: z.string().default('').pipe(chainUrls),
+  RPC_REQUESTS_PER_MINUTE: count.default(300),
+  RPC_BATCH_SIZE: count.default(100),
+  DEX_FIRST_RUN_HOURS: count.default(24),
+  PROVIDER_TIMEOUT_MS: count.default(30_000),
+  PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
+}
+
+type ProviderSettings = z.infer<z.ZodObject<typeof providerSettings>>
+
+/** The settings of each provider, by its name. */
+export function toProviders(s: ProviderSettings) {
+  const http = { timeoutMs: s.PROVIDER_TIMEOUT_MS, maxBytes: s.PROVIDER_MAX_BYTES }
+  return {
+    coinmarketcap: {
+      ...http,
+      baseUrl: s.COINMARKETCAP_BASE_URL,
+      apiKey: s.COINMARKETCAP_API_KEY,
+      requestsPerMinute: s.COINMARKETCAP_REQUESTS_PER_MINUTE,
+    },
+    coingecko: {
+      ...http,
+      baseUrl: s.COINGECKO_BASE_URL,
+      apiKey: s.COINGECKO_API_KEY,
+      requestsPerMinute: s.COINGECKO_REQUESTS_PER_MINUTE,
+    },
+    defillama: {
+      ...http,
+      baseUrl: s.DEFILLAMA_BASE_URL,
+      requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
+    },
+    defillamaCoins: {
+      ...http,
+      baseUrl: s.DEFILLAMA_COINS_BASE_URL,
+      requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
+    },
+    moralis: {
+      ...http,
+      baseUrl: s.MORALIS_BASE_URL,
+      apiKey: s.MORALIS_API_KEY,
+      requestsPerMinute: s.MORALIS_REQUESTS_PER_MINUTE,
+    },
+    ethplorer: {
+      ...http,
+      baseUrl: s.ETHPLORER_BASE_URL,
+      bnbBaseUrl: s.ETHPLORER_BNB_BASE_URL,
+      apiKey: s.ETHPLORER_API_KEY,
+      requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
+      requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
+    },
+    x: {
+      ...http,
+      baseUrl: s.X_BASE_URL,
+      bearerToken: s.X_BEARER_TOKEN,
+      requestsPerMinute: s.X_REQUESTS_PER_MINUTE,
+      postFieldsParameter: s.X_POST_FIELDS_PARAMETER,
+      postsPerDao: s.SENTIMENT_SAMPLE_SIZE,
+    },
+    discord: {
+      ...http,
+      baseUrl: s.DISCORD_BASE_URL,
+      botToken: s.DISCORD_BOT_TOKEN,
+      requestsPerMinute: s.DISCORD_REQUESTS_PER_MINUTE,
+    },
+    telegram: { ...http, baseUrl: s.TELEGRAM_BASE_URL, requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE },
+    telegramBot: {
+      ...http,
+      baseUrl: s.TELEGRAM_BOT_BASE_URL,
+      botToken: s.TELEGRAM_BOT_TOKEN,
+      requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE,
+    },
+    snapshot: {
+      ...http,
+      baseUrl: s.SNAPSHOT_BASE_URL,
+      apiKey: s.SNAPSHOT_API_KEY,
+      requestsPerMinute: s.SNAPSHOT_REQUESTS_PER_MINUTE,
+    },
+    goldrush: {
+      ...http,
+      baseUrl: s.GOLDRUSH_BASE_URL,
+      apiKey: s.GOLDRUSH_API_KEY,
+      requestsPerMinute: s.GOLDRUSH_REQUESTS_PER_MINUTE,
+    },
+    ratings: { ...http, source: s.RATINGS_SOURCE },
+    rpc: {
+      ...http,
+      urls: s.RPC_URLS,
+      requestsPerMinute: s.RPC_REQUESTS_PER_MINUTE,
+      batchSize: s.RPC_BATCH_SIZE,
+    },
+  }
+}

@@ -1,0 +1,159 @@
+import { once } from 'node:events'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { createRedis, requireRedis } from '../../shared/redis.ts'
+import { enqueueAndFollow } from '../../workers/follow.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { planRepair, readHoles, toGaps } from '../../workers/operations/gaps.ts'
+import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/operations/queued-jobs.ts'
+import { isAlarming, readStatus, toStatusTable } from '../../workers/operations/status.ts'
+import { createRunner } from '../../workers/runner.ts'
+import { storeMarket } from '../support/market.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { silent } from '../support/silent.ts'
+
+const MINUTE = 60_000
+
+let pipeline: Pipeline
+beforeEach(async () => {
+  pipeline = await createPipeline()
+})
+afterEach(() => pipeline.close())
+
+describe('the status', () => {
+  it('tells each dataset from what is stored, and when to look', async () => {
+    const { db } = pipeline.database
+    const until = Date.parse('2024-05-06T07:05:00Z')
+    await storeMarket(db, { keys: [1, 2], until, points: 3, stepMs: 300_000 })
+    const read = (now: number) => readStatus(db, [tokenPrices, protocolTvl], now)
+    const [fresh, empty] = await read(until + 6 * MINUTE)
+    expect(fresh).toEqual({
+      dataset: 'prices',
+      cadence: '5m',
+      lastUpdated: '2024-05-06T07:05:00.000Z',
+      lagSeconds: 360,
+      state: 'fresh',
+      rows: 6,
+    })
+    expect(empty).toMatchObject({ dataset: 'tvl', lastUpdated: null, lagSeconds: null, state: 'empty', rows: 0 })
+    expect(isAlarming(fresh === undefined ? [] : [fresh])).toBe(false)
+    const [late] = await read(until + 8 * MINUTE)
+    const [stale] = await read(until + 11 * MINUTE)
+    expect([late?.state, stale?.state]).toEqual(['late', 'stale'])
+    expect([late, stale, empty].map((one) => one !== undefined && isAlarming([one]))).toEqual([false, true, true])
+    expect(toStatusTable(await read(until + 6 * MINUTE))).toBe(
+      [
+        'dataset  cadence  last updated (UTC)   lag  state  rows',
+        'prices   5m       2024-05-06 07:05:00  6m   fresh  6',
+        'tvl      1h       -                    -    empty  0',
+      ].join('\n'),
+    )
+  })
+})
+
+describe('dead letters', () => {
+  const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') } as const
+  const failed = { state: 'failed', reason: undefined } as const
+
+  /** Two jobs that failed for good for different reasons. */
+  async function failTwo() {
+    const queue = pipeline.queue('prices')
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 401 })
+    const runner = createRunner(prices, pipeline.context)
+    let failures = 0
+    const both = new Promise<void>((resolve) => runner.on('failed', () => ++failures === 2 && resolve()))
+    await queue.add('prices', slot, { jobId: 'refused' })
+    await queue.add('prices', { kind: 'range', from: 0, to: 1, interval: '5m', entities: ['nobody'] }, { jobId: 'odd' })
+    await both
+    await runner.close()
+    pipeline.upstream.faults.clear()
+    return queue
+  }
+
+  it('are listed with their reasons, selected by them, and done when they are retried', async () => {
+    const queue = await failTwo()
+    const all = await findJobs(queue, failed)
+    expect(all.map(({ listed }) => listed.id).sort()).toEqual(['odd', 'refused'])
+    expect(toJobsTable(all.map(({ listed }) => listed))).toMatch(/refused +failed +1 .*401/)
+    const refused = await findJobs(queue, { ...failed, reason: '401' })
+    expect(refused.map(({ listed }) => listed.id)).toEqual(['refused'])
+    expect(await applyTo(refused, 'retry', () => {})).toEqual([])
+    expect((await queue.getJob('refused'))?.attemptsMade).toBe(0)
+    const runner = createRunner(prices, pipeline.context)
+    const [done] = await once(runner, 'completed')
+    await runner.close()
+    expect(done.id).toBe('refused')
+    expect((await findJobs(queue, failed)).map(({ listed }) => listed.id)).toEqual(['odd'])
+  })
+
+  it('are dropped, and what somebody else was faster with is told', async () => {
+    const queue = await failTwo()
+    const all = await findJobs(queue, failed)
+    await queue.remove('odd')
+    let steps = 0
+    const missed = await applyTo(all, 'retry', () => {
+      steps += 1
+    })
+    expect([missed.map(({ id }) => id), steps]).toEqual([['odd'], 2])
+    const waiting = await findJobs(queue, { state: 'waiting', reason: undefined })
+    expect(await applyTo(waiting, 'drop', () => {})).toEqual([])
+    expect(await queue.getJobCountByTypes('waiting', 'failed')).toBe(0)
+  })
+
+  it('are not asked for in a way that makes no sense', () => {
+    const given = { action: 'retry', dataset: 'weather', state: 'active', reason: undefined }
+    expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed/s)
+    expect(() => toRequest({ ...given, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
+    expect(toRequest({ ...given, dataset: 'prices', state: undefined }).state).toBe('failed')
+  })
+})
+
+describe('gaps', () => {
+  it('are found in the stored series and collected again', async () => {
+    const { db } = pipeline.database
+    const token = pipeline.registry.tokens.find(({ symbol }) => symbol === 'UNI')
+    if (token === undefined) throw new Error('the registry has no UNI')
+    const [from, to] = [Date.parse('2024-05-05T00:00:00Z'), Date.parse('2024-05-06T00:00:00Z')]
+    const whole = planRepair(prices, [{ entity: token, from, to, missing: 288 }], '5m')
+    const runner = createRunner(prices, pipeline.context)
+    const { redis, blocking, config } = pipeline.context
+    const collect = (chunks: typeof whole) => {
+      const options = { redis, blocking, prefix: config.redis.prefix, again: true, onStep: () => {} }
+      return enqueueAndFollow(pipeline.queue('prices'), chunks, options)
+    }
+    const find = async () => toGaps(await readHoles(db, prices.dataset, token, '5m'), '5m', { from, to })
+    await collect(whole)
+    expect(await find()).toEqual([])
+    await db.command({
+      name: 'lose',
+      sql: `DELETE FROM token_prices WHERE observed_at >= '2024-05-05 03:00:00' AND observed_at < '2024-05-05 04:00:00'
+            OR observed_at >= '2024-05-05 10:00:00' AND observed_at < '2024-05-05 10:05:00'`,
+    })
+    const gaps = await find()
+    expect(gaps).toEqual([
+      { from: from + 180 * MINUTE, to: from + 240 * MINUTE, missing: 12 },
+      { from: from + 600 * MINUTE, to: from + 605 * MINUTE, missing: 1 },
+    ])
+    await collect(
+      planRepair(
+        prices,
+        gaps.map((gap) => ({ ...gap, entity: token })),
+        '5m',
+      ),
+    )
+    await runner.close()
+    expect(await find()).toEqual([])
+  })
+})
+
+describe('a command without Redis', () => {
+  it('ends with the setting to look at', async () => {
+    const redis = createRedis('redis://:secret@127.0.0.1:1', silent)
+    await expect(requireRedis(redis)).rejects.toMatchObject({
+      code: 'storage',
+      message: expect.stringMatching(/^REDIS_URL: no Redis answers at 127\.0\.0\.1:1(?!.*secret)/),
+    })
+  })
+})

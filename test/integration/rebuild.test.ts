@@ -1,0 +1,191 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import type { Database } from '../../shared/clickhouse.ts'
+import type { Config } from '../../shared/config.ts'
+import { dexTrades } from '../../shared/datasets/dex-trades.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { type RebuildOptions, rebuild } from '../../workers/operations/rebuild.ts'
+import { findRollUps } from '../../workers/operations/roll-ups.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { storeMarket } from '../support/market.ts'
+
+const UNTIL = Date.parse('2024-05-06T07:05:00Z')
+const KEYS = Array.from({ length: 25 }, (_, n) => n + 1)
+
+let config: Config
+let database: TestDatabase
+let db: Database
+beforeEach(async () => {
+  config = createTestConfig()
+  database = await createTestDatabase(config)
+  db = database.db
+})
+afterEach(() => database.drop())
+
+const dump = async (table: string) =>
+  JSON.stringify(
+    await db.rows({
+      name: 'dump',
+      sql: `SELECT * FROM ${table} FINAL ORDER BY ALL`,
+      schema: z.record(z.string(), z.unknown()),
+    }),
+  )
+
+const tables = async () =>
+  (
+    await db.rows({
+      name: 'tables',
+      sql: "SELECT name FROM system.tables WHERE database = currentDatabase() AND name LIKE '%rebuild%'",
+      schema: z.object({ name: z.string() }),
+    })
+  ).map(({ name }) => name)
+
+async function rollUpOf(table: string) {
+  const all = await findRollUps(db, config.clickhouse.database, [tokenPrices, dexTrades])
+  const found = all.find((one) => one.table === table)
+  if (found === undefined) throw new Error(`${table} is not among ${all.map((one) => one.table).join(', ')}`)
+  return found
+}
+
+const run = async (table: string, options: Partial<RebuildOptions> = {}, through = db) =>
+  rebuild(through, await rollUpOf(table), {
+    now: () => UNTIL,
+    force: false,
+    onPlan: () => {},
+    onStep: () => {},
+    ...options,
+  })
+
+const quote = (token: number, at: number, price: number) =>
+  db.command({
+    name: 'quote',
+    sql: `INSERT INTO token_quotes_in (token, observed_at, is_latest, price)
+          SELECT {token: UInt64}, fromUnixTimestamp64Milli({at: Int64}), false, {price: Float64}`,
+    params: { token, at, price },
+  })
+
+describe('what can be computed anew', () => {
+  it('is the roll-ups and the derived tables, and nothing that needs what is not stored', async () => {
+    const all = await findRollUps(db, config.clickhouse.database, [tokenPrices, dexTrades])
+    const named = all.map(({ table, raw, entity }) => `${table} from ${raw} by ${entity}`)
+    expect(named).toEqual(
+      expect.arrayContaining([
+        ...['30m', '1h', '4h', '1d', '7d'].map((tier) => `token_prices_${tier} from token_prices by token`),
+        'dex_data from dex_trades by token',
+      ]),
+    )
+    expect(named.filter((name) => /^token_(prices|quotes) /.test(name))).toEqual([])
+  })
+})
+
+describe('a roll-up that is computed anew', () => {
+  beforeEach(() => storeMarket(db, { keys: KEYS, until: UNTIL, points: 500, stepMs: 300_000 }))
+
+  it.each(['30m', '1h', '4h', '1d', '7d'])('of %s is the same as what its view made', async (tier) => {
+    const table = `token_prices_${tier}`
+    const before = await dump(table)
+    await db.command({ name: 'damage', sql: `TRUNCATE TABLE ${table}` })
+    await run(table)
+    expect(await dump(table)).toBe(before)
+    expect(await tables()).toEqual([])
+  })
+
+  it('loses none of the rows that arrive meanwhile, nor of those that follow', async () => {
+    let isOver = false
+    const arriving = (async () => {
+      for (let n = 0; !isOver; n += 1) await quote(100 + (n % 40), UNTIL + n * 60_000, n + 1)
+    })()
+    await run('token_prices_1h', { beforeSwap: () => quote(7, UNTIL + 7_200_000, 77) })
+    isOver = true
+    await arriving
+    await quote(8, UNTIL + 7_200_000, 88)
+    const kept = await dump('token_prices_1h')
+    await run('token_prices_1h')
+    expect(await dump('token_prices_1h')).toBe(kept)
+    const [late] = await db.rows({
+      name: 'late',
+      sql: 'SELECT groupArray(price) AS prices FROM (SELECT price FROM token_prices_1h FINAL WHERE token IN (7, 8) AND price IN (77, 88) ORDER BY price)',
+      schema: z.object({ prices: z.array(z.number()) }),
+    })
+    expect(late?.prices).toEqual([77, 88])
+  })
+
+  it('goes on with the part that was not finished when it was stopped', async () => {
+    const before = await dump('token_prices_1h')
+    await db.command({ name: 'damage', sql: 'TRUNCATE TABLE token_prices_1h' })
+    const fills: string[] = []
+    const counted: Database = {
+      ...db,
+      command: (statement) => {
+        if (statement.name === 'fill-shadow') fills.push(statement.name)
+        return db.command(statement)
+      },
+    }
+    const stop = () => {
+      throw new Error('stopped')
+    }
+    await expect(run('token_prices_1h', { onStep: stop }, counted)).rejects.toThrow('stopped')
+    await quote(1, UNTIL + 3_600_000, 5)
+    let steps = 0
+    let parts = 0
+    await run('token_prices_1h', { onStep: () => (steps += 1), onPlan: (planned) => (parts = planned) }, counted)
+    expect([fills.length, steps, parts]).toEqual([3, 3, 3])
+    expect(JSON.parse(await dump('token_prices_1h'))).toHaveLength(JSON.parse(before).length + 1)
+  })
+
+  it('is not swapped for one with fewer rows, unless that is wanted', async () => {
+    await db.command({
+      name: 'more',
+      sql: "INSERT INTO token_prices_1d (token, bucket_at, rank, price) VALUES (1, '2001-01-01', 8, 1)",
+    })
+    const before = await dump('token_prices_1d')
+    await expect(run('token_prices_1d')).rejects.toMatchObject({ code: 'storage' })
+    expect(await dump('token_prices_1d')).toBe(before)
+    const { before: rows, after } = await run('token_prices_1d', { force: true })
+    expect(after).toBe(rows - 1)
+  })
+})
+
+describe('a derived table that is computed anew', () => {
+  const trade = (token: number, n: number) => ({
+    token,
+    traded_at: new Date(UNTIL - n * 3_600_000).toISOString().slice(0, 19),
+    transaction_hash: `0x${n}`,
+    log_index: n,
+    chain: 'ethereum',
+    block_number: n,
+    pool: `0xp${n % 3}`,
+    exchange: 'uniswap-v2',
+    taker: `0xt${n % 5}`,
+    side: n % 2 === 0 ? 'BUY' : 'SELL',
+    amount: n + 1,
+    amount_usd: n + 0.5,
+    price: 2 + n,
+  })
+
+  it('is the same, with what jobs derive meanwhile', async () => {
+    const derive = async (entities: number[]) => {
+      for (const { name, sql } of dexTrades.derive ?? [])
+        await db.command({ name, sql, params: { entities, slot: '2024-05-06T07:00:00.000' } })
+    }
+    const tokens = KEYS.slice(0, 12)
+    await db.insert({
+      table: 'dex_trades',
+      rows: tokens.flatMap((token) => Array.from({ length: 30 }, (_, n) => trade(token, n))),
+    })
+    await derive(tokens)
+    const before = await dump('dex_data')
+    await db.command({ name: 'damage', sql: 'TRUNCATE TABLE dex_data' })
+    const late = 99
+    await run('dex_data', {
+      beforeSwap: async () => {
+        await db.insert({ table: 'dex_trades', rows: [trade(late, 1)] })
+        await derive([late])
+      },
+    })
+    const after = z.array(z.object({ token: z.number() })).parse(JSON.parse(await dump('dex_data')))
+    expect(after.map(({ token }) => token)).toEqual([...tokens, late])
+    await db.command({ name: 'only-early', sql: 'DELETE FROM dex_data WHERE token = 99' })
+    expect(await dump('dex_data')).toBe(before)
+  })
+})

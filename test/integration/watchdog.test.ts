@@ -1,0 +1,123 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { createDatabase } from '../../shared/clickhouse.ts'
+import type { Config } from '../../shared/config.ts'
+import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { createMetrics } from '../../shared/metrics.ts'
+import { startOpsServer } from '../../shared/ops-server.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { createWatchdog } from '../../workers/watchdog.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startProcess } from '../support/processes.ts'
+
+const MINUTE = 60_000
+const START = Date.parse('2024-05-06T07:05:00Z')
+
+let config: Config
+let database: TestDatabase
+beforeEach(async () => {
+  config = createTestConfig()
+  database = await createTestDatabase(config)
+})
+afterEach(() => database.drop())
+
+function createWatch(db = database.db) {
+  const lines: { msg: string; dataset: string; state?: string }[] = []
+  const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const clock = { now: START }
+  const registry = createMetrics('test')
+  const watchdog = createWatchdog({ db, datasets: [tokenPrices, protocolTvl], registry, log, now: () => clock.now })
+  const read = async (pattern: RegExp) => pattern.exec(await registry.metrics())?.[1]
+  return {
+    clock,
+    watchdog,
+    messages: () => lines.splice(0).map(({ dataset, msg }) => `${dataset}: ${msg}`),
+    lag: () => read(/^dataset_lag_seconds\{dataset="tvl",.*\} (\S+)$/m),
+    state: () => read(/^dataset_state\{dataset="tvl",state="(\w+)",.*\} 1$/m),
+  }
+}
+
+const store = (at: number) =>
+  database.db.insert({
+    table: 'protocol_tvl',
+    rows: [{ dao: 1, observed_at: new Date(at).toISOString(), tvl_usd: 5 }],
+  })
+
+describe('the freshness watchdog', () => {
+  it('tells once when data turns late, stale and fresh again, from what is stored alone', async () => {
+    const { clock, watchdog, messages, lag, state } = createWatch()
+    await watchdog.check()
+    expect([await state(), await lag(), messages()]).toEqual(['empty', undefined, []])
+    await store(START)
+    await watchdog.check()
+    expect([await state(), await lag(), messages()]).toEqual(['fresh', '0', []])
+    clock.now += 89 * MINUTE
+    await watchdog.check()
+    expect([await state(), messages()]).toEqual(['fresh', []])
+    clock.now += 2 * MINUTE
+    await watchdog.check()
+    await watchdog.check()
+    expect([await state(), await lag(), messages()]).toEqual(['late', String(91 * 60), ['tvl: data is late']])
+    clock.now += 30 * MINUTE
+    await watchdog.check()
+    expect([await state(), messages()]).toEqual(['stale', ['tvl: data is stale']])
+    await store(clock.now)
+    await watchdog.check()
+    expect([await state(), messages()]).toEqual(['fresh', ['tvl: data is fresh again']])
+  })
+
+  it('goes on counting while ClickHouse is away', async () => {
+    await store(START)
+    const db = createDatabase(config.clickhouse, 'write')
+    const { clock, watchdog, messages, lag, state } = createWatch(db)
+    await watchdog.check()
+    await db.close()
+    await database.server.command({ name: 'away', sql: `DROP DATABASE ${config.clickhouse.database}` })
+    clock.now += 3 * 60 * MINUTE
+    await watchdog.check()
+    expect([await state(), await lag()]).toEqual(['stale', String(3 * 3600)])
+    expect(messages()).toContain('tvl: data is stale')
+  })
+})
+
+describe("a scheduler's operations port", () => {
+  it('tells slots, queues and freshness', async () => {
+    const scheduler = await startProcess('scheduler', config)
+    const ready = await scheduler.get('/health/ready')
+    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'ok' }])
+    await expect
+      .poll(scheduler.metrics)
+      .toMatch(/^scheduler_slots_total\{dataset="prices",outcome="enqueued",process="scheduler"\} 1$/m)
+    const metrics = await scheduler.metrics()
+    expect(metrics).toMatch(/^queue_jobs\{dataset="prices",state="waiting",process="scheduler"\} 1$/m)
+    expect(metrics).toMatch(/^queue_oldest_job_age_seconds\{dataset="prices",state="waiting",.*\} 0\.\d+$/m)
+    expect(metrics).toMatch(/^dataset_state\{dataset="prices",state="empty",.*\} 1$/m)
+    await scheduler.stop()
+    expect(scheduler.process.exitCode).toBe(0)
+  })
+
+  it('that is taken is told with its setting', async () => {
+    const other = createServer().listen(0, '127.0.0.1')
+    await once(other, 'listening')
+    const { port } = other.address() as { port: number }
+    const options = { registry: createMetrics('test'), checks: {}, host: '127.0.0.1', port, setting: 'WORKER_OPS_PORT' }
+    await expect(startOpsServer(options)).rejects.toMatchObject({
+      code: 'config',
+      message: expect.stringContaining(`WORKER_OPS_PORT: port ${port}`),
+    })
+    expect(await startOpsServer({ ...options, port: 0 })).toBeUndefined()
+    other.close()
+  })
+
+  it('says what is not there', async () => {
+    const port = await findFreePort()
+    const checks = { clickhouse: () => Promise.reject(new Error('away')), redis: () => Promise.resolve() }
+    const ops = await startOpsServer({ registry: createMetrics('test'), checks, host: '127.0.0.1', port, setting: 'X' })
+    const ready = await fetch(`http://127.0.0.1:${port}/health/ready`)
+    expect([ready.status, await ready.json()]).toEqual([503, { status: 'not ready', clickhouse: 'away', redis: 'ok' }])
+    await ops?.close()
+  })
+})

@@ -1,0 +1,119 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { toBucketStart } from '../../shared/intervals.ts'
+import tvl from '../../workers/jobs/tvl.ts'
+import { createRunner } from '../../workers/runner.ts'
+import { startProviderServer } from '../provider-server.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { startProcess } from '../support/processes.ts'
+
+/** A provider in front of the stand-in that keeps its first request waiting until it is opened. */
+async function createGate(upstream: string) {
+  let asked: (() => void) | undefined
+  let held: { url: URL; response: ServerResponse } | undefined
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve
+  })
+  const pass = async (url: URL, response: ServerResponse) => {
+    const answer = await fetch(`${upstream}${url.pathname}${url.search}`)
+    response.writeHead(answer.status, { 'content-type': answer.headers.get('content-type') ?? '' })
+    response.end(Buffer.from(await answer.arrayBuffer()))
+  }
+  const server = await startProviderServer((_request, response, url) => {
+    if (held !== undefined) return void pass(url, response)
+    held = { url, response }
+    asked?.()
+  })
+  return { ...server, isAsked, open: () => held !== undefined && pass(held.url, held.response) }
+}
+
+let pipeline: Pipeline
+let gate: Awaited<ReturnType<typeof createGate>>
+beforeEach(async () => {
+  pipeline = await createPipeline({ now: Date.now() })
+  gate = await createGate(`${pipeline.upstream.url}/defillama`)
+})
+afterEach(async () => {
+  await gate.close()
+  await pipeline.close()
+})
+
+const start = (settings: Record<string, string>) =>
+  startProcess('worker', pipeline.config, {
+    WORKER_QUEUES: 'tvl',
+    DEFILLAMA_BASE_URL: gate.baseUrl,
+    DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
+    ...settings,
+  })
+
+async function enqueue() {
+  const queue = pipeline.queue('tvl')
+  const slot = toBucketStart(pipeline.clock.now, '1h')
+  await queue.add('tvl', { kind: 'slot', slot }, { jobId: 'slot' })
+  return queue
+}
+
+async function countStored(): Promise<number | undefined> {
+  const sql = 'SELECT count() AS rows FROM protocol_tvl FINAL'
+  const [row] = await pipeline.database.db.rows({ name: 'stored', sql, schema: z.object({ rows: z.number() }) })
+  return row?.rows
+}
+
+describe('a worker that is told to stop while a job runs', () => {
+  it('hands the job back when its time is over, and another worker does it', async () => {
+    const worker = await start({ WORKER_DRAIN_SECONDS: '0' })
+    const queue = await enqueue()
+    await gate.isAsked
+    const exited = once(worker.process, 'exit')
+    worker.process.kill('SIGTERM')
+    expect(await exited).toEqual([0, null])
+    const job = await queue.getJob('slot')
+    expect([await job?.getState(), job?.attemptsMade, await countStored()]).toEqual(['waiting', 0, 0])
+
+    const other = createRunner(tvl, pipeline.context)
+    await once(other, 'completed')
+    await other.close()
+    expect(await countStored()).toBeGreaterThan(0)
+  })
+
+  it('finishes the job when there is time', async () => {
+    const worker = await start({ WORKER_DRAIN_SECONDS: '20' })
+    const queue = await enqueue()
+    await gate.isAsked
+    const exited = once(worker.process, 'exit')
+    worker.process.kill('SIGTERM')
+    gate.open()
+    expect(await exited).toEqual([0, null])
+    const job = await queue.getJob('slot')
+    expect([await job?.getState(), await countStored()]).toEqual(['completed', job?.returnvalue.rows])
+  })
+})
+
+describe("a worker's operations port", () => {
+  it('tells what it did and what it depends on', async () => {
+    const worker = await start({})
+    const ready = await worker.get('/health/ready')
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      { status: 'ready', clickhouse: 'ok', redis: 'ok', queues: 'ok' },
+    ])
+    expect((await worker.get('/health/live')).status).toBe(200)
+    expect((await worker.get('/elsewhere')).status).toBe(404)
+    await enqueue()
+    await gate.isAsked
+    gate.open()
+    const sample = (name: string, labels: string) => new RegExp(`^${name}\\{${labels},process="worker"\\} (\\S+)$`, 'm')
+    // The process hears that its job is complete after everybody else could.
+    await expect
+      .poll(worker.metrics)
+      .toMatch(/^worker_jobs_total\{dataset="tvl",outcome="completed",process="worker"\} 1$/m)
+    const metrics = await worker.metrics()
+    const read = (name: string, labels: string) => Number(sample(name, labels).exec(metrics)?.[1])
+    expect(read('worker_rows_inserted_total', 'dataset="tvl"')).toBe(await countStored())
+    expect(read('provider_calls_total', 'provider="defillama",route="/protocols",outcome="ok"')).toBe(1)
+    expect(metrics).toMatch(/^nodejs_eventloop_lag_seconds\{/m)
+    await worker.stop()
+  })
+})

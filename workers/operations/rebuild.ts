@@ -1,0 +1,135 @@
+import { setTimeout } from 'node:timers/promises'
+import { z } from 'zod'
+import type { Database } from '../../shared/clickhouse.ts'
+import { DataError } from '../../shared/errors.ts'
+import { readNewest } from '../../shared/freshness.ts'
+import { toBucketStart } from '../../shared/intervals.ts'
+import { openState } from '../state.ts'
+import type { RollUp } from './roll-ups.ts'
+
+/** Computed at once: enough to be worth a statement, few enough that a stopped run has little to repeat. */
+const ENTITIES_AT_ONCE = 10
+
+export interface RebuildOptions {
+  readonly now: () => number
+  /** Swaps also when the new table has fewer rows than the live one. */
+  readonly force: boolean
+  /** Called when it is known in how many parts the table is computed. */
+  readonly onPlan: (parts: number) => void
+  readonly onStep: () => void
+  /** Called with everything computed and both tables fed, before they are swapped. */
+  readonly beforeSwap?: () => Promise<void>
+}
+
+export interface Rebuilt {
+  /** Rows of the live table before and after. */
+  readonly before: number
+  readonly after: number
+}
+
+const toShadow = (table: string) => `${table}_rebuild`
+
+/**
+ * Computes a roll-up anew beside the live table and puts it in its place at once. No row that arrives meanwhile is lost:
+ * the shadow table is fed by a view of its own before it is filled, both views feed both tables until after the swap,
+ * and every row replaces by its natural key, so that being stored twice changes nothing. A run that was stopped leaves
+ * the shadow behind, fed, and the next one goes on with the part that was not finished.
+ * @throws DataError `storage` when ClickHouse fails, or when the new table has fewer rows than the live one.
+ */
+export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOptions): Promise<Rebuilt> {
+  const { table, feed } = rollUp
+  const shadow = toShadow(table)
+  const run = (name: string, sql: string) => db.command({ name, sql })
+  const live = await readUuid(db, table)
+  await run('create-shadow', `CREATE TABLE IF NOT EXISTS ${shadow} AS ${table}`)
+  await run('feed-shadow', `CREATE MATERIALIZED VIEW IF NOT EXISTS ${shadow}_mv TO ${shadow} AS ${feed}`)
+  await untilEarlierInsertsEnd(db)
+  await fill(db, rollUp, options)
+  const [before, after] = [await countRows(db, table), await countRows(db, shadow)]
+  if (before > 0 && (after === 0 || (after < before && !options.force))) {
+    throw new DataError(
+      'storage',
+      `${table} has ${before} rows and was computed with ${after}: ${rollUp.raw} lacks what ${table} was made of. ` +
+        `Nothing is changed; --force swaps unless there are none, \`DROP VIEW ${shadow}_mv\` and \`DROP TABLE ${shadow}\` clean up`,
+    )
+  }
+  await options.beforeSwap?.()
+  if ((await readUuid(db, table)) !== live)
+    throw new DataError('storage', `${table} was swapped by somebody else meanwhile: nothing is changed by this run`)
+  await run('swap', `EXCHANGE TABLES ${table} AND ${shadow}`)
+  // The view goes first: without its table it would fail the inserts that it follows.
+  await run('drop-feed', `DROP VIEW IF EXISTS ${shadow}_mv SYNC`)
+  await run('drop-old', `DROP TABLE IF EXISTS ${shadow} SYNC`)
+  return { before, after: await countRows(db, table) }
+}
+
+/**
+ * An insert that began before the shadow's view was there does not feed it, and may store its rows after they were read
+ * to fill it: such inserts have to end first.
+ */
+async function untilEarlierInsertsEnd(db: Database): Promise<void> {
+  const since = performance.now()
+  for (;;) {
+    const [row] = await db.rows({
+      name: 'earlier-inserts',
+      sql: "SELECT count() AS inserts FROM system.processes WHERE query_kind = 'Insert' AND elapsed >= {age: Float64}",
+      params: { age: (performance.now() - since) / 1000 },
+      schema: z.object({ inserts: z.int() }),
+    })
+    if (row === undefined || row.inserts === 0) return
+    await setTimeout(INSERT_POLL_MS)
+  }
+}
+
+const INSERT_POLL_MS = 100
+
+/** Fills the shadow part by part, from where an earlier run over the same shadow stopped. */
+async function fill(db: Database, rollUp: RollUp, { now, onPlan, onStep }: RebuildOptions): Promise<void> {
+  const shadow = toShadow(rollUp.table)
+  const uuid = await readUuid(db, shadow)
+  const state = openState(db, 'rebuild', now)
+  const [doneUuid, doneUpTo] = ((await state.get(rollUp.table)) ?? '').split(' ')
+  const from = doneUuid === uuid && doneUpTo !== undefined ? Number(doneUpTo) : -1
+  const newest = rollUp.dataset === undefined ? null : await readNewest(db, rollUp.dataset)
+  const slot = toBucketStart(newest ?? now(), rollUp.dataset?.cadence ?? '1d')
+  const parts = await toParts(db, rollUp)
+  onPlan(parts.length)
+  for (const entities of parts) {
+    const last = entities.at(-1) ?? 0
+    if (last > from) {
+      const params = { entities, slot: new Date(slot).toISOString().slice(0, -1) }
+      await db.command({ name: 'fill-shadow', sql: rollUp.fill(shadow), params })
+      state.set(rollUp.table, `${uuid} ${last}`)
+      await state.store()
+    }
+    onStep()
+  }
+}
+
+const keyRow = z.object({ key: z.number() })
+
+/** The entities of each part in the order of their keys; one part without any where it takes all of them at once. */
+async function toParts(db: Database, { entity, raw }: RollUp): Promise<number[][]> {
+  if (entity === undefined) return [[]]
+  const sql = `SELECT DISTINCT ${entity} AS key FROM ${raw} ORDER BY key`
+  const keys = (await db.rows({ name: 'entities', sql, schema: keyRow })).map(({ key }) => key)
+  const parts: number[][] = []
+  for (let at = 0; at < keys.length; at += ENTITIES_AT_ONCE) parts.push(keys.slice(at, at + ENTITIES_AT_ONCE))
+  return parts
+}
+
+async function readUuid(db: Database, table: string): Promise<string | undefined> {
+  const [row] = await db.rows({
+    name: 'uuid',
+    sql: 'SELECT toString(uuid) AS uuid FROM system.tables WHERE database = currentDatabase() AND name = {table: String}',
+    params: { table },
+    schema: z.object({ uuid: z.string() }),
+  })
+  return row?.uuid
+}
+
+export async function countRows(db: Database, table: string): Promise<number> {
+  const sql = `SELECT count() AS rows FROM ${table} FINAL`
+  const [row] = await db.rows({ name: 'count', sql, schema: z.object({ rows: z.int() }) })
+  return row?.rows ?? 0
+}

@@ -1,0 +1,111 @@
+import type { Redis } from 'ioredis'
+import { toReason } from '../../../shared/errors.ts'
+import type { Logger } from '../../../shared/log.ts'
+import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import { sleep } from './retry.ts'
+
+/**
+ * Reserves the next free place of a token bucket and returns the wait for it in milliseconds. KEYS[1] holds the time, in
+ * microseconds of Redis' own clock, at which the bucket would be full again. ARGV: microseconds per token, bucket size.
+ */
+const RESERVE = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local per_token = tonumber(ARGV[1])
+local full_at = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now)
+redis.call('SET', KEYS[1], string.format('%.0f', full_at + per_token), 'PX', math.ceil((full_at + per_token - now) / 1000) + 1000)
+return math.max(0, math.ceil((full_at - (ARGV[2] - 1) * per_token - now) / 1000))
+`
+
+const MINUTE_US = 60_000_000
+/** A timer fires late by some milliseconds; a request that slips into the next minute must not make it one too many. */
+const TIMER_SLACK_US = 250_000
+const ANSWER_WITHIN_MS = 2_000
+
+interface Options {
+  /** For commands; its key prefix is `prefix`. */
+  readonly redis: Redis
+  readonly prefix: string
+  readonly log: Logger
+}
+
+/**
+ * The same limit as `createRateLimit`, held by all processes that share a Redis. Within a process it is first come first
+ * served, and only one place at a time is reserved in Redis, for whoever is first by then: so processes take turns, and
+ * what is aborted leaves its place to the next. While Redis is away each process keeps the limit for itself, and says
+ * so once.
+ */
+export function createSharedRateLimit(provider: string, perMinute: number, options: Options): RateLimit {
+  const { redis, log } = options
+  const burst = Math.max(1, Math.floor(perMinute / 5))
+  const perTokenUs = Math.ceil((MINUTE_US + TIMER_SLACK_US) / (perMinute - burst + 1))
+  const key = `${options.prefix}:rate:{${provider}}`
+  const own = createRateLimit(perMinute)
+  const line = new Set<() => void>()
+  let isServing = false
+  let isAlone = false
+
+  /** The wait for the place that is now this process's; undefined when Redis cannot be asked. */
+  async function reserve(): Promise<number | undefined> {
+    // A connection that is known to be broken would only hold the command back until it is whole again.
+    if (isAlone && redis.status !== 'ready') return undefined
+    try {
+      const waitMs = Number(await withDeadline(redis.eval(RESERVE, 1, key, perTokenUs, burst)))
+      if (isAlone) log.info({ provider }, 'the rate limit is shared again')
+      isAlone = false
+      return waitMs
+    } catch (error) {
+      const reason = toReason(error)
+      if (!isAlone) log.warn({ provider, reason }, 'Redis is away: each process keeps the rate limit for itself')
+      isAlone = true
+      return undefined
+    }
+  }
+
+  /** Lets those in line pass one by one, for as long as there are any. */
+  async function serve(): Promise<void> {
+    isServing = true
+    while (line.size > 0) {
+      const waitMs = await reserve()
+      if (waitMs === undefined) await own.take(NEVER)
+      else if (waitMs > 0) await sleep(waitMs, NEVER)
+      const [grant] = line
+      grant?.()
+    }
+    isServing = false
+  }
+
+  return {
+    take: (signal) =>
+      new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        const giveUp = () => {
+          line.delete(grant)
+          reject(signal.reason)
+        }
+        const grant = () => {
+          line.delete(grant)
+          signal.removeEventListener('abort', giveUp)
+          resolve()
+        }
+        signal.addEventListener('abort', giveUp, { once: true })
+        line.add(grant)
+        if (!isServing) void serve()
+      }),
+  }
+}
+
+/** A reserved place waits for whoever is first in line by then: no one caller's signal ends the wait for it. */
+const NEVER = new AbortController().signal
+
+async function withDeadline<T>(answer: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
