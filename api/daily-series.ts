@@ -81,7 +81,10 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
         writeArray(db, { name: series.dataset.name, sql, params }),
         summarize(db, params),
       ])
-      return { ...written, ...describe(series.dataset, query, { asOf: written.asOf, ...summed }, now()) }
+      return {
+        ...written,
+        ...describe(series.dataset, query, { ...summed, asOf: written.asOf, points: written.records }, now()),
+      }
     },
   })
 }

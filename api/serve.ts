@@ -68,19 +68,8 @@ async function make(route: Route, find: () => Promise<Answer>, now: () => number
   }
 }
 
-/** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
-export function createServing(
-  surroundings: Surroundings,
-  options: { log: Logger; metrics: ApiMetrics; cacheBytes: number },
-): Serving {
-  const { now, config, commits } = surroundings
-  const { log, metrics } = options
-  const cache: ByteCache = createByteCache({ maxBytes: options.cacheBytes, commits, now })
-  const sendStream = createStreaming()
-  // Which answer a raw URL had: parsing it again would give the same key.
-  const known = new LRUCache<string, { route: Route; key: string }>({ max: MAX_KNOWN_URLS })
-
-  const fail: Serving['fail'] = (exchange, error) => {
+function createFail(log: Logger, publicUrl: string): Serving['fail'] {
+  return (exchange, error) => {
     const problem = toProblem(error)
     if (exchange.response.headersSent || exchange.response.destroyed) {
       // Half an answer must not look like a whole one.
@@ -89,8 +78,22 @@ export function createServing(
       return
     }
     if (problem.status >= 500) log.error({ requestId: exchange.requestId, code: problem.code, err: error }, 'failed')
-    sendProblem(exchange, problem, config.api.publicUrl)
+    sendProblem(exchange, problem, publicUrl)
   }
+}
+
+/** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
+export function createServing(
+  surroundings: Surroundings,
+  options: { log: Logger; metrics: ApiMetrics; cacheBytes: number },
+): Serving {
+  const { now, config, commits } = surroundings
+  const { metrics } = options
+  const cache: ByteCache = createByteCache({ maxBytes: options.cacheBytes, commits, now })
+  const sendStream = createStreaming()
+  const fail = createFail(options.log, config.api.publicUrl)
+  // Which answer a raw URL had: parsing it again would give the same key.
+  const known = new LRUCache<string, { route: Route; key: string }>({ max: MAX_KNOWN_URLS })
 
   const serve: Serving['serve'] = async (route, request, exchange) => {
     checkAccept(route, exchange)

@@ -73,7 +73,6 @@ export function toProviders(s: ProviderSettings) {
     defillama: {
       ...http,
       baseUrl: s.DEFILLAMA_BASE_URL,
-      apiKey: undefined,
       requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
     },
     defillamaCoins: {

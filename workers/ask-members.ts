@@ -3,7 +3,7 @@ import type { Dao } from '../shared/registry/registry.ts'
 import { askEach } from './ask-each.ts'
 import type { Candidate, Run } from './define.ts'
 import { toIso } from './providers/answer.ts'
-import type { MembersSource } from './providers/members-source.ts'
+import type { MembersSource } from './providers/sources/members.ts'
 
 /** Asks a provider for the members of each community; one that has no number is named in the log and has no row. */
 export async function askForMembers({

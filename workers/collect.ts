@@ -2,7 +2,7 @@ import { DataError, isTransient, toReason } from '../shared/errors.ts'
 import type { Logger } from '../shared/log.ts'
 import type { Collector, Entity, Range } from './define.ts'
 import type { CheckedRows } from './rows.ts'
-import type { JobState } from './state.ts'
+import { draftState, type JobState } from './state.ts'
 
 interface Collected {
   /** Rows that fit the dataset's schema. */
@@ -46,8 +46,10 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
     if (asked.length === 0 || wanted.signal.aborted) continue
     try {
       const ownLog = log.child({ provider: collector.provider })
-      const answer = await collector.collect({ ...wanted, entities: asked, log: ownLog })
+      const state = draftState(wanted.state)
+      const answer = await collector.collect({ ...wanted, entities: asked, state, log: ownLog })
       const { rows, rejected } = wanted.check(collector.provider, answer)
+      state.keep()
       for (const row of rows) collected.rows.push(row)
       collected.rejected += rejected
       collected.providers.push(collector.provider)

@@ -81,6 +81,8 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly intervals: readonly Interval[]
     readonly chunkEntities: number
     readonly chunkPoints: number
+    /** How many days before it the first run ever asks for as well, because what is served compares with them. */
+    readonly firstRunDays?: number
   }
   /**
    * Set where a run goes on from where the last one stopped: a slot in which a provider failed for a time is tried again,

@@ -37,8 +37,9 @@ export interface Scheduled {
   readonly queue: DatasetQueue
 }
 
+const DAY_MS = 86_400_000
 /** How far back missed slots are caught up without being asked; beyond it the operator back-fills. */
-const CATCH_UP_MS = 31 * 86_400_000
+const CATCH_UP_MS = 31 * DAY_MS
 
 /** The newest slot that was enqueued, or that the stored series tells of when Redis has no record. */
 async function readNewestSlot(context: SchedulerContext, job: Job): Promise<number | undefined> {
@@ -51,7 +52,8 @@ async function readNewestSlot(context: SchedulerContext, job: Job): Promise<numb
 const slotsKey = (prefix: string) => `${prefix}:slots`
 
 /**
- * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history. Job ids
+ * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history; before the
+ * first slot ever, the days that the job wants for it. Job ids
  * are deterministic and the record only moves after everything is enqueued, so any number of schedulers may do this
  * at once, and one that dies half-way is repeated by the next.
  */
@@ -67,6 +69,9 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
   } else if (recorded !== undefined && recorded > current) return
   if (newest !== undefined && newest + cadenceMs < current)
     await enqueueMissed({ job, queue }, newest, current, context)
+  const { firstRunDays } = job.history ?? {}
+  if (recorded === undefined && firstRunDays !== undefined)
+    await enqueueHistory({ job, queue }, current - firstRunDays * DAY_MS, current, context)
   await queue.add(job.name, { kind: 'slot', slot: current }, { jobId: toSlotJobId(job.name, current) })
   await context.redis.hset(slotsKey(context.prefix), job.name, current)
   context.metrics?.slots(job.name, 'enqueued', 1)
@@ -82,18 +87,26 @@ async function enqueueMissed(
   // From the newest slot itself: what it was to fill lies partly before it, as its observations were made before it.
   const from = Math.max(newest, current - CATCH_UP_MS)
   const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000) - 1
+  const chunks = await enqueueHistory({ job, queue }, from, current, context)
+  context.metrics?.slots(job.name, chunks > 0 ? 'caught_up' : 'lost', missed)
+  const told = { dataset: job.name, missed, from: new Date(from).toISOString(), jobs: chunks }
+  context.log.warn(told, chunks > 0 ? 'missed slots enqueued' : 'missed slots are lost: this dataset has no history')
+}
+
+/** Enqueues [from, to) as ranges of the dataset's finest history; returns how many jobs that are, 0 where it has none. */
+async function enqueueHistory(
+  { job, queue }: Scheduled,
+  from: number,
+  to: number,
+  context: SchedulerContext,
+): Promise<number> {
   const interval = job.history?.intervals[0] ?? job.cadence
-  const range = { from: toBucketStart(from, interval), to: current, interval }
+  const range = { from: toBucketStart(from, interval), to, interval }
   const chunks = planChunks(job, job.entities(context.registry), range)
   await queue.addBulk(
     chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
   )
-  context.metrics?.slots(job.name, chunks.length > 0 ? 'caught_up' : 'lost', missed)
-  const told = { dataset: job.name, missed, from: new Date(from).toISOString(), jobs: chunks.length }
-  context.log.warn(
-    told,
-    chunks.length > 0 ? 'missed slots enqueued' : 'missed slots are lost: this dataset has no history',
-  )
+  return chunks.length
 }
 
 /** How often due slots are looked for, per cadence: a slot starts at most this late. */

@@ -9,6 +9,18 @@ export interface JobState {
 
 const stored = z.object({ value: z.string() })
 
+/** Notes of one provider on top of a run's state, which `keep` adds to it: an answer that is thrown away leaves none. */
+export function draftState(state: JobState): JobState & { keep(): void } {
+  const notes = new Map<string, string>()
+  return {
+    get: async (name) => notes.get(name) ?? (await state.get(name)),
+    set: (name, value) => void notes.set(name, value),
+    keep: () => {
+      for (const [name, value] of notes) state.set(name, value)
+    },
+  }
+}
+
 /** A job's state in the `job_state` table, with the notes of one run. */
 export function openState(db: Database, job: string, now: () => number): JobState & { store(): Promise<void> } {
   const notes = new Map<string, string>()

@@ -14,6 +14,7 @@ const id = z
 const name = z
   .string()
   .trim()
+  .toLowerCase()
   .min(1, 'must not be empty')
   .max(MAX_NAME_LENGTH, `must have at most ${MAX_NAME_LENGTH} characters`)
 

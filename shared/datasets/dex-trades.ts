@@ -29,7 +29,8 @@ export type DexTradeRow = z.infer<typeof dexTradeRow>
 /**
  * A token's aggregates over all its trades, computed anew for the tokens that were inserted and for those whose last
  * computation lies behind while they still have trades in a window: a window must run empty for a token that nobody
- * trades any more. The windows end at `as_of`, up to which trades were collected: the slot of the run, or later where a
+ * trades any more. Only tokens of the chains that gave rows count: of a chain whose node is away nothing is known, and its
+ * windows stay at the time up to which it was read. The windows end at `as_of`, up to which trades were collected: the slot of the run, or later where a
  * newer trade or a newer computation is on record, so that a back-fill of old history never moves it back. USD is
  * added up as decimals, because sums of floats depend on the order of the parts that a merge happens to leave.
  */
@@ -41,7 +42,12 @@ WITH
   (
     SELECT arrayJoin({entities: Array(UInt64)}) AS token
     UNION DISTINCT
-    SELECT token FROM dex_data FINAL WHERE as_of < {slot: DateTime64(3, 'UTC')} AND inflow_30d + outflow_30d > 0
+    SELECT token FROM dex_data FINAL
+    WHERE as_of < {slot: DateTime64(3, 'UTC')} AND inflow_30d + outflow_30d > 0 AND token IN
+    (
+      SELECT key FROM tokens FINAL
+      WHERE chain_id IN (SELECT chain_id FROM tokens FINAL WHERE has({entities: Array(UInt64)}, key))
+    )
   ),
   ends AS
   (

@@ -3,6 +3,9 @@ import { defineDataset } from './define.ts'
 
 const known = z.number().finite().nullable()
 
+/** Sources say 0 where they do not know the supply, which a token with a price has (contract section 4). */
+const knownAbove0 = known.transform((value) => (value === 0 ? null : value))
+
 /**
  * One observation of a token on the market: what a latest or a historical quote says. `observed_at` is the
  * observation's own time. Money is in USD, supplies in whole tokens, changes in percent; unknown is null, but a quote
@@ -14,11 +17,11 @@ export const tokenPriceRow = z.strictObject({
   is_latest: z.boolean(),
   price: z.number().positive(),
   volume_24h: known,
-  market_cap: known,
-  total_supply: known,
-  circulating_supply: known,
-  max_supply: known,
-  fully_diluted_market_cap: known,
+  market_cap: knownAbove0,
+  total_supply: knownAbove0,
+  circulating_supply: knownAbove0,
+  max_supply: knownAbove0,
+  fully_diluted_market_cap: knownAbove0,
   volume_change_24h: known,
   percent_change_1h: known,
   percent_change_24h: known,

@@ -28,6 +28,13 @@ function trade(token: number, n: number, more: Partial<DexTradeRow> = {}): DexTr
   }
 }
 
+/** A record of the `tokens` table of which only key and chain matter here. */
+function toTokenRecord(key: number, chain_id: string) {
+  const texts = { id: String(key), symbol: 'T', name: 'T', contract_address: hex(key, 40), dao_id: '', cmc_id: null }
+  const rest = { decimals: 18, dao_key: 0, live: true, live_price: true, changed_at: new Date(END).toISOString() }
+  return { key, chain_id, ...texts, ...rest }
+}
+
 const dexData = z.object({
   total_trades: z.number(),
   makers: z.number(),
@@ -50,6 +57,8 @@ describe('DEX aggregates', () => {
   let database: TestDatabase
   beforeAll(async () => {
     database = await createTestDatabase(createTestConfig())
+    const rows = [1, 2, 3, 4, 5, 6, 7].map((key) => toTokenRecord(key, key === 7 ? 'elsewhere' : 'here'))
+    await database.db.insert({ table: 'tokens', rows })
   })
   afterAll(() => database.drop())
 
@@ -135,6 +144,15 @@ describe('DEX aggregates', () => {
     expect(await read(3)).toMatchObject({ inflow_7d: 0, inflow_30d: 0, inflow_max: 5, total_trades: 1 })
     await derive([4], END + 32 * 24 * HOUR)
     expect(await read(3)).toMatchObject({ as_of: '2024-07-31T12:00:00.000Z' })
+  })
+
+  it('stay as they are for a token of another chain, which may not have been read', async () => {
+    await store([trade(7, 0, { side: 'BUY', amount_usd: 5 })], END)
+    const before = await read(7)
+    await derive([4], END + 31 * 24 * HOUR)
+    expect(await read(7)).toEqual(before)
+    await derive([7], END + 31 * 24 * HOUR)
+    expect(await read(7)).toMatchObject({ inflow_30d: 0, inflow_max: 5 })
   })
 
   it('tell the price of the latest trade, unknown where that trade has none', async () => {

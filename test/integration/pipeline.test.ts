@@ -5,6 +5,7 @@ import { createRedis } from '../../shared/redis.ts'
 import { planBackfill, runBackfills } from '../../workers/backfill.ts'
 import { enqueueAndFollow } from '../../workers/follow.ts'
 import prices from '../../workers/jobs/prices.ts'
+import treasury from '../../workers/jobs/treasury.ts'
 import { createRunner } from '../../workers/runner.ts'
 import { enqueueDue, type SchedulerContext } from '../../workers/scheduler.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
@@ -110,6 +111,20 @@ describe('a price tick', () => {
     expect(waiting.map(({ id }) => id).sort()).toEqual(
       ['0500', '1000', '1500', '2000'].map((minute) => `prices.20240506T07${minute}Z`),
     )
+  })
+
+  it('brings the days that changes compare with when it is the first ever, and only then', async () => {
+    const queue = pipeline.queue('treasury')
+    await enqueueDue({ job: treasury, queue }, scheduler())
+    const ranges = (await queue.getPrioritized()).map(({ data }) => data)
+    const times = ranges.flatMap((data) => (data.kind === 'range' ? [data.from, data.to] : []))
+    const today = Date.parse('2024-05-06T00:00:00Z')
+    expect([Math.min(...times), Math.max(...times)]).toEqual([today - 30 * 24 * 60 * MINUTE, today])
+    expect(await queue.getWaitingCount()).toBe(1)
+    pipeline.clock.now += 24 * 60 * MINUTE
+    await enqueueDue({ job: treasury, queue }, scheduler())
+    expect(await queue.getPrioritizedCount()).toBe(ranges.length)
+    expect(await queue.getWaitingCount()).toBe(2)
   })
 
   it('is caught up after downtime, from history', async () => {

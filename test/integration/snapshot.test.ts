@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config.ts'
 import { governanceRow } from '../../shared/datasets/governance.ts'
-import type { Places, VotingDao } from '../../workers/providers/governance-source.ts'
 import { snapshot } from '../../workers/providers/snapshot.ts'
+import type { Places, VotingDao } from '../../workers/providers/sources/governance.ts'
 import { createObservedClients } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
 import { startHub, toVotes } from '../support/hub.ts'
@@ -57,6 +57,11 @@ describe('the Snapshot hub', () => {
     expect(found.map(({ address, at }) => `${at} ${address}`)).toHaveLength(3503)
     expect(new Set(found.map(({ address, at }) => `${at} ${address}`)).size).toBe(3503)
     expect(reading).toMatchObject({ isComplete: true, places: { votes: { from: 20_001 - 3600, skip: 0 } } })
+  })
+
+  it('goes on from the newest vote where the last page of one time was full', async () => {
+    const { read } = await open({ proposals, votes: [...toVotes(3, 10_000), ...toVotes(1000, 20_000)] })
+    expect(await read()).toMatchObject({ isComplete: true, places: { votes: { from: 20_000 - 3600, skip: 0 } } })
   })
 
   it('refuses to skip too far, so that more votes of one time than that are a failure, not a smaller count', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
-import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from '../../workers/providers/coingecko-markets.ts'
+import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from '../../workers/providers/coingecko/markets.ts'
 import { readFixture, toTestToken } from '../samples.ts'
 
 const alfa = toTestToken(1, { coingeckoId: 'alfa-coin' })

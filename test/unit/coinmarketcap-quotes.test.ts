@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import type { Range } from '../../workers/define.ts'
-import { readError } from '../../workers/providers/coinmarketcap-errors.ts'
+import { readError } from '../../workers/providers/coinmarketcap/errors.ts'
 import {
   historicalAnswer,
   latestAnswer,
   toHistoryRows,
   toLatestRows,
-} from '../../workers/providers/coinmarketcap-quotes.ts'
+} from '../../workers/providers/coinmarketcap/quotes.ts'
 import { readFixture, toTestToken } from '../samples.ts'
 
 const alfa = toTestToken(1, { cmcId: '7278' })

@@ -116,6 +116,25 @@ describe('collect', () => {
     expect(keys(fallenBack.rows)).toEqual([1, 2, 3, 4])
   })
 
+  it('remembers nothing of an answer that is thrown away', async () => {
+    const notes: string[] = []
+    const noting = (name: string): Collector => ({
+      ...provider(name, {}).collector,
+      collect: async (run) => {
+        run.state.set(name, 'read')
+        expect(await run.state.get(name)).toBe('read')
+        return run.entities.map(({ key }) => ({ token: key }))
+      },
+    })
+    const distrusting: typeof check = (name, rows) => {
+      if (name === 'first') throw new DataError('rows_rejected', 'first: all wrong')
+      return check(name, rows)
+    }
+    const noted = { ...state, set: (name: string) => void notes.push(name) }
+    await collect([noting('first'), noting('second')], { ...wanted, state: noted, check: distrusting }, silent)
+    expect(notes).toEqual(['second'])
+  })
+
   it('keeps what came when the time of the job is over', async () => {
     const controller = new AbortController()
     const slow: Collector = {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { toId, toKey } from '../../shared/ids.ts'
 import { type BasketIndex, findComposition } from '../../shared/registry/index-records.ts'
 import { loadRegistry, RegistryError } from '../../shared/registry/registry.ts'
-import { toStretches } from '../../workers/providers/stored-prices.ts'
+import { toStretches } from '../../workers/providers/stored/prices.ts'
 
 const SHIPPED = join(import.meta.dirname, '../../shared/registry')
 const shipped = loadRegistry()

@@ -38,6 +38,22 @@ describe('checkRows', () => {
     }
   })
 
+  it('takes a supply of 0, and what is computed from it, for unknown', () => {
+    const unknown = ['market_cap', 'total_supply', 'circulating_supply', 'max_supply', 'fully_diluted_market_cap']
+    const quote = {
+      ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 0])),
+      token: 1,
+      observed_at: good.observed_at,
+      is_latest: true,
+      price: 1.5,
+    }
+    const read = tokenPriceRow.parse(quote)
+    expect(Object.entries(read).filter(([, value]) => value === null)).toEqual(
+      expect.arrayContaining(unknown.map((name) => [name, null])),
+    )
+    expect(read).toMatchObject({ volume_24h: 0, percent_change_24h: 0, tvl: 0 })
+  })
+
   it('refuses times that nothing can have been observed at', () => {
     const at = (observed_at: string) => ({ ...good, observed_at })
     const { rows } = check(

@@ -1,10 +1,10 @@
 import { daoLinks, LINK_FIELDS } from '../../shared/datasets/daos.ts'
 import type { Dao, Registry } from '../../shared/registry/registry.ts'
 import { defineJob } from '../define.ts'
-import { coingeckoLinks } from '../providers/coingecko-links.ts'
-import { coinmarketcapLinks } from '../providers/coinmarketcap-links.ts'
-import { defillamaLinks } from '../providers/defillama-links.ts'
-import type { UnlinkedDao } from '../providers/links-source.ts'
+import { coingeckoLinks } from '../providers/coingecko/links.ts'
+import { coinmarketcapLinks } from '../providers/coinmarketcap/links.ts'
+import { defillamaLinks } from '../providers/defillama/links.ts'
+import type { UnlinkedDao } from '../providers/sources/links.ts'
 
 /** Links and logos of live DAOs that the registry's files leave empty. What the files say is never asked for. */
 export default defineJob({

@@ -3,8 +3,8 @@ import { type GovernanceRow, governance } from '../../shared/datasets/governance
 import { askEach } from '../ask-each.ts'
 import { type Candidate, defineJob } from '../define.ts'
 import { toIso } from '../providers/answer.ts'
-import type { Allowance, Places, VotingDao } from '../providers/governance-source.ts'
 import { snapshot } from '../providers/snapshot.ts'
+import type { Allowance, Places, VotingDao } from '../providers/sources/governance.ts'
 import type { JobState } from '../state.ts'
 
 /**

@@ -2,7 +2,7 @@ import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineJob } from '../define.ts'
-import { storedPrices } from '../providers/stored-prices.ts'
+import { storedPrices } from '../providers/stored/prices.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 /** Prices of a slot may come some slots late: a tick looks at this many before its own again. */

@@ -1,7 +1,7 @@
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineJob, WHOLE_REGISTRY } from '../define.ts'
-import { storedSeries, toDays, withinDays } from '../providers/stored-series.ts'
+import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
 /**
  * Each live token's first known market cap of the day. That is mostly the first observation's, which the daily roll-up

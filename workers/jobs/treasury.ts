@@ -1,7 +1,7 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { askEach } from '../ask-each.ts'
 import { defineJob } from '../define.ts'
-import { defillamaTreasury } from '../providers/defillama-treasury.ts'
+import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { goldrush } from '../providers/goldrush.ts'
 import { toTreasuryDaos } from '../treasury-daos.ts'
 
@@ -15,7 +15,7 @@ export default defineJob({
   dataset: daoTreasury,
   providers: [goldrush, defillamaTreasury],
   entities: toTreasuryDaos,
-  history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365 },
+  history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365, firstRunDays: 30 },
   async run({ provider, entities, range, slot, signal, log }) {
     if (range === undefined) {
       const { concurrency } = provider

@@ -2,7 +2,7 @@ import { type TwitterSentimentRow, twitterSentiment } from '../../shared/dataset
 import { askEach } from '../ask-each.ts'
 import { type Candidate, defineJob } from '../define.ts'
 import { toIso } from '../providers/answer.ts'
-import { xPosts } from '../providers/x-posts.ts'
+import { xPosts } from '../providers/x/posts.ts'
 import { LEXICON } from '../sentiment/lexicon.ts'
 import { toMood } from '../sentiment/mood.ts'
 

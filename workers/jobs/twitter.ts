@@ -1,7 +1,7 @@
 import { twitterCounts } from '../../shared/datasets/twitter.ts'
 import { DataError } from '../../shared/errors.ts'
 import { defineJob } from '../define.ts'
-import { xCounts } from '../providers/x-counts.ts'
+import { xCounts } from '../providers/x/counts.ts'
 
 /**
  * Followers, followed accounts and posts of every live DAO's account on X. A whole day's counts are one request, and

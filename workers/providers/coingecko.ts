@@ -3,11 +3,11 @@ import type { TokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../define.ts'
-import { checkAnswer } from './answer.ts'
-import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './coingecko-markets.ts'
+import { checkAnswer, toJsonValue } from './answer.ts'
+import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './coingecko/markets.ts'
 import type { ErrorReading, HttpClient } from './http.ts'
 import { toBatches, toPages } from './paging.ts'
-import type { PriceSource } from './price-source.ts'
+import type { PriceSource } from './sources/prices.ts'
 
 const MARKETS = '/coins/markets'
 const COINS_PER_PAGE = 250
@@ -97,18 +97,9 @@ const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
 /** Adds the setting to look at; which statuses are worth another try is as everywhere. */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status === 408 || status === 429 || status >= 500) return undefined
-  const parsed = errorAnswer.safeParse(toValue(body))
+  const parsed = errorAnswer.safeParse(toJsonValue(body))
   if (!parsed.success) return undefined
   const { error_code, error_message } = parsed.data
   const hint = KEY_PROBLEMS.has(error_code) ? ' (check COINGECKO_API_KEY and COINGECKO_BASE_URL)' : ''
   return { code: 'provider_rejected', says: `error ${error_code}: ${error_message}${hint}` }
-}
-
-/** The body as JSON; undefined where it is a gateway's page. */
-function toValue(body: string): unknown {
-  try {
-    return JSON.parse(body)
-  } catch {
-    return undefined
-  }
 }

@@ -2,9 +2,9 @@ import type { ProtocolTvlRow } from '../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../shared/registry/registry.ts'
 import type { Candidate, Provider, Range } from '../define.ts'
 import { checkAnswer } from './answer.ts'
-import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './defillama-tvl.ts'
+import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './defillama/tvl.ts'
 import type { HttpClient } from './http.ts'
-import type { TvlSource } from './tvl-source.ts'
+import type { TvlSource } from './sources/tvl.ts'
 
 const PROTOCOLS = '/protocols'
 /** The documentation says 404, the server answers 400 to a slug it does not know (providers document, section 3.1). */
@@ -15,8 +15,7 @@ export const defillama: Provider<TvlSource, Dao> = {
   name: 'defillama',
   covers: (dao) => dao.defillama !== null,
   connect({ config, http }) {
-    const { apiKey: _, ...settings } = config.providers.defillama
-    const client = http.open({ provider: 'defillama', ...settings })
+    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
     return {
       async fetchTvl(daos, slot, signal) {
         const answer = await client.json({ path: PROTOCOLS, signal })

@@ -3,7 +3,7 @@ import type { Dao } from '../../shared/registry/registry.ts'
 import type { Provider } from '../define.ts'
 import { asSent, checkAnswer, toJsonValue, toNumber } from './answer.ts'
 import type { ErrorReading } from './http.ts'
-import { type MembersSource, toMembers } from './members-source.ts'
+import { type MembersSource, toMembers } from './sources/members.ts'
 
 const INVITE = /^https:\/\/(?:www\.)?(?:discord\.gg|discord(?:app)?\.com\/invite)\/([A-Za-z0-9-]+)\/?$/
 const PATH = '/invites/{code}'

@@ -8,7 +8,7 @@ import { type Block, createNode, findBlockAt } from './dex/node.ts'
 import { findPools, type Pool } from './dex/pools.ts'
 import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/progress.ts'
 import { createJsonRpc } from './json-rpc.ts'
-import type { TradeRequest, TradeSource } from './trade-source.ts'
+import type { TradeRequest, TradeSource } from './sources/trades.ts'
 
 const DAY_MS = 86_400_000
 /** Read again on every run, should the node have missed logs the first time. */

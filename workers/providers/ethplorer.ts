@@ -4,9 +4,9 @@ import { DataError } from '../../shared/errors.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Provider } from '../define.ts'
 import { checkAnswer, toJsonValue } from './answer.ts'
-import { toHoldersRow, tokenInfoAnswer, topHoldersAnswer } from './ethplorer-holders.ts'
-import { type HoldersSource, toTokensPerSlot } from './holders-source.ts'
+import { toHoldersRow, tokenInfoAnswer, topHoldersAnswer } from './ethplorer/holders.ts'
 import type { ErrorReading, HttpClient } from './http.ts'
+import { type HoldersSource, toTokensPerSlot } from './sources/holders.ts'
 
 /** A token that the provider does not know, or does not take for one. */
 const NO_SUCH_TOKEN = [400, 404]

@@ -4,12 +4,12 @@ import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Provider, Range } from '../define.ts'
 import type { TreasuryDao, Wallet } from '../treasury-daos.ts'
 import { asSent, checkAnswer } from './answer.ts'
-import { openPrices, type TokenPrices, toCoin } from './defillama-prices.ts'
-import { balancesData, type Position, toPositions } from './goldrush-balances.ts'
-import { portfolioData, toDailyPositions } from './goldrush-portfolio.ts'
+import { openPrices, type TokenPrices, toCoin } from './defillama/prices.ts'
+import { balancesData, type Position, toPositions } from './goldrush/balances.ts'
+import { portfolioData, toDailyPositions } from './goldrush/portfolio.ts'
 import type { ErrorReading, HttpClient } from './http.ts'
+import type { TreasurySource } from './sources/treasury.ts'
 import { type Holding, toTreasuryRow } from './treasury-holdings.ts'
-import type { TreasurySource } from './treasury-source.ts'
 
 /** DAOs that are asked for at once; the addresses of one come one after the other. */
 const CONCURRENCY = 4

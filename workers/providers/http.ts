@@ -1,10 +1,10 @@
 import { DataError } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/log.ts'
-import { type Answer, attempt } from './http-attempt.ts'
-import { isJsonType } from './http-body.ts'
-import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './http-retry.ts'
-import { type Target, toExcerpt, toTarget } from './http-target.ts'
-import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import { type Answer, attempt } from './http/attempt.ts'
+import { isJsonType } from './http/body.ts'
+import { createRateLimit, type RateLimit } from './http/rate-limit.ts'
+import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './http/retry.ts'
+import { type Target, toExcerpt, toTarget } from './http/target.ts'
 
 /** How one provider's host is spoken to. */
 export interface HttpSettings {

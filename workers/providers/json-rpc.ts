@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import { checkAnswer } from './answer.ts'
+import { sleep, toBackoffMs } from './http/retry.ts'
 import type { HttpClient } from './http.ts'
-import { sleep, toBackoffMs } from './http-retry.ts'
 import { toBatches } from './paging.ts'
 
 export interface RpcCall {

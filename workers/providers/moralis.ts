@@ -3,10 +3,10 @@ import { DataError } from '../../shared/errors.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Provider } from '../define.ts'
 import { checkAnswer } from './answer.ts'
-import { type HoldersSource, toTokensPerSlot } from './holders-source.ts'
 import type { HttpClient } from './http.ts'
-import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './moralis-client.ts'
-import { holdersAnswer, ownersAnswer, toHoldersRow } from './moralis-owners.ts'
+import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './moralis/client.ts'
+import { holdersAnswer, ownersAnswer, toHoldersRow } from './moralis/owners.ts'
+import { type HoldersSource, toTokensPerSlot } from './sources/holders.ts'
 
 /** A bound on following cursors: a page has a hundred owners unless the provider cuts it shorter. */
 const MOST_PAGES = 10

@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Provider } from '../define.ts'
 import { checkAnswer } from './answer.ts'
-import type { Allowance, GovernanceSource, Place, Places, Reading, VotingDao } from './governance-source.ts'
 import type { ErrorReading, HttpClient } from './http.ts'
-import { readByCreation } from './pages-by-creation.ts'
+import { readByCreation } from './snapshot/pages-by-creation.ts'
 import {
   MOST_SKIPPED,
   PAGE_SIZE,
@@ -16,7 +15,8 @@ import {
   toVoteRows,
   VOTES,
   votesData,
-} from './snapshot-queries.ts'
+} from './snapshot/queries.ts'
+import type { Allowance, GovernanceSource, Place, Places, Reading, VotingDao } from './sources/governance.ts'
 
 const GRAPHQL = '/graphql'
 /** A run has ten minutes, its retries included. */

@@ -1,7 +1,7 @@
 import { DataError } from '../../shared/errors.ts'
 import type { Dao } from '../../shared/registry/registry.ts'
 import type { Provider } from '../define.ts'
-import { type Members, type MembersSource, toMembers } from './members-source.ts'
+import { type Members, type MembersSource, toMembers } from './sources/members.ts'
 
 /** A public name, or a private invitation, which shows the same page. */
 const LINK = /^https:\/\/t\.me\/(\+?[A-Za-z0-9_-]+)\/?$/

@@ -15,10 +15,9 @@ const tokenData = z.strictObject({
 
 const SQL = `
 SELECT value, total_supply AS totalSupply, value_usd AS valueUsd, created_at AS createdAt
-FROM index_token
+FROM index_token FINAL
 WHERE index_key = {index: UInt64}
-ORDER BY index_key DESC, created_at DESC
-LIMIT 1`
+  AND created_at = (SELECT max(created_at) FROM index_token WHERE index_key = {index: UInt64})`
 
 export const indexTokenRoute = defineRoute({
   path: '/data/index/token-data',

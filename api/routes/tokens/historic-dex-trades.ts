@@ -22,7 +22,7 @@ const dexTrade = z.strictObject({
 const RECORD = `Tuple(recordedAt DateTime64(3, 'UTC'), transactionHash String, _id String, amount Float64, token String,
   amountUsd Nullable(Float64), type String, price Nullable(Float64))`
 
-/** The id that \`toId('trade', chain, hash, logIndex)\` gives (contract section 3). */
+/** The id that `toId('trade', chain, hash, logIndex)` gives (contract section 3). */
 const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', transaction_hash, '\\x1f',
   toString(log_index))))), 1, 24)`
 

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { askEach } from '../../ask-each.ts'
+import type { Provider } from '../../define.ts'
+import { asSent, checkAnswer } from '../answer.ts'
+import { openCoinGecko } from '../coingecko.ts'
+import type { HttpClient } from '../http.ts'
+import {
+  type DaoLinksSource,
+  type Links,
+  toChats,
+  toFirst,
+  toLinkRows,
+  toTwitterLink,
+  type UnlinkedDao,
+} from '../sources/links.ts'
+
+/** Coins/{id} (providers document, section 2). */
+const coinAnswer = z.object({
+  links: z.object({
+    homepage: z.array(z.unknown()).nullish(),
+    whitepaper: asSent,
+    chat_url: z.array(z.unknown()).nullish(),
+    twitter_screen_name: asSent,
+    telegram_channel_identifier: asSent,
+  }),
+  image: z.object({ large: asSent }).nullish(),
+})
+
+/** CoinGecko's description of a coin: a call each (providers document, section 2). */
+export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
+  name: 'coingecko',
+  covers: (dao) => dao.coingeckoId !== null,
+  connect(context) {
+    const client = openCoinGecko(context)
+    const { log } = context
+    return {
+      async fetchLinks(daos, slot, signal) {
+        const ask = async (dao: UnlinkedDao) => {
+          return toLinkRows(dao, await fetchLinks(client, dao.coingeckoId ?? '', signal), 'coingecko', slot)
+        }
+        return (await askEach(daos, ask, { concurrency: 1, log })).flat()
+      },
+    }
+  },
+}
+
+async function fetchLinks(client: HttpClient, id: string, signal: AbortSignal): Promise<Links> {
+  const path = `/coins/${encodeURIComponent(id)}`
+  const query = { localization: 'false', tickers: 'false', market_data: 'false', developer_data: 'false' }
+  const answer = await client.json({ path, route: '/coins/{id}', query, signal, absent: [404] })
+  if (answer === undefined) return {}
+  const { links, image } = checkAnswer(coinAnswer, answer, { provider: 'coingecko', path })
+  const channel = links.telegram_channel_identifier
+  const chats = toChats(links.chat_url ?? [])
+  return {
+    website: toFirst(links.homepage),
+    twitter: toTwitterLink(links.twitter_screen_name),
+    discord: chats.discord,
+    telegram: typeof channel === 'string' && channel !== '' ? `https://t.me/${channel}` : chats.telegram,
+    whitepaper: links.whitepaper,
+    image: image?.large,
+  }
+}

@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
+import type { Token } from '../../../shared/registry/registry.ts'
+import type { Candidate, Range } from '../../define.ts'
+import { asSent, toIso } from '../answer.ts'
+import { thin } from '../paging.ts'
+
+/** Coins/markets (providers document, section 2). */
+export const marketsAnswer = z.array(
+  z.object({
+    id: z.string(),
+    current_price: asSent,
+    total_volume: asSent,
+    market_cap: asSent,
+    total_supply: asSent,
+    circulating_supply: asSent,
+    max_supply: asSent,
+    fully_diluted_valuation: asSent,
+    price_change_percentage_24h: asSent,
+    price_change_percentage_1h_in_currency: asSent,
+    price_change_percentage_24h_in_currency: asSent,
+    price_change_percentage_7d_in_currency: asSent,
+    price_change_percentage_30d_in_currency: asSent,
+    last_updated: asSent,
+  }),
+)
+
+const points = z.array(z.tuple([z.number(), z.number().nullable()]))
+
+/** Market_chart/range: three series of [Unix milliseconds, value] (providers document, section 2). */
+export const chartAnswer = z.object({ prices: points, market_caps: points, total_volumes: points })
+
+/** What the provider never has: changes over 60 and 90 days, change of volume, total value locked. */
+const NEVER_KNOWN = { volume_change_24h: null, percent_change_60d: null, percent_change_90d: null, tvl: null }
+
+/** One row for each coin asked for. */
+export function toLatestRows(
+  coins: z.infer<typeof marketsAnswer>,
+  tokens: readonly Token[],
+): Candidate<TokenPriceRow>[] {
+  const tokenByCoin = new Map(tokens.map((token) => [token.coingeckoId, token]))
+  return coins.flatMap((coin) => {
+    const token = tokenByCoin.get(coin.id)
+    if (!token) return []
+    const change24h = coin.price_change_percentage_24h_in_currency ?? coin.price_change_percentage_24h
+    const row: Candidate<TokenPriceRow> = {
+      ...NEVER_KNOWN,
+      token: token.key,
+      observed_at: toIso(coin.last_updated),
+      is_latest: true,
+      price: coin.current_price ?? null,
+      volume_24h: coin.total_volume ?? null,
+      market_cap: coin.market_cap ?? null,
+      total_supply: coin.total_supply ?? null,
+      circulating_supply: coin.circulating_supply ?? null,
+      max_supply: coin.max_supply ?? null,
+      fully_diluted_market_cap: coin.fully_diluted_valuation ?? null,
+      percent_change_1h: coin.price_change_percentage_1h_in_currency ?? null,
+      percent_change_24h: change24h ?? null,
+      percent_change_7d: coin.price_change_percentage_7d_in_currency ?? null,
+      percent_change_30d: coin.price_change_percentage_30d_in_currency ?? null,
+    }
+    return [row]
+  })
+}
+
+/**
+ * One row for the first price of each bucket of the range, with the market cap and volume of the same millisecond.
+ * Supplies are null: market cap over price would be a guess at what the provider did not say.
+ */
+export function toHistoryRows(
+  charts: readonly z.infer<typeof chartAnswer>[],
+  token: Token,
+  range: Range,
+): Candidate<TokenPriceRow>[] {
+  const marketCaps = new Map(charts.flatMap((chart) => chart.market_caps))
+  const volumes = new Map(charts.flatMap((chart) => chart.total_volumes))
+  const prices = charts.flatMap((chart) => chart.prices)
+  return thin(prices, ([ms]) => ms, range).map(([ms, price]) => ({
+    ...NEVER_KNOWN,
+    token: token.key,
+    observed_at: toIso(ms),
+    is_latest: false,
+    price,
+    volume_24h: volumes.get(ms) ?? null,
+    market_cap: marketCaps.get(ms) ?? null,
+    total_supply: null,
+    circulating_supply: null,
+    max_supply: null,
+    fully_diluted_market_cap: null,
+    percent_change_1h: null,
+    percent_change_24h: null,
+    percent_change_7d: null,
+    percent_change_30d: null,
+  }))
+}

@@ -1,0 +1,45 @@
+import { z } from 'zod'
+import { DataError } from '../../../shared/errors.ts'
+import { toJsonValue } from '../answer.ts'
+import type { ErrorReading } from '../http.ts'
+
+const statusOf = z.object({ status: z.object({ error_code: z.coerce.number(), error_message: z.string().nullish() }) })
+
+/** Limits that pass within minutes, by CoinMarketCap's code; the HTTP status is 429 for these and for the next alike. */
+const PASSING_LIMITS: Readonly<Record<number, string>> = { 1008: 'minute', 1011: 'IP', 1022: 'anonymous' }
+/** Limits that last until the next period: trying again would only be refused again. */
+const LASTING_LIMITS: Readonly<Record<number, string>> = { 1009: 'daily', 1010: 'monthly' }
+
+/** What an error answer means, by CoinMarketCap's codes (providers document, section 1.4). */
+export function readError(status: number, body: string): ErrorReading | undefined {
+  const error = toError(body)
+  const says = error?.message ?? ''
+  const passing = PASSING_LIMITS[error?.code ?? 0]
+  if (passing) return { code: 'provider_unavailable', says: `${passing} limit reached: ${says}` }
+  const lasting = LASTING_LIMITS[error?.code ?? 0]
+  if (lasting) return { code: 'provider_rejected', says: `${lasting} limit reached: ${says}` }
+  if (status === 401 || status === 402 || status === 403) {
+    return { code: 'provider_rejected', says: `${says === '' ? 'no access' : says} (check COINMARKETCAP_API_KEY)` }
+  }
+  return undefined
+}
+
+/**
+ * Errors also arrive with status 200.
+ * @throws DataError `provider_unavailable` for limits that pass, `provider_rejected` for any other error code.
+ */
+export function throwSoftError(answer: unknown, path: string): void {
+  const parsed = statusOf.safeParse(answer)
+  if (!parsed.success || parsed.data.status.error_code === 0) return
+  const { error_code, error_message } = parsed.data.status
+  const reading = readError(200, JSON.stringify({ status: parsed.data.status }))
+  const says = reading?.says ?? `error ${error_code}: ${error_message ?? 'no message'}`
+  throw new DataError(reading?.code ?? 'provider_rejected', `coinmarketcap ${path}: ${says}`)
+}
+
+function toError(body: string): { code: number; message: string } | undefined {
+  const parsed = statusOf.safeParse(toJsonValue(body))
+  if (!parsed.success) return undefined
+  const { error_code, error_message } = parsed.data.status
+  return { code: error_code, message: error_message ?? '' }
+}

@@ -1,0 +1,134 @@
+import { z } from 'zod'
+import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
+import type { Token } from '../../../shared/registry/registry.ts'
+import type { Candidate, Range } from '../../define.ts'
+import { asSent, toIso } from '../answer.ts'
+
+const id = z.union([z.number(), z.string()]).transform(String)
+
+/** The members that latest and historical quotes share; each version leaves some out. */
+const quote = z.object({
+  symbol: asSent,
+  price: asSent,
+  volume_24h: asSent,
+  market_cap: asSent,
+  total_supply: asSent,
+  circulating_supply: asSent,
+  fully_diluted_market_cap: asSent,
+  volume_change_24h: asSent,
+  percent_change_1h: asSent,
+  percent_change_24h: asSent,
+  percent_change_7d: asSent,
+  percent_change_30d: asSent,
+  percent_change_60d: asSent,
+  percent_change_90d: asSent,
+  tvl: asSent,
+  timestamp: asSent,
+  last_updated: asSent,
+})
+
+/** v3 answers a list of quotes, v2 and historical answers a map by currency. */
+const usdQuote = z
+  .union([z.array(quote), z.record(z.string(), quote)])
+  .nullish()
+  .transform((quotes) => (Array.isArray(quotes) ? quotes.find(({ symbol }) => symbol === 'USD') : quotes?.USD))
+
+const latestCoin = z.object({
+  id,
+  total_supply: asSent,
+  circulating_supply: asSent,
+  max_supply: asSent,
+  quote: usdQuote,
+})
+
+const historicalCoin = z.object({ id, quotes: z.array(z.object({ timestamp: asSent, quote: usdQuote })).nullish() })
+
+/**
+ * Coins as a list, however they are keyed: a list, a map by id, a map of lists by symbol, or one coin alone; around it
+ * the usual `{ status, data }` or, around a list, nothing.
+ */
+function coinsOf<T extends z.ZodType>(coin: T) {
+  return z.preprocess((answer) => {
+    const data = isObject(answer) ? answer.data : answer
+    if (!isObject(data)) return data
+    return 'id' in data && !isObject(data.id) ? [data] : Object.values(data).flat()
+  }, z.array(coin))
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Quotes/latest of v3 and v2 (providers document, section 1.1). */
+export const latestAnswer = coinsOf(latestCoin)
+/** Quotes/historical (providers document, section 1.2). */
+export const historicalAnswer = coinsOf(historicalCoin)
+
+type Quote = z.infer<typeof quote>
+
+/** One row for each coin asked for. Supplies are the coin's own; a maximum of null is an unlimited one. */
+export function toLatestRows(
+  coins: z.infer<typeof latestAnswer>,
+  tokens: readonly Token[],
+): Candidate<TokenPriceRow>[] {
+  const tokenByCoin = toTokenByCoin(tokens)
+  return coins.flatMap((coin) => {
+    const token = tokenByCoin.get(coin.id)
+    return token ? [toRow(token, toIso(coin.quote?.last_updated), true, coin.quote ?? {}, coin)] : []
+  })
+}
+
+/** The rows inside the range: the provider's end is inclusive, the range's is not. */
+export function toHistoryRows(
+  coins: z.infer<typeof historicalAnswer>,
+  tokens: readonly Token[],
+  range: Range,
+): Candidate<TokenPriceRow>[] {
+  const tokenByCoin = toTokenByCoin(tokens)
+  const rows: Candidate<TokenPriceRow>[] = []
+  for (const coin of coins) {
+    const token = tokenByCoin.get(coin.id)
+    for (const { timestamp, quote: usd = {} } of token ? (coin.quotes ?? []) : []) {
+      const observedAt = toIso(timestamp ?? usd.timestamp ?? usd.last_updated)
+      const ms = Date.parse(String(observedAt))
+      const isOutside = ms < range.from || ms >= range.to
+      // A time that cannot be read is not outside: it is the row check's to reject, and to count.
+      if (token && !isOutside) rows.push(toRow(token, observedAt, false, usd, usd))
+    }
+  }
+  return rows
+}
+
+function toTokenByCoin(tokens: readonly Token[]): ReadonlyMap<string | null, Token> {
+  return new Map(tokens.map((token) => [token.cmcId, token]))
+}
+
+interface Supplies {
+  total_supply?: unknown
+  circulating_supply?: unknown
+  max_supply?: unknown
+}
+
+/** Member by member in one literal: a back-fill makes millions of these, and merged objects took ten times as long. */
+function toRow(token: Token, observedAt: unknown, isLatest: boolean, usd: Quote, supplies: Supplies) {
+  return {
+    token: token.key,
+    observed_at: observedAt,
+    is_latest: isLatest,
+    price: usd.price ?? null,
+    volume_24h: usd.volume_24h ?? null,
+    market_cap: usd.market_cap ?? null,
+    total_supply: supplies.total_supply ?? null,
+    circulating_supply: supplies.circulating_supply ?? null,
+    max_supply: supplies.max_supply ?? null,
+    fully_diluted_market_cap: usd.fully_diluted_market_cap ?? null,
+    volume_change_24h: usd.volume_change_24h ?? null,
+    percent_change_1h: usd.percent_change_1h ?? null,
+    percent_change_24h: usd.percent_change_24h ?? null,
+    percent_change_7d: usd.percent_change_7d ?? null,
+    percent_change_30d: usd.percent_change_30d ?? null,
+    percent_change_60d: usd.percent_change_60d ?? null,
+    percent_change_90d: usd.percent_change_90d ?? null,
+    tvl: usd.tvl ?? null,
+  } satisfies Candidate<TokenPriceRow>
+}

@@ -1,0 +1,35 @@
+import { z } from 'zod'
+import type { Provider } from '../../define.ts'
+import { asSent, checkAnswer } from '../answer.ts'
+import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../sources/links.ts'
+import { toParentSlug } from './tvl.ts'
+
+const PROTOCOLS = '/protocols'
+
+const protocol = z.object({ slug: asSent, parentProtocol: asSent, url: asSent, twitter: asSent, logo: asSent })
+type Protocol = z.infer<typeof protocol>
+/** Protocols: several thousand, of which these members are read (providers document, section 3.1). */
+const protocolsAnswer = z.array(protocol)
+
+/** DefiLlama's list of protocols; it needs no key (providers document, section 3.1). */
+export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
+  name: 'defillama',
+  covers: (dao) => dao.defillama !== null,
+  connect({ config, http }) {
+    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
+    return {
+      async fetchLinks(daos, slot, signal) {
+        const answer = await client.json({ path: PROTOCOLS, signal })
+        const protocols = checkAnswer(protocolsAnswer, answer, { provider: 'defillama', path: PROTOCOLS })
+        return daos.flatMap((dao) => toLinkRows(dao, toLinks(protocols, dao), 'defillama', slot))
+      },
+    }
+  },
+}
+
+/** The protocol of the DAO's slug speaks for it, else the first child of the parent of that slug. */
+function toLinks(protocols: readonly Protocol[], { defillama }: UnlinkedDao): Links {
+  const isChild = ({ parentProtocol }: Protocol) => toParentSlug(parentProtocol) === defillama
+  const own = protocols.find(({ slug }) => slug === defillama) ?? protocols.find(isChild)
+  return own === undefined ? {} : { website: own.url, twitter: toTwitterLink(own.twitter), image: own.logo }
+}

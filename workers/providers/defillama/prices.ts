@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import type { Config } from '../../../shared/config.ts'
+import { checkAnswer } from '../answer.ts'
+import type { HttpClients } from '../http.ts'
+import { toBatches } from '../paging.ts'
+
+/** Token prices in USD by chain and contract; what the provider does not know is absent. */
+export interface TokenPrices {
+  /** By the coins' names (`toCoin`). */
+  now(coins: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>>
+  /** By coin, then by the times asked for (Unix milliseconds). Asked of those coins only that have a price now. */
+  past(
+    coins: readonly string[],
+    times: readonly number[],
+    signal: AbortSignal,
+  ): Promise<ReadonlyMap<string, ReadonlyMap<number, number>>>
+}
+
+/** Chains that DefiLlama calls otherwise than the registry does. */
+const CHAINS: Readonly<Record<string, string>> = { bnb: 'bsc', avalanche: 'avax', gnosis: 'xdai' }
+
+/** A URL under 4 kB holds about this many coins (providers document, section 3.2). */
+const COINS_PER_CALL = 70
+/** And this many times, which are asked for one coin after the other. */
+const TIMES_PER_CALL = 180
+/** A price further from the time asked for is another time's. */
+const NEAR_MS = 12 * 3_600_000
+
+const currentAnswer = z.object({ coins: z.record(z.string(), z.object({ price: z.number() })) })
+const batchAnswer = z.object({
+  coins: z.record(z.string(), z.object({ prices: z.array(z.object({ timestamp: z.number(), price: z.number() })) })),
+})
+
+/** The address that other providers write for a chain's own coin, and what this one writes. */
+const COIN_PLACEHOLDER = `0x${'e'.repeat(40)}`
+const ZERO_ADDRESS = `0x${'0'.repeat(40)}`
+
+/** The provider's name of a contract. */
+export function toCoin(chain: string, contract: string): string {
+  return `${CHAINS[chain] ?? chain}:${contract === COIN_PLACEHOLDER ? ZERO_ADDRESS : contract}`
+}
+
+/** DefiLlama's coin prices (providers document, section 3.2). */
+export function openPrices({ config, http }: { config: Config; http: HttpClients }): TokenPrices {
+  const client = http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
+
+  async function now(coins: readonly string[], signal: AbortSignal) {
+    const prices = new Map<string, number>()
+    for (const batch of toBatches(coins, COINS_PER_CALL)) {
+      const path = `/prices/current/${batch.join(',')}`
+      const route = '/prices/current/{coins}'
+      const answer = await client.json({ path, route, signal })
+      const found = checkAnswer(currentAnswer, answer, { provider: 'defillama-coins', path: route })
+      for (const [coin, { price }] of Object.entries(found.coins)) prices.set(coin, price)
+    }
+    return prices
+  }
+
+  async function pastOf(coin: string, times: readonly number[], signal: AbortSignal) {
+    const prices = new Map<number, number>()
+    for (const batch of toBatches(times, TIMES_PER_CALL)) {
+      const query = { coins: JSON.stringify({ [coin]: batch.map((time) => Math.floor(time / 1000)) }) }
+      const answer = await client.json({ path: '/batchHistorical', query, signal })
+      const found = checkAnswer(batchAnswer, answer, { provider: 'defillama-coins', path: '/batchHistorical' })
+      const points = found.coins[coin]?.prices ?? []
+      for (const time of batch) {
+        const near = nearest(points, time)
+        if (near !== undefined && Math.abs(near.timestamp * 1000 - time) <= NEAR_MS) prices.set(time, near.price)
+      }
+    }
+    return prices
+  }
+
+  return {
+    now,
+    async past(coins, times, signal) {
+      const known = await now(coins, signal)
+      const past = new Map<string, ReadonlyMap<number, number>>()
+      for (const coin of known.keys()) past.set(coin, await pastOf(coin, times, signal))
+      return past
+    },
+  }
+}
+
+function nearest<P extends { timestamp: number }>(points: readonly P[], time: number): P | undefined {
+  const distance = ({ timestamp }: P) => Math.abs(timestamp * 1000 - time)
+  return points.reduce<P | undefined>(
+    (best, point) => (best === undefined || distance(point) < distance(best) ? point : best),
+    undefined,
+  )
+}

@@ -1,0 +1,43 @@
+import { DataError } from '../../../shared/errors.ts'
+import type { Provider } from '../../define.ts'
+import type { TreasuryDao } from '../../treasury-daos.ts'
+import { checkAnswer } from '../answer.ts'
+import type { HttpClient } from '../http.ts'
+import type { TreasurySource } from '../sources/treasury.ts'
+import { toTreasuryRow } from '../treasury-holdings.ts'
+import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
+
+/** Answers are megabytes: one at a time. */
+const CONCURRENCY = 1
+/** The server answers 400 to a slug that has no treasury (providers document, section 3.1). */
+const NO_SUCH_TREASURY = [400, 404]
+
+/** DefiLlama's treasuries; it needs no key (providers document, section 3.1). */
+export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
+  name: 'defillama',
+  covers: ({ defillama }) => defillama !== null,
+  connect({ config, http }) {
+    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
+    return {
+      concurrency: CONCURRENCY,
+      async fetchTreasury(dao, slot, signal) {
+        const answer = await fetchAnswer(client, dao, signal)
+        return answer && toTreasuryRow(dao.key, slot, 'defillama', toLatestHoldings(answer, slot))
+      },
+      async fetchHistory(dao, range, signal) {
+        const answer = await fetchAnswer(client, dao, signal)
+        if (answer === undefined) return []
+        return [...toDailyHoldings(answer, range)].flatMap(
+          ([day, holdings]) => toTreasuryRow(dao.key, day, 'defillama', holdings) ?? [],
+        )
+      },
+    }
+  },
+}
+
+async function fetchAnswer(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
+  if (dao.defillama === null) throw new DataError('provider_rejected', `defillama: ${dao.name} has no slug`)
+  const path = `/treasury/${encodeURIComponent(dao.defillama)}`
+  const answer = await client.json({ path, route: '/treasury/{slug}', signal, absent: NO_SUCH_TREASURY })
+  return answer === undefined ? undefined : checkAnswer(treasuryAnswer, answer, { provider: 'defillama', path })
+}

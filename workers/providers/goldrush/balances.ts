@@ -1,0 +1,57 @@
+import { z } from 'zod'
+import type { Wallet } from '../../treasury-daos.ts'
+import { asSent, toNumber } from '../answer.ts'
+import { toLowerCase } from '../holder-values.ts'
+import type { Holding } from '../treasury-holdings.ts'
+import { toWholeTokens } from '../whole-tokens.ts'
+
+/** Balances_v2: everything that an address holds (providers document, section 11). */
+export const balancesData = z.object({
+  items: z.array(
+    z.object({
+      contract_address: z.string(),
+      contract_decimals: asSent,
+      contract_ticker_symbol: z.string().nullish(),
+      contract_name: z.string().nullish(),
+      type: asSent,
+      is_spam: asSent,
+      balance: asSent,
+      quote: asSent,
+    }),
+  ),
+})
+
+/** A holding of one address, and what is needed to read its past. */
+export interface Position extends Holding {
+  readonly decimals: number
+}
+
+/** Collectibles have no price by the piece, and dust is what nobody asked for. */
+const LEFT_OUT: ReadonlySet<unknown> = new Set(['nft', 'dust'])
+
+/**
+ * The fungible tokens of an address. Left out are spam, collectibles, dust and what has no decimals, which is no fungible
+ * token. A quote that is null is an unknown value.
+ */
+export function toPositions({ items }: z.infer<typeof balancesData>, { chain }: Wallet): Position[] {
+  return items.flatMap((item) => {
+    const decimals = toNumber(item.contract_decimals)
+    if (item.is_spam === true || LEFT_OUT.has(item.type) || typeof decimals !== 'number') return []
+    return [
+      {
+        chain,
+        contract: String(toLowerCase(item.contract_address)),
+        symbol: item.contract_ticker_symbol || item.contract_name || item.contract_address,
+        decimals,
+        quantity: toWholeTokens(item.balance, decimals),
+        valueUsd: toUsd(item.quote),
+      },
+    ]
+  })
+}
+
+/** A value in USD, null where there is none. */
+export function toUsd(quote: unknown): number | null {
+  const value = toNumber(quote)
+  return typeof value === 'number' ? value : null
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod'
+import { toBucketStart } from '../../../shared/intervals.ts'
+import type { Range } from '../../define.ts'
+import type { Wallet } from '../../treasury-daos.ts'
+import { asSent, toNumber } from '../answer.ts'
+import { toLowerCase } from '../holder-values.ts'
+import { toWholeTokens } from '../whole-tokens.ts'
+import { type Position, toUsd } from './balances.ts'
+
+/** Portfolio_v2: what an address held, token by token and day by day (providers document, section 11). */
+export const portfolioData = z.object({
+  items: z.array(
+    z.object({
+      contract_address: z.string(),
+      contract_decimals: asSent,
+      contract_ticker_symbol: z.string().nullish(),
+      contract_name: z.string().nullish(),
+      holdings: z.array(
+        z.object({ timestamp: z.string(), open: z.object({ balance: asSent, quote: asSent }).nullish() }),
+      ),
+    }),
+  ),
+})
+
+type Item = z.infer<typeof portfolioData>['items'][number]
+
+/**
+ * The positions of an address at the beginning of each day inside the range, which is what a snapshot of that day means.
+ * The portfolio does not say what is spam: of the tokens that are held now only those count that `current` has, which
+ * also tells their decimals where the portfolio does not; tokens no longer held count when they have decimals and a
+ * value. A day is there as soon as one token tells of it.
+ */
+export function toDailyPositions(
+  { items }: z.infer<typeof portfolioData>,
+  current: readonly Position[],
+  { chain }: Wallet,
+  range: Range,
+): Map<number, Position[]> {
+  const known = new Map(current.map((position) => [position.contract, position]))
+  const days = new Map<number, Position[]>()
+  for (const item of items) {
+    const contract = String(toLowerCase(item.contract_address))
+    const now = known.get(contract)
+    const decimals = toNumber(item.contract_decimals) ?? now?.decimals
+    for (const { timestamp, open } of item.holdings) {
+      const day = toBucketStart(Date.parse(timestamp), range.interval)
+      if (!(day >= range.from && day < range.to)) continue
+      const positions = days.get(day) ?? []
+      days.set(day, positions)
+      const valueUsd = toUsd(open?.quote)
+      if (typeof decimals !== 'number' || !open || (now === undefined && !wasLeft(item, valueUsd))) continue
+      const symbol = item.contract_ticker_symbol || item.contract_name || item.contract_address
+      positions.push({ chain, contract, symbol, decimals, quantity: toWholeTokens(open.balance, decimals), valueUsd })
+    }
+  }
+  return days
+}
+
+/** Whether a token that `current` lacks was sold or moved, and is not spam that still lies there. */
+function wasLeft({ holdings }: Item, valueUsd: number | null): boolean {
+  const newest = holdings.reduce((best, each) => (each.timestamp > best.timestamp ? each : best))
+  return valueUsd !== null && toNumber(newest.open?.balance) === 0
+}

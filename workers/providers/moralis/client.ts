@@ -1,0 +1,32 @@
+import type { ProviderContext } from '../../define.ts'
+import type { ErrorReading, HttpClient } from '../http.ts'
+
+/** The provider's names of the registry's chains, by slug; a chain that is not here is not asked for. */
+export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
+  arbitrum: 'arbitrum',
+  avalanche: 'avalanche',
+  base: 'base',
+  bnb: 'bsc',
+  ethereum: 'eth',
+  fantom: 'fantom',
+  gnosis: 'gnosis',
+  linea: 'linea',
+  optimism: 'optimism',
+  polygon: 'polygon',
+}
+
+/** A token that the provider does not know, or does not take for one. */
+export const NO_SUCH_TOKEN = [400, 404]
+
+/** Moralis with its key, where there is one (providers document, section 4). */
+export function openMoralis({ config, http }: ProviderContext): HttpClient {
+  const { apiKey, ...settings } = config.providers.moralis
+  const headers = apiKey === undefined ? {} : { 'X-API-Key': apiKey }
+  return http.open({ provider: 'moralis', ...settings, headers, readError })
+}
+
+/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+function readError(status: number, body: string): ErrorReading | undefined {
+  if (status !== 401 && status !== 402 && status !== 403) return undefined
+  return { code: 'provider_rejected', says: `${body} (check MORALIS_API_KEY and its plan)` }
+}

@@ -1,0 +1,59 @@
+import { DataError } from '../../../shared/errors.ts'
+import type { Allowance, Place } from '../sources/governance.ts'
+
+/** An element of a list that is paged in order of creation; `created` in Unix seconds. */
+export interface Created {
+  readonly id: string
+  readonly created: number
+}
+
+export interface Pages<T> {
+  readonly items: T[]
+  readonly place: Place
+  readonly isComplete: boolean
+}
+
+/** Elements carry the time of their signature and may be listed later: so many seconds are read again. */
+const OVERLAP_SECONDS = 3600
+
+/**
+ * Reads a list in order of creation from a place on, oldest first, page by page, without repetitions. Pages go by time,
+ * because the source skips no more than `mostSkipped` elements: the next page starts at the last element's time. Only
+ * where a full page is of one single time does it skip within that time.
+ * @throws DataError `provider_malformed` for more elements of one time than can be reached that way.
+ */
+export async function readByCreation<T extends Created>(options: {
+  readonly fetchPage: (place: Place) => Promise<readonly T[]>
+  readonly pageSize: number
+  readonly mostSkipped: number
+  readonly start: Place
+  readonly allowance: Allowance
+}): Promise<Pages<T>> {
+  const { fetchPage, pageSize, mostSkipped, start, allowance } = options
+  const items = new Map<string, T>()
+  let place = start
+  while (allowance.take()) {
+    const page = await fetchPage(place)
+    for (const item of page) items.set(item.id, item)
+    const last = page.at(-1)
+    if (last === undefined || page.length < pageSize) {
+      return { items: [...items.values()], place: toEnd(start, last?.created ?? place.from), isComplete: true }
+    }
+    place = toNext(place, page, last)
+    if (place.skip > mostSkipped) {
+      throw new DataError('provider_malformed', `more than ${place.skip} elements were created at ${place.from}`)
+    }
+  }
+  return { items: [...items.values()], place, isComplete: false }
+}
+
+function toNext(place: Place, page: readonly Created[], last: Created): Place {
+  if (page[0]?.created !== last.created) return { from: last.created, skip: 0 }
+  const skipped = last.created === place.from ? place.skip : 0
+  return { from: last.created, skip: skipped + page.length }
+}
+
+/** Where the next reading starts: a while before the time of the newest element, and never before this one's start. */
+function toEnd(start: Place, newest: number): Place {
+  return { from: Math.max(start.from, newest - OVERLAP_SECONDS), skip: 0 }
+}

@@ -1,0 +1,24 @@
+import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
+import type { Logger } from '../../../shared/log.ts'
+import type { Token } from '../../../shared/registry/registry.ts'
+import type { Candidate, Range } from '../../define.ts'
+import type { JobState } from '../../state.ts'
+
+/** Whose trades a source is asked for, and what it needs to find them. */
+export interface TradeRequest {
+  readonly entities: readonly Token[]
+  readonly state: JobState
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** Trades on decentralized exchanges, as one provider has them. A token that nobody traded gives no row. */
+export interface TradeSource {
+  /**
+   * The trades since the last run, which the state remembers; `slot` (Unix milliseconds) says where a first run begins. The
+   * state moves only where trades were read to the end.
+   */
+  fetchNew(request: TradeRequest & { readonly slot: number }): Promise<Candidate<DexTradeRow>[]>
+  /** The trades inside the range; the state is read and stays as it is. */
+  fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>
+}

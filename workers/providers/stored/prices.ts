@@ -1,0 +1,139 @@
+import { z } from 'zod'
+import type { Database } from '../../../shared/clickhouse.ts'
+import type { IndexPointRow } from '../../../shared/datasets/index-points.ts'
+import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
+import type { Logger } from '../../../shared/log.ts'
+import type { BasketIndex, Composition } from '../../../shared/registry/index-records.ts'
+import type { Candidate, Provider } from '../../define.ts'
+import type { IndexSource } from '../sources/index-points.ts'
+
+const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
+
+/** A stretch of slots under one composition, in Unix milliseconds on the grid. */
+interface Stretch {
+  readonly composition: Composition
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * The index from the prices that are stored: the same prices give the same points, whenever and in whatever pieces they
+ * are computed (contract section 4).
+ */
+export const storedPrices: Provider<IndexSource, BasketIndex> = {
+  name: 'stored-prices',
+  covers: () => true,
+  connect: ({ db, log }) => ({
+    async fetchPoints(index, span, signal) {
+      const rows: Candidate<IndexPointRow>[][] = []
+      for (const stretch of toStretches(index, span)) rows.push(await fetchStretch(db, log, index, stretch, signal))
+      return rows.flat()
+    },
+  }),
+}
+
+/** Cuts a span where another composition comes into force; a slot has the one that is in force when it begins. */
+export function toStretches(index: BasketIndex, span: { from: number; to: number }): Stretch[] {
+  return index.compositions.flatMap((composition, at) => {
+    const next = index.compositions[at + 1]?.validFrom ?? Number.POSITIVE_INFINITY
+    const from = Math.max(toBucketStart(span.from, '5m'), toSlotAfter(Math.max(composition.validFrom, index.launch)))
+    const to = Math.min(toSlotAfter(span.to), toSlotAfter(next))
+    return from < to ? [{ composition, from, to }] : []
+  })
+}
+
+/** The first slot that begins at or after a time. */
+const toSlotAfter = (ms: number) => Math.ceil(ms / SLOT_MS) * SLOT_MS
+
+const point = z.object({ at: z.int(), read_at: z.string(), observed_at: z.string(), value: z.number() })
+const computedPoint = point.extend({ lacking: z.array(z.number()) })
+const storedPoint = point.extend({ composition: z.string() })
+
+type Point = z.infer<typeof storedPoint>
+
+// A member's price in a slot is its first observation there, and no other time's. The order of the sum is that of the
+// parameters, because sums of floats depend on it.
+const COMPUTED = `
+SELECT toUnixTimestamp(slot) * 1000 AS at, now64(3, 'UTC') AS read_at, newest_at AS observed_at,
+  arrayFilter(token -> NOT has(present, token), {tokens: Array(UInt64)}) AS lacking,
+  arraySum((token, quantity) -> quantity * mapFromArrays(present, prices)[token],
+    {tokens: Array(UInt64)}, {quantities: Array(Float64)}) AS value
+FROM
+(
+  SELECT slot, groupArray(token) AS present, groupArray(first_price) AS prices, max(first_at) AS newest_at
+  FROM
+  (
+    SELECT token, toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC') AS slot, argMin(price, observed_at) AS first_price,
+      min(observed_at) AS first_at
+    FROM token_prices FINAL
+    WHERE has({tokens: Array(UInt64)}, token)
+      AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+      AND observed_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+    GROUP BY token, slot
+  )
+  GROUP BY slot
+)
+ORDER BY slot`
+
+const STORED = `
+SELECT toUnixTimestamp64Milli(created_at) AS at, now64(3, 'UTC') AS read_at, observed_at, value_usd AS value, composition
+FROM index_points FINAL
+WHERE index_key = {index: UInt64}
+  AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  AND created_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+
+/** The points of a stretch that are new or other than those stored, and retractions of those that are no more. */
+async function fetchStretch(
+  db: Database,
+  log: Logger,
+  index: BasketIndex,
+  { composition, from, to }: Stretch,
+  signal: AbortSignal,
+): Promise<Candidate<IndexPointRow>[]> {
+  const members = composition.elements.toSorted((a, b) => a.token.key - b.token.key)
+  const tokens = members.map(({ token }) => token.key)
+  const quantities = members.map(({ quantity }) => Number(quantity))
+  const params = { from, to, tokens, quantities, index: index.key }
+  // A retraction is as old as the reading of what it retracts: that must come before the reading of the prices.
+  const stored = await db.rows({ name: 'index-stored', sql: STORED, params, schema: storedPoint, signal })
+  const computed = await db.rows({ name: 'index-computed', sql: COMPUTED, params, schema: computedPoint, signal })
+  tellIncomplete(log, composition, computed)
+  const points = computed.flatMap(({ lacking, ...point }) =>
+    lacking.length > 0 ? [] : [{ ...point, composition: composition.id }],
+  )
+  const before = new Map(stored.map((point) => [point.at, point]))
+  const after = new Set(points.map(({ at }) => at))
+  const changed = points.filter((point) => !isSame(before.get(point.at), point))
+  return [
+    ...changed.map((point) => toRow(index, point, false)),
+    ...stored.filter(({ at }) => !after.has(at)).map((point) => toRow(index, point, true)),
+  ]
+}
+
+function isSame(before: Point | undefined, { value, composition, observed_at }: Point): boolean {
+  return before?.value === value && before.composition === composition && before.observed_at === observed_at
+}
+
+function toRow(index: BasketIndex, point: Point, isRetracted: boolean): Candidate<IndexPointRow> {
+  return {
+    index_key: index.key,
+    created_at: new Date(point.at).toISOString(),
+    observed_at: point.observed_at,
+    value_usd: point.value,
+    composition: point.composition,
+    is_retracted: isRetracted,
+    computed_at: point.read_at,
+  }
+}
+
+/** A slot in which some members have a price and others none has no point: a basket without a member is another one. */
+function tellIncomplete(log: Logger, { elements }: Composition, computed: readonly z.infer<typeof computedPoint>[]) {
+  const incomplete = computed.filter(({ lacking }) => lacking.length > 0)
+  if (incomplete.length === 0) return
+  const counts: Record<string, number> = {}
+  for (const key of incomplete.flatMap(({ lacking }) => lacking)) {
+    const symbol = elements.find(({ token }) => token.key === key)?.token.symbol ?? String(key)
+    counts[symbol] = (counts[symbol] ?? 0) + 1
+  }
+  log.info({ incomplete: incomplete.length, of: computed.length, lacking: counts }, 'slots without a point')
+}

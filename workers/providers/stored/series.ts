@@ -1,0 +1,69 @@
+import type { Database } from '../../../shared/clickhouse.ts'
+import { type DailySumRow, dailySumRow } from '../../../shared/datasets/daily-sum.ts'
+import { toBucketStart } from '../../../shared/intervals.ts'
+import type { Entity, Provider, Range } from '../../define.ts'
+
+/** A sum over members of the registry by UTC day. */
+export interface DailySum {
+  /** What metrics and logs call the statement. */
+  readonly name: string
+  /** Where the sums are stored. */
+  readonly table: string
+  /**
+   * A SELECT of one row per day and member: `day`, the day's start as DateTime, and `usd`, the member's value. It gets
+   * the days as `{from: Int64}`, inclusive, and `{to: Int64}`, exclusive, in Unix milliseconds.
+   */
+  readonly members: string
+}
+
+/** What is stored already, as the source of what is computed from it. */
+export interface StoredSeries {
+  /**
+   * The sums of the UTC days that [from, to) touches, in Unix milliseconds: only those that differ from what is stored,
+   * so that computing them again stores nothing. A day without members is left out, or withdrawn if it is stored.
+   * @throws DataError `storage`
+   */
+  sumChangedDays(sum: DailySum, days: { from: number; to: number }, signal: AbortSignal): Promise<DailySumRow[]>
+}
+
+const DAY_MS = 86_400_000
+
+/** The days that a run is about; a slot is about its own and the one that ended with its beginning. */
+export function toDays({ slot, range }: { slot: number; range: Range | undefined }): { from: number; to: number } {
+  return range ?? { from: slot - DAY_MS, to: slot + DAY_MS }
+}
+
+/** The condition that a time lies in the days that a statement is asked for. */
+export const withinDays = (column: string) =>
+  `${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+
+export const storedSeries: Provider<StoredSeries, Entity> = {
+  name: 'stored-series',
+  covers: () => true,
+  connect: ({ db }) => ({ sumChangedDays: (sum, days, signal) => sumChangedDays(db, sum, days, signal) }),
+}
+
+function sumChangedDays(db: Database, sum: DailySum, days: { from: number; to: number }, signal: AbortSignal) {
+  const params = { from: toBucketStart(days.from, '1d'), to: toBucketStart(days.to - 1, '1d') + DAY_MS }
+  return db.rows({ name: sum.name, sql: toChangesSql(sum), params, schema: dailySumRow, signal })
+}
+
+// Values are added up as decimals: a sum of floats depends on the order in which parts happen to be read, and a day
+// must not look changed by that. A day that only one of the two sides has counts no members on the other. The version
+// is the time before anything is read.
+const toChangesSql = ({ table, members }: DailySum) => `
+SELECT toDateTime64(day, 3, 'UTC') AS recorded_at, anyIf(value, is_new) AS value_usd, anyIf(count, is_new) AS member_count,
+  now64(3, 'UTC') AS computed_at, toUInt8(member_count = 0) AS withdrawn
+FROM
+(
+  SELECT day, toFloat64(sum(toDecimal256(usd, 12))) AS value, count() AS count, true AS is_new
+  FROM (${members})
+  GROUP BY day
+  UNION ALL
+  SELECT toDateTime(recorded_at, 'UTC') AS day, value_usd AS value, member_count AS count, false AS is_new
+  FROM ${table} FINAL
+  WHERE ${withinDays('recorded_at')}
+)
+GROUP BY day
+HAVING anyIf(count, is_new) != anyIf(count, NOT is_new) OR anyIf(value, is_new) != anyIf(value, NOT is_new)
+ORDER BY day`

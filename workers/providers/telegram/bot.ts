@@ -1,0 +1,59 @@
+import { z } from 'zod'
+import type { Dao } from '../../../shared/registry/registry.ts'
+import type { Provider } from '../../define.ts'
+import { checkAnswer, toJsonValue } from '../answer.ts'
+import type { ErrorReading } from '../http.ts'
+import { type MembersSource, toMembers } from '../sources/members.ts'
+import { toChatName } from '../telegram.ts'
+
+/** The chat is unknown, or has become another one; and the bot was shown the door. */
+const ABOUT_THE_CHAT = [400, 403]
+const PATH = '/getChatMemberCount'
+const CONCURRENCY = 1
+
+/** Telegram's Bot API (providers document, section 14.3): totals only, for public names. Asked where a bot's token is set. */
+export const telegramBot: Provider<MembersSource, Dao> = {
+  name: 'telegram-bot',
+  covers: ({ telegram }, { providers }) =>
+    providers.telegramBot.botToken !== undefined && toChatName(telegram)?.startsWith('+') === false,
+  connect({ config, http }) {
+    const { botToken, baseUrl, ...settings } = config.providers.telegramBot
+    // The token is part of every path: in the base it is in no message and no metric.
+    const client = http.open({
+      provider: 'telegram-bot',
+      ...settings,
+      baseUrl: `${baseUrl}/bot${botToken ?? ''}`,
+      readError,
+    })
+    const ask = async (chat_id: string | number, signal: AbortSignal) => {
+      const answer = await client.json({ path: PATH, query: { chat_id }, signal, answers: ABOUT_THE_CHAT })
+      return checkAnswer(countAnswer, answer, { provider: 'telegram-bot', path: PATH })
+    }
+    return {
+      concurrency: CONCURRENCY,
+      async fetchMembers(dao, signal) {
+        const first = await ask(`@${toChatName(dao.telegram)}`, signal)
+        const movedTo = first.ok ? undefined : first.parameters?.migrate_to_chat_id
+        const answer = movedTo === undefined ? first : await ask(movedTo, signal)
+        return answer.ok ? toMembers({ active_members: null, total_members: answer.result }) : answer.description
+      },
+    }
+  },
+}
+
+const parameters = z.object({ migrate_to_chat_id: z.number().optional(), retry_after: z.number().optional() })
+
+const failure = z.object({ ok: z.literal(false), description: z.string(), parameters: parameters.optional() })
+
+const countAnswer = z.discriminatedUnion('ok', [z.object({ ok: z.literal(true), result: z.number() }), failure])
+
+function readError(status: number, body: string): ErrorReading | undefined {
+  if (status === 401 || status === 404) {
+    return { code: 'provider_rejected', says: `${body} (check TELEGRAM_BOT_TOKEN)` }
+  }
+  if (status !== 429) return undefined
+  const parsed = failure.safeParse(toJsonValue(body))
+  const seconds = parsed.success ? parsed.data.parameters?.retry_after : undefined
+  if (seconds === undefined) return undefined
+  return { code: 'provider_unavailable', says: body, retryAfterMs: seconds * 1000 }
+}

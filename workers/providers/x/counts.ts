@@ -1,0 +1,86 @@
+import { z } from 'zod'
+import type { TwitterCountsRow } from '../../../shared/datasets/twitter.ts'
+import type { Dao } from '../../../shared/registry/registry.ts'
+import type { Candidate, Provider } from '../../define.ts'
+import { asSent, checkAnswer, toIso, toNumber } from '../answer.ts'
+import { toBatches } from '../paging.ts'
+import { openX, toHandle } from '../x.ts'
+
+/** A DAO that the provider has no counts of, and its reason. */
+export interface Missing {
+  readonly dao: string
+  readonly reason: string
+}
+
+export interface TwitterSource {
+  /** The counts now, stamped with `slot` (Unix milliseconds): the provider does not say when it counted. */
+  fetchCounts(
+    daos: readonly Dao[],
+    slot: number,
+    signal: AbortSignal,
+  ): Promise<{ rows: Candidate<TwitterCountsRow>[]; missing: Missing[] }>
+}
+
+const PATH = '/2/users/by'
+/** Most names that one request may ask for. */
+const NAMES = 100
+
+/** X's users by name (providers document, section 13): one request for a hundred DAOs. */
+export const xCounts: Provider<TwitterSource, Dao> = {
+  name: 'x',
+  covers: ({ twitter }) => toHandle(twitter) !== undefined,
+  connect(context) {
+    const client = openX(context)
+    return {
+      async fetchCounts(daos, slot, signal) {
+        const rows: Candidate<TwitterCountsRow>[] = []
+        const missing: Missing[] = []
+        for (const batch of toBatches(daos, NAMES)) {
+          const usernames = [...new Set(batch.map(({ twitter }) => toHandle(twitter)))].join(',')
+          const query = { usernames, 'user.fields': 'public_metrics' }
+          const answer = await client.get(PATH, query, signal)
+          const counted = toCounts(answer, batch, slot)
+          rows.push(...counted.rows)
+          missing.push(...counted.missing)
+        }
+        return { rows, missing }
+      },
+    }
+  },
+}
+
+const user = z.object({ username: z.string(), public_metrics: z.record(z.string(), asSent).optional() })
+const problem = z.object({ value: z.string().optional(), title: z.string().optional() })
+
+/** Partial success has both lists; without anybody found there is no `data` (providers document, section 13). */
+const usersAnswer = z.object({ data: z.array(user).optional(), errors: z.array(problem).optional() })
+
+/** The users that an answer tells, a row each; names are the same in any case. */
+export function toCounts(
+  answer: unknown,
+  daos: readonly Dao[],
+  slot: number,
+): { rows: Candidate<TwitterCountsRow>[]; missing: Missing[] } {
+  const { data = [], errors = [] } = checkAnswer(usersAnswer, answer, { provider: 'x', path: PATH })
+  const users = new Map(data.map((one) => [one.username.toLowerCase(), one.public_metrics ?? {}]))
+  const reasons = new Map(errors.map(({ value = '', title }) => [value.toLowerCase(), title]))
+  const rows: Candidate<TwitterCountsRow>[] = []
+  const missing: Missing[] = []
+  for (const { key, slug, twitter } of daos) {
+    const handle = toHandle(twitter)?.toLowerCase() ?? ''
+    const metrics = users.get(handle)
+    const counts = {
+      followers: toNumber(metrics?.followers_count),
+      following: toNumber(metrics?.following_count),
+      // The guides write one name, the API's own description the other.
+      tweets: toNumber(metrics?.tweet_count ?? metrics?.post_count),
+    }
+    if (Object.values(counts).some((count) => count !== null)) {
+      rows.push({ dao: key, observed_at: toIso(slot), ...counts })
+    } else {
+      const reason = metrics === undefined ? (reasons.get(handle) ?? 'not in the answer') : 'no counts in the answer'
+      missing.push({ dao: slug, reason })
+    }
+  }
+  return { rows, missing }
+}
