@@ -14,8 +14,8 @@ import type { Job } from './define.ts'
 import { createFollowUps } from './follow-ups.ts'
 import { jobs } from './jobs.ts'
 import { createWorkerMetrics } from './metrics.ts'
+import { createSharedRateLimit } from './providers/http/shared-rate-limit.ts'
 import { createHttpClients } from './providers/http.ts'
-import { createSharedRateLimit } from './providers/shared-rate-limit.ts'
 import { createRunner } from './runner.ts'
 
 /** The jobs that WORKER_QUEUES names: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. */

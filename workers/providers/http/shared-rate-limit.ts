@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis'
-import { toReason } from '../../shared/errors.ts'
-import type { Logger } from '../../shared/log.ts'
-import { sleep } from './http-retry.ts'
+import { toReason } from '../../../shared/errors.ts'
+import type { Logger } from '../../../shared/log.ts'
 import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import { sleep } from './retry.ts'
 
 /**
  * Reserves the next free place of a token bucket and returns the wait for it in milliseconds. KEYS[1] holds the time, in
