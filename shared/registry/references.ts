@@ -28,6 +28,8 @@ export function checkReferences(files: RegistryFiles): string[] {
     ...tokenDuplicates(files.tokens.records, evmBySlug),
     ...files.daos.records.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
     ...duplicateMistakes(files.daos.records, 'slug', (record) => record.slug),
+    // Votes are read on by space: two DAOs of one space would each miss what the other has read.
+    ...duplicateMistakes(files.daos.records, 'snapshotSpace', (record) => record.snapshotSpace),
     ...duplicateMistakes(files.daos.records, 'key', (record) => toKey(toId('dao', record.slug))),
     ...primaryMistakes(files.tokens.records),
   ]
