@@ -40,6 +40,7 @@ export const settings = z.object({
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
   WORKER_OPS_PORT: port.default(9466),
+  OPS_TOKEN: text.optional(),
 
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
@@ -82,6 +83,7 @@ function toConfig(s: Settings) {
       apiPort: s.API_OPS_PORT,
       schedulerPort: s.SCHEDULER_OPS_PORT,
       workerPort: s.WORKER_OPS_PORT,
+      token: s.OPS_TOKEN,
     },
     worker: {
       queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()),

@@ -16,6 +16,8 @@ export interface OpsOptions {
   readonly port: number
   /** The setting that gave the port, for the message when the port is taken. */
   readonly setting: string
+  /** More pages, all under one path. */
+  readonly pages?: { readonly path: string; readonly listener: RequestListener }
 }
 
 export interface OpsServer {
@@ -53,9 +55,9 @@ function toListenError(error: NodeJS.ErrnoException, { setting, host, port }: Op
   return new DataError('config', `${setting}: port ${port} of ${host} is taken: name another, or 0 for none`)
 }
 
-function toListener({ registry, checks }: OpsOptions): RequestListener {
+function toListener({ registry, checks, pages }: OpsOptions): RequestListener {
   return (request, response) => {
-    const path = request.url?.split('?')[0]
+    const path = request.url?.split('?')[0] ?? '/'
     if (path === '/health/live') sendJson(response, 200, { status: 'ok' })
     else if (path === '/health/ready') void sendReadiness(response, checks)
     else if (path === '/metrics') {
@@ -63,6 +65,8 @@ function toListener({ registry, checks }: OpsOptions): RequestListener {
         (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
         (error: unknown) => sendJson(response, 500, { error: toReason(error) }),
       )
+    } else if (pages !== undefined && (path === pages.path || path.startsWith(`${pages.path}/`))) {
+      pages.listener(request, response)
     } else sendJson(response, 404, { error: 'there are /metrics, /health/live and /health/ready' })
   }
 }

@@ -16,6 +16,7 @@ import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
 import { planChunks } from './chunks.ts'
 import type { Job } from './define.ts'
 import { jobs } from './jobs.ts'
+import { createQueueDashboard, DASHBOARD_PATH } from './queue-dashboard.ts'
 import { createQueueMetrics } from './queue-metrics.ts'
 import { createSlotMetrics, type SlotMetrics } from './slot-metrics.ts'
 import { createWatchdog } from './watchdog.ts'
@@ -143,15 +144,14 @@ async function main(): Promise<void> {
   const scheduled = jobs.map((job) => ({ job, queue: createQueue(job.name, redis, config.redis.prefix) }))
   const scheduler = startScheduler(scheduled, context)
   log.info({ datasets: jobs.map(({ name }) => name) }, 'scheduler started')
-  createQueueMetrics(
-    scheduled.map(({ queue }) => queue),
-    registered,
-  )
+  const queues = scheduled.map(({ queue }) => queue)
+  createQueueMetrics(queues, registered)
   const watchdog = createWatchdog({ db, datasets, registry: registered, log, now: Date.now })
   const watch = schedule(WATCH, () => watchdog.check(), { noOverlap: true, timezone: 'UTC' })
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
-  const { host, schedulerPort: port } = config.ops
-  const ops = await startOpsServer({ registry: registered, checks, host, port, setting: 'SCHEDULER_OPS_PORT' })
+  const { host, schedulerPort: port, token } = config.ops
+  const pages = { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, token) }
+  const ops = await startOpsServer({ registry: registered, checks, host, port, setting: 'SCHEDULER_OPS_PORT', pages })
   await watchdog.check()
   announceReady({ opsPort: ops?.port })
   onStopSignal(async () => {
