@@ -5,7 +5,7 @@ import { type Config, loadConfig } from '../shared/config.ts'
 import { createLog, type Logger } from '../shared/log.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
-import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createApiServer } from './server.ts'
@@ -55,4 +55,4 @@ async function main(): Promise<void> {
   })
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runPart('npm run api: the read-only HTTP API, in any number.', main)

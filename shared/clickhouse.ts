@@ -43,16 +43,17 @@ const SETTINGS = {
 } as const
 
 /** Told apart by what helps: an engine's own word names its code, anything else is the connection. */
-function toStorageError(name: string, error: unknown): DataError {
-  const what = error instanceof ClickHouseError ? `code ${error.code} ${error.type ?? ''}` : 'no answer'
+function toStorageError(name: string, url: string, error: unknown): DataError {
+  const what =
+    error instanceof ClickHouseError ? `code ${error.code} ${error.type ?? ''}` : `no answer from ${new URL(url).host}`
   return new DataError('storage', `ClickHouse, ${name}: ${what}: ${toReason(error)}`, { cause: error })
 }
 
-async function guarded<T>(name: string, work: () => Promise<T>): Promise<T> {
+async function guarded<T>(name: string, url: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw error instanceof DataError ? error : toStorageError(name, error)
+    throw error instanceof DataError ? error : toStorageError(name, url, error)
   }
 }
 
@@ -82,7 +83,7 @@ export function createDatabase(
   })
   return {
     rows: (s) =>
-      guarded(s.name, async () => {
+      guarded(s.name, config.url, async () => {
         const result = await client.query({ ...common(s), format: 'JSONEachRow' })
         const rows = await result.json<unknown>()
         const parsed = s.schema.array().safeParse(rows)
@@ -93,14 +94,14 @@ export function createDatabase(
         )
       }),
     stream: (s) =>
-      guarded(s.name, async () => {
+      guarded(s.name, config.url, async () => {
         const statement = common(s)
         const result = await client.exec({ ...statement, query: `${s.sql}\nFORMAT ${s.format ?? 'JSONEachRow'}` })
         return result.stream as Readable
       }),
-    command: (s) => guarded(s.name, async () => void (await client.command(common(s)))),
+    command: (s) => guarded(s.name, config.url, async () => void (await client.command(common(s)))),
     insert: ({ table, rows, settings, signal }) =>
-      guarded(`insert into ${table}`, async () => {
+      guarded(`insert into ${table}`, config.url, async () => {
         await client.insert({
           table,
           values: [...rows],

@@ -15,14 +15,14 @@ const STOP_DEADLINE_MS = 25_000
  * Calls `stop` on the first SIGTERM or SIGINT and exits when it is done or its deadline has passed; a second signal
  * exits at once. A process that was started with a channel to its parent also stops when the parent is gone.
  */
-export function onStopSignal(stop: () => Promise<void>): void {
+export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STOP_DEADLINE_MS): void {
   let stoppingSince: number | undefined
   const handle = () => {
     // One Ctrl-C may arrive more than once: from the terminal, and from the npm that started this process.
     if (stoppingSince !== undefined && performance.now() - stoppingSince < SAME_SIGNAL_MS) return
     if (stoppingSince !== undefined) process.exit(130)
     stoppingSince = performance.now()
-    setTimeout(() => process.exit(1), STOP_DEADLINE_MS).unref()
+    setTimeout(() => process.exit(1), deadlineMs).unref()
     stop().then(
       () => process.exit(),
       (error: unknown) => {
@@ -39,6 +39,17 @@ export function onStopSignal(stop: () => Promise<void>): void {
 /** Tells a parent that follows this process's standard output that it is ready, as one line of JSON. */
 export function announceReady(facts: Readonly<Record<string, unknown>>): void {
   process.stdout.write(`${JSON.stringify({ ready: true, ...facts })}\n`)
+}
+
+/**
+ * Runs a program that takes no words on its command line, which are settings instead: `--help` prints what it is, and
+ * anything else is refused with it.
+ */
+export function runPart(help: string, main: () => Promise<void>): void {
+  const [word] = process.argv.slice(2)
+  if (word === undefined) return runProgram(main)
+  console.log(`${help}\nIt takes its settings from the environment and .env: see README.md, Settings.`)
+  process.exitCode = word === '--help' ? 0 : 2
 }
 
 /** Runs a program; a DataError is the operator's to read and is printed without a stack. */

@@ -49,7 +49,10 @@ const DEFAULT_OPTIONS: JobsOptions = {
 
 /** One queue per dataset, under the configured key prefix. */
 export function createQueue(dataset: string, connection: Redis, prefix: string): DatasetQueue {
-  return new Queue(dataset, { connection, prefix, defaultJobOptions: DEFAULT_OPTIONS })
+  const queue: DatasetQueue = new Queue(dataset, { connection, prefix, defaultJobOptions: DEFAULT_OPTIONS })
+  // The connection logs its own errors; a queue that nobody listens to prints each of them once more.
+  queue.on('error', () => undefined)
+  return queue
 }
 
 /** `20240101T000500Z`: job ids may not hold colons. */

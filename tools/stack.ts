@@ -78,15 +78,18 @@ function provide(values: Readonly<Record<string, string>>): void {
   for (const [name, value] of Object.entries(values)) process.env[name] ||= value
 }
 
+/** Longer than any part's own deadline: the parts are stopped one after the other. */
+const STOP_DEADLINE_MS = 90_000
+
 const children: { name: string; stop(): Promise<void> }[] = []
 let stopping = false
 
 /** Counts a part among those to stop; when it ends by itself, everything ends. */
 function watch(name: string, part: ChildProcess, stop: () => Promise<void>): void {
   children.push({ name, stop })
-  part.once('exit', (code) => {
+  part.once('exit', (code, signal) => {
     if (stopping) return
-    console.error(`${name} ended with code ${code}: stopping everything`)
+    console.error(`${name} ended with ${signal ?? `code ${code}`}: stopping everything`)
     process.exitCode = 1
     process.kill(process.pid, 'SIGTERM')
   })
@@ -113,6 +116,8 @@ async function startStores(config: Config): Promise<void> {
   if (!process.env.REDIS_URL) {
     const redis = await startRedis(resolve(config.dataDir, 'redis'), { detached: true })
     watch('redis', redis.child, redis.stop)
+    // It has no channel to this process, so it would outlive one that exits at once.
+    process.on('exit', () => redis.child.kill('SIGTERM'))
     provide({ REDIS_URL: redis.url })
   }
   if (!process.env.CLICKHOUSE_URL) {
@@ -185,6 +190,8 @@ dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by t
   ${base}/data/index/historic?period=30
   ${base}/data/status
   ${base}/docs
+The other commands of the README reach these stores with
+  export CLICKHOUSE_URL=${config.clickhouse.url} CLICKHOUSE_DATABASE=${config.clickhouse.database} REDIS_URL=${config.redis.url} QUEUE_PREFIX=${config.redis.prefix}
 Ctrl-C stops everything.
 `)
 }
@@ -202,13 +209,13 @@ async function run(): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const mode = process.argv[2]
-  if (mode !== 'demo' && mode !== 'live') {
+  const [mode, ...more] = process.argv.slice(2)
+  if ((mode !== 'demo' && mode !== 'live') || more.length > 0) {
     console.log(HELP)
-    process.exitCode = mode === '--help' ? 0 : 2
+    process.exitCode = mode === '--help' || more[0] === '--help' ? 0 : 2
     return
   }
-  onStopSignal(stopAll)
+  onStopSignal(stopAll, STOP_DEADLINE_MS)
   const upstream = mode === 'demo' ? await startUpstream() : undefined
   if (upstream !== undefined) provide(toDemoSettings(upstream))
   const { dataDir } = loadConfig()

@@ -83,6 +83,8 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly chunkPoints: number
     /** How many days before it the first run ever asks for as well, because what is served compares with them. */
     readonly firstRunDays?: number
+    /** Rows carry the times at which the source observed them, not the slot: which bucket a slot fills depends on them. */
+    readonly ownTimes?: true
   }
   /**
    * Set where a run goes on from where the last one stopped: a slot in which a provider failed for a time is tried again,

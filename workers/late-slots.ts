@@ -3,7 +3,7 @@ import type { Logger } from '../shared/log.ts'
 import { type DatasetQueue, RANGE_PRIORITY } from '../shared/queues.ts'
 import type { Registry } from '../shared/registry/registry.ts'
 import { planChunks } from './chunks.ts'
-import type { Job } from './define.ts'
+import type { Job, Range } from './define.ts'
 
 interface LateContext {
   readonly registry: Registry
@@ -13,10 +13,17 @@ interface LateContext {
 
 const HOUR_MS = 3_600_000
 
+/** Quotes are renewed about once a minute: one taken later than this was observed after its slot's beginning. */
+const PROMPT_MS = 60_000
+
 /**
  * What is true now must not be stored under another time: a slot whose cadence has passed is handed over to range jobs,
  * which wait behind the slots that are due, or is missed where the sources have no history at that step. The range is
  * the slot's whole hour as far as it has passed, so that the late slots of an hour become one job.
+ *
+ * Where rows carry the source's own times, a slot that is taken promptly fills the bucket before it, because its
+ * observations were made shortly before; one that is taken later fills its own, so the bucket before is collected from
+ * history.
  * @returns whether the slot was late.
  */
 export async function handLateSlotOver(
@@ -27,21 +34,30 @@ export async function handLateSlotOver(
 ): Promise<boolean> {
   const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
   const now = context.now()
-  if (now < slot + cadenceMs) return false
-  const widthMs = Math.max(HOUR_MS, cadenceMs)
-  const begin = Math.floor(slot / widthMs) * widthMs
-  const to = Math.min(begin + widthMs, toBucketStart(now, job.cadence))
+  const hasHistory = job.history?.intervals.includes(job.cadence) ?? false
   const told = { dataset: job.name, slot: new Date(slot).toISOString() }
-  if (!job.history?.intervals.includes(job.cadence)) {
+  if (now < slot + cadenceMs) {
+    const before = { from: slot - cadenceMs, to: slot, interval: job.cadence }
+    const isPrompt = now < slot + PROMPT_MS
+    if (hasHistory && job.history?.ownTimes && !isPrompt) await enqueueRange(job, before, queue, context)
+    return false
+  }
+  if (!hasHistory) {
     context.log.warn(told, 'a slot was missed: it came too late and its sources have no history at that step')
     return true
   }
-  // A quote taken on time was observed shortly before its slot, so the bucket before is this slot's to fill as well.
-  const range = { from: begin - cadenceMs, to, interval: job.cadence }
+  const widthMs = Math.max(HOUR_MS, cadenceMs)
+  const begin = Math.floor(slot / widthMs) * widthMs
+  const to = Math.min(begin + widthMs, toBucketStart(now, job.cadence))
+  const jobs = await enqueueRange(job, { from: begin - cadenceMs, to, interval: job.cadence }, queue, context)
+  context.log.warn({ ...told, jobs }, 'a late slot is collected from history')
+  return true
+}
+
+async function enqueueRange(job: Job, range: Range, queue: DatasetQueue, context: LateContext): Promise<number> {
   const chunks = planChunks(job, job.entities(context.registry), range)
   await queue.addBulk(
     chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
   )
-  context.log.warn({ ...told, jobs: chunks.length }, 'a late slot is collected from history')
-  return true
+  return chunks.length
 }

@@ -7,7 +7,7 @@ import { CADENCES } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
-import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import type { Job } from './define.ts'
@@ -69,7 +69,9 @@ async function main(): Promise<void> {
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
-    await Promise.all(runners.map((runner) => runner.close()))
+    // Without Redis nothing can be finished or handed back: the jobs' locks run out, and another worker takes them.
+    const force = redis.status !== 'ready'
+    await Promise.all(runners.map((runner) => runner.close(force)))
     clearTimeout(drained)
     await followUps.close()
     await ops?.close()
@@ -80,4 +82,4 @@ async function main(): Promise<void> {
   })
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runPart('npm run worker: serves the queues that WORKER_QUEUES names, in any number.', main)

@@ -9,7 +9,7 @@ import { CADENCES, type Cadence, INTERVAL_SECONDS, toBucketStart } from '../shar
 import { createLog, type Logger } from '../shared/log.ts'
 import { createMetrics } from '../shared/metrics.ts'
 import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
-import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createQueue, type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../shared/queues.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
@@ -177,4 +177,4 @@ async function main(): Promise<void> {
   })
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runPart('npm run scheduler: enqueues due slots, in any number.', main)

@@ -70,6 +70,13 @@ async function killAtRandom(until: number): Promise<number> {
   return kills
 }
 
+/** Resolves when a scheduler has enqueued a slot: one of them may have been replaced just before the end. */
+async function untilEnqueued(slot: number): Promise<void> {
+  const { redis } = pipeline.context
+  const key = `${pipeline.config.redis.prefix}:slots`
+  while (Number(await redis.hget(key, 'prices')) < slot) await wait(100)
+}
+
 /** Resolves when the queue has nothing left to do; jobs of killed workers come back after their lock has run out. */
 async function untilIdle(): Promise<void> {
   const queue = pipeline.queue('prices')
@@ -86,6 +93,7 @@ it('fills every slot of every token once, whoever is killed', { timeout: 240_000
   const first = Math.ceil(now() / SLOT_MS) * SLOT_MS
   const kills = await killAtRandom(FAST_CLOCK_BEGINS + SLOTS * SLOT_MS)
   const last = Math.floor(now() / SLOT_MS) * SLOT_MS
+  await untilEnqueued(last)
   for (const name of ['scheduler 1', 'scheduler 2']) await children.get(name)?.stop()
   await untilIdle()
 

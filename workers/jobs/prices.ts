@@ -11,7 +11,7 @@ export default defineJob({
   dataset: tokenPrices,
   providers: [coinmarketcap, coingecko],
   entities: (registry) => registry.tokens.filter((token) => token.live && token.livePrice),
-  history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500 },
+  history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500, ownTimes: true },
   run: ({ provider, entities, range, signal }) =>
     range ? provider.fetchHistory(entities, range, signal) : provider.fetchLatest(entities, signal),
 })
