@@ -47,9 +47,11 @@ export function announceReady(facts: Readonly<Record<string, unknown>>): void {
  */
 export function runPart(help: string, main: () => Promise<void>): void {
   const [word] = process.argv.slice(2)
-  if (word === undefined) return runProgram(main)
-  console.log(`${help}\nIt takes its settings from the environment and .env: see README.md, Settings.`)
-  process.exitCode = word === '--help' ? 0 : 2
+  if (word === undefined) runProgram(main)
+  else {
+    console.log(`${help}\nIt takes its settings from the environment and .env: see README.md, Settings.`)
+    process.exitCode = word === '--help' ? 0 : 2
+  }
 }
 
 /** Runs a program; a DataError is the operator's to read and is printed without a stack. */
