@@ -38,7 +38,7 @@ export interface PipelineOptions {
 
 export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
   const registry = loadRegistry()
-  const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:08:09Z') }
+  const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:05:09Z') }
   const { dataDir = null, chains = {} } = options
   const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains })
   const config = createTestConfig({
