@@ -3,6 +3,7 @@ import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClien
 import type { z } from 'zod'
 import type { Config } from './config.ts'
 import { DataError, toReason } from './errors.ts'
+import { CLUSTER_SETTINGS } from './topology.ts'
 
 type Params = Readonly<Record<string, unknown>>
 
@@ -17,6 +18,10 @@ export interface Statement {
 
 /** The one door to ClickHouse; `createDatabase` opens it. Every method throws DataError `storage`. */
 export interface Database {
+  /** The database that statements run in. */
+  readonly name: string
+  /** The cluster that it is spread over; undefined for a single server. */
+  readonly cluster: string | undefined
   /** The rows of a SELECT, each checked against `schema`. */
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /** The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. */
@@ -63,12 +68,13 @@ export function createDatabase(
   access: 'write' | 'read',
   options: { database?: string } = {},
 ): Database {
+  const database = options.database ?? config.database
   const client: ClickHouseClient = createClient({
     url: config.url,
     username: access === 'write' ? config.user : config.readUser,
     password: access === 'write' ? config.password : config.readPassword,
-    database: options.database ?? config.database,
-    clickhouse_settings: SETTINGS,
+    database,
+    clickhouse_settings: config.cluster === undefined ? SETTINGS : { ...SETTINGS, ...CLUSTER_SETTINGS },
     max_open_connections: 32,
     request_timeout: 300_000,
     // Every failure is thrown to the caller, who logs it once with what it was doing.
@@ -82,6 +88,8 @@ export function createDatabase(
     ...(s.signal === undefined ? {} : { abort_signal: s.signal }),
   })
   return {
+    name: database,
+    cluster: config.cluster,
     rows: (s) =>
       guarded(s.name, config.url, async () => {
         const result = await client.query({ ...common(s), format: 'JSONEachRow' })

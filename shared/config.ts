@@ -21,6 +21,7 @@ export const settings = z.object({
 
   CLICKHOUSE_URL: url.default('http://127.0.0.1:8123'),
   CLICKHOUSE_DATABASE: identifier.default('dao_data'),
+  CLICKHOUSE_CLUSTER: identifier.optional(),
   CLICKHOUSE_USER: text.default('writer'),
   CLICKHOUSE_PASSWORD: z.string().default(''),
   CLICKHOUSE_READ_USER: text.default('reader'),
@@ -60,6 +61,7 @@ function toConfig(s: Settings) {
     clickhouse: {
       url: s.CLICKHOUSE_URL,
       database: s.CLICKHOUSE_DATABASE,
+      cluster: s.CLICKHOUSE_CLUSTER,
       user: s.CLICKHOUSE_USER,
       password: s.CLICKHOUSE_PASSWORD,
       readUser: s.CLICKHOUSE_READ_USER,
