@@ -112,15 +112,16 @@ export async function requireMigrated(db: Database): Promise<void> {
 async function refuseOtherTopology(db: Database): Promise<void> {
   const [made] = await db.rows({
     name: 'topology',
-    sql: `SELECT extract(engine_full, '^Distributed\\('([^']*)') AS cluster
-          FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'`,
-    schema: z.object({ cluster: z.string() }),
+    sql: "SELECT engine_full FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'",
+    schema: z.object({ engine_full: z.string() }),
   })
-  if (made === undefined || made.cluster === (db.cluster ?? '')) return
-  const toWords = (cluster: string | undefined) => (cluster ? `the cluster ${cluster}` : 'a single server')
+  if (made === undefined) return
+  const cluster = /^Distributed\('([^']*)'/.exec(made.engine_full)?.[1]
+  if (cluster === db.cluster) return
+  const toWords = (name: string | undefined) => (name === undefined ? 'a single server' : `the cluster ${name}`)
   throw new DataError(
     'migration',
-    `${db.name} was made for ${toWords(made.cluster)}, and CLICKHOUSE_CLUSTER says ${toWords(db.cluster)}. ` +
+    `${db.name} was made for ${toWords(cluster)}, and CLICKHOUSE_CLUSTER says ${toWords(db.cluster)}. ` +
       'Data moves with `npm run backup` and `npm run restore` into an empty database (docs/operations.md)',
   )
 }

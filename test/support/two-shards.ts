@@ -27,7 +27,7 @@ async function main(): Promise<void> {
   const users = { writer: user, reader: { name: 'reader', password: '' } }
   const embedded = await createEmbeddedClickHouse({ dataDir: join(dataDir, 'data'), configFile, users })
   const front = createServer(async (incoming, response) => {
-    const body = Buffer.concat(await Array.fromAsync(incoming as AsyncIterable<Buffer>))
+    const body = await readBody(incoming)
     const url = new URL(incoming.url ?? '/', embedded.url)
     const sql = isText(incoming) ? body.toString() : ''
     const text = replicated ? withoutCluster(sql) : withoutReplicas(withoutCluster(sql))
@@ -51,6 +51,12 @@ async function main(): Promise<void> {
     rmSync(dataDir, { recursive: true, force: true })
   })
   announceReady({ url: `http://127.0.0.1:${(front.address() as AddressInfo).port}` })
+}
+
+async function readBody(incoming: AsyncIterable<Buffer>): Promise<Buffer> {
+  const chunks: Buffer[] = []
+  for await (const chunk of incoming) chunks.push(chunk)
+  return Buffer.concat(chunks)
 }
 
 const SHARD = `<shard><internal_replication>true</internal_replication>
