@@ -35,6 +35,8 @@ export interface Database {
     settings?: Readonly<Record<string, string | number>>
     signal?: AbortSignal
   }): Promise<void>
+  /** Stores rows that are text of `format` already; when it resolves they are stored as after `insert`. */
+  load(rows: { table: string; columns: readonly string[]; format: string; data: Readable }): Promise<void>
   close(): Promise<void>
 }
 
@@ -117,6 +119,12 @@ export function createDatabase(
           ...(settings === undefined ? {} : { clickhouse_settings: { ...settings } }),
           ...(signal === undefined ? {} : { abort_signal: signal }),
         })
+      }),
+    load: ({ table, columns, format, data }) =>
+      guarded(`load into ${table}`, config.url, async () => {
+        const query = `INSERT INTO ${table} (${columns.join(', ')}) FORMAT ${format}`
+        const { stream } = await client.exec({ query, values: data })
+        for await (const _ of stream);
       }),
     close: () => client.close(),
   }

@@ -10,5 +10,6 @@ export const noDatabase: Database = {
   stream: refuse,
   command: refuse,
   insert: refuse,
+  load: refuse,
   close: refuse,
 }
