@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toId, toKey } from '../../shared/ids.ts'
-import { createDexPipeline, dump, readTrades } from '../support/dex-pipeline.ts'
+import { createDexPipeline, dump, readAggregates, readTrades } from '../support/dex-pipeline.ts'
 import type { PipelineOptions } from '../support/pipeline.ts'
 import { type ChainLog, encodeV2Swap, encodeV3Swap } from '../upstream/chain.ts'
 import { FIRST_BLOCK, hashOf, nowAt, ONE, START, swapAt, toChain, UNI } from '../upstream/small-chain.ts'
@@ -152,6 +152,37 @@ describe('the trades of a chain', () => {
     expect(byPool?.amount_usd).toBeCloseTo(0.01, 9)
     expect(old).toEqual(byChart)
     expect(old?.amount_usd).toBeGreaterThan(1)
+  })
+
+  it('leave their windows after a quiet time that was read, and only then', async () => {
+    const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10), swapAt(20)]) } })
+    await run.runSlot()
+    const before = await readAggregates(run)
+    expect(before?.as_of).toBe('2024-05-06T03:00:00.000Z')
+    expect(before?.inflow_24h).toBeGreaterThan(0)
+    run.clock.now += 25 * HOUR
+    run.upstream.faults.set('rpc', { kind: 'status', status: 500 })
+    await expect(run.runSlot()).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(await readAggregates(run)).toEqual(before)
+    run.upstream.faults.clear()
+    expect(await run.runSlot()).toMatchObject({ rows: 0 })
+    const after = { ...before, inflow_24h: 0, as_of: '2024-05-07T04:00:00.000Z' }
+    expect(await readAggregates(run)).toEqual(after)
+    await run.runRange(START * 1000, nowAt(500))
+    expect(await readAggregates(run)).toEqual(after)
+  })
+
+  it('do not leave them while the node lags behind', async () => {
+    const chain = toChain([swapAt(10)])
+    let head = Number.POSITIVE_INFINITY
+    const lagging = { ...chain, headAt: (now: number) => Math.min(head, chain.headAt(now)) }
+    const run = await start({ now: nowAt(1_000), chains: { ethereum: lagging } })
+    await run.runSlot()
+    const before = await readAggregates(run)
+    head = FIRST_BLOCK + 1_000
+    run.clock.now += 25 * HOUR
+    await run.runSlot()
+    expect(await readAggregates(run)).toEqual(before)
   })
 
   it('of a node that fails are read from where they stopped, in the next run', async () => {
