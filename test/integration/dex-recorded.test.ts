@@ -72,6 +72,21 @@ describe.skipIf(!existsSync(recordings))('2,000 recorded swaps of UNI and WETH',
     expect(relative(total?.outflow_max, sold)).toBeLessThan(1e-9)
   })
 
+  it('come out the same from Moralis, where the chain has no node', async () => {
+    const run = await start({ now, dataDir, settings: { ...settings, RPC_URLS: '' } })
+    expect(await run.runSlot()).toMatchObject({ rows: 2_000, rejected: 0, providers: ['moralis-swaps'] })
+    const trades = new Map((await readTrades(run)).map((trade) => [trade.transaction_hash, trade]))
+    const sides = readSides()
+    for (const swap of swaps()) {
+      const amount = Math.abs(Number(formatUnits(swap.uni, 18)))
+      expect(trades.get(swap.hash)).toMatchObject({
+        side: sides.get(swap.hash)?.side,
+        amount,
+        block_number: swap.block,
+      })
+    }
+  })
+
   it('change nothing when any range is read again, in pages of any size', async () => {
     const recorded = toRecordedChain(swaps())
     const habits: Writable<NodeHabits> = {}
