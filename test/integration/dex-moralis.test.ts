@@ -93,7 +93,8 @@ describe('a chain without a node', () => {
     const dollars = new Map(expected.map((trade) => [trade.transaction_hash + trade.token, trade.amount_usd ?? 0]))
     for (const { transaction_hash, token, amount_usd, traded_at } of found) {
       const same = dollars.get(transaction_hash + token)
-      if (traded_at <= newest) expect(Math.abs((amount_usd ?? 0) / (same ?? 0) - 1)).toBeLessThan(0.05)
+      // A token of dollars has a price of its own here, and is a dollar where it is read from the node.
+      if (traded_at <= newest) expect(Math.abs((amount_usd ?? 0) / (same ?? 0) - 1)).toBeLessThan(1e-3)
     }
     const before = await dump(byMoralis)
     await byMoralis.runSlot()
