@@ -64,7 +64,8 @@ async function measure(name: string, trades: number): Promise<{ dexData: number;
   }
   const startedAt = performance.now()
   for (const { name: statement, sql } of dexTrades.derive ?? []) {
-    const params = { entities: tokens.map(({ key }) => key), slot: new Date(END).toISOString().slice(0, -1) }
+    const entities = tokens.map(({ key }) => key)
+    const params = { entities, read: entities, slot: new Date(END).toISOString().slice(0, -1) }
     await db.command({ name: statement, sql, params })
   }
   const derived = performance.now() - startedAt
