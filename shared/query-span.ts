@@ -1,7 +1,7 @@
 import { finished, Readable } from 'node:stream'
 import { ClickHouseError } from '@clickhouse/client'
-import { type Span, SpanKind, TraceFlags } from '@opentelemetry/api'
-import { recordFailure, startStep, toErrorType, within } from './spans.ts'
+import { type Span, SpanKind } from '@opentelemetry/api'
+import { recordFailure, startStep, toErrorType, toTraceparent, within } from './spans.ts'
 
 /** A statement as its span tells of it: with placeholders, never with the values bound to them. */
 export interface TracedStatement {
@@ -37,7 +37,10 @@ export async function inQuerySpan<T>(
     span.end()
   }
   try {
-    const trace = { headers: toHeaders(span), rows: (count: number) => void span.setAttribute(ROWS, count) }
+    const trace = {
+      headers: { traceparent: toTraceparent(span) },
+      rows: (count: number) => void span.setAttribute(ROWS, count),
+    }
     const result = await within(span, () => work(trace))
     if (result instanceof Readable) finished(result, end)
     else end()
@@ -67,12 +70,6 @@ function describe({ name, operation, url, database, sql, table }: TracedStatemen
       ...(port === '' ? {} : { 'server.port': Number(port) }),
     },
   }
-}
-
-/** W3C's header, whatever propagators are set for others: it is the one that ClickHouse reads. */
-function toHeaders(span: Span): Record<string, string> {
-  const { traceId, spanId, traceFlags } = span.spanContext()
-  return (traceFlags & TraceFlags.SAMPLED) === 0 ? {} : { traceparent: `00-${traceId}-${spanId}-01` }
 }
 
 function recordQueryFailure(span: Span, error: unknown): void {

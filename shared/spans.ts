@@ -10,6 +10,12 @@ export function toLogFields(span: Span | undefined): { trace_id?: string; span_i
   return ids !== undefined && isSpanContextValid(ids) ? { trace_id: ids.traceId, span_id: ids.spanId } : {}
 }
 
+/** W3C's header that names a span to others. ClickHouse and jobs speak this one, whatever propagators are set. */
+export function toTraceparent(span: Span): string {
+  const { traceId, spanId, traceFlags } = span.spanContext()
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`
+}
+
 /** Runs `work` with `span` as the one that is active. */
 export function within<T>(span: Span, work: () => T): T {
   return context.with(trace.setSpan(context.active(), span), work)

@@ -1,23 +1,58 @@
-import { context, ROOT_CONTEXT, type Span, SpanKind, trace } from '@opentelemetry/api'
-import type { Job as QueuedJob } from 'bullmq'
+import {
+  type Context,
+  context,
+  isSpanContextValid,
+  propagation,
+  ROOT_CONTEXT,
+  type Span,
+  SpanKind,
+  trace,
+} from '@opentelemetry/api'
+import type { JobsOptions, Job as QueuedJob } from 'bullmq'
 import type { JobPayload, JobReport } from '../shared/queues.ts'
-import { recordFailure, toLogFields, tracer } from '../shared/spans.ts'
+import { recordFailure, toLogFields, toTraceparent, tracer } from '../shared/spans.ts'
 
 type Queued = QueuedJob<JobPayload, JobReport>
 
 /** The queue's events about a job come outside of its span, with the same object. */
 const spans = new WeakMap<Queued, Span>()
 
-/** Runs one attempt of a job as a trace of its own. Work that `isHandedBack` when it ends is no failure. */
+/** Adds a job to a queue as the begin of a trace: `add` gets the option by which every attempt of the job belongs to it. */
+export async function inEnqueueSpan(
+  queue: string,
+  jobId: string,
+  add: (options: Pick<JobsOptions, 'telemetry'>) => Promise<unknown>,
+): Promise<void> {
+  const attributes = { ...toMessaging('send', queue), 'messaging.message.id': jobId }
+  const span = tracer.startSpan(`send ${queue}`, { kind: SpanKind.PRODUCER, attributes }, ROOT_CONTEXT)
+  const isTraced = isSpanContextValid(span.spanContext())
+  try {
+    await add(isTraced ? { telemetry: { metadata: toTraceparent(span) } } : {})
+  } catch (error) {
+    recordFailure(span, error)
+    throw error
+  } finally {
+    span.end()
+  }
+}
+
+/** Where the trace of a job goes on: where it was enqueued, if that was traced. */
+function toParent({ opts }: Queued): Context {
+  const traceparent = opts.telemetry?.metadata
+  return traceparent === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent })
+}
+
+/** Runs one attempt of a job in a span, which begins a trace where none was begun for the job. Work that `isHandedBack` when it ends is no failure. */
 export async function inJobSpan(
   queued: Queued,
   isHandedBack: () => boolean,
   work: () => Promise<JobReport>,
 ): Promise<JobReport> {
-  const span = tracer.startSpan(`process ${queued.queueName}`, describe(queued), ROOT_CONTEXT)
+  const parent = toParent(queued)
+  const span = tracer.startSpan(`process ${queued.queueName}`, describe(queued), parent)
   spans.set(queued, span)
   try {
-    const report = await context.with(trace.setSpan(ROOT_CONTEXT, span), work)
+    const report = await context.with(trace.setSpan(parent, span), work)
     const { rows, rejected, uncovered, providers } = report
     span.setAttributes({
       'dao_data.rows': rows,
@@ -39,14 +74,20 @@ function describe(queued: Queued) {
   return {
     kind: SpanKind.CONSUMER,
     attributes: {
-      'messaging.system': 'bullmq',
-      'messaging.operation.name': 'process',
-      'messaging.operation.type': 'process',
-      'messaging.destination.name': queued.queueName,
+      ...toMessaging('process', queued.queueName),
       ...(queued.id === undefined ? {} : { 'messaging.message.id': queued.id }),
       'dao_data.dataset': queued.name,
       'dao_data.attempt': queued.attemptsStarted,
     },
+  }
+}
+
+function toMessaging(operation: 'send' | 'process', queue: string) {
+  return {
+    'messaging.system': 'bullmq',
+    'messaging.operation.name': operation,
+    'messaging.operation.type': operation,
+    'messaging.destination.name': queue,
   }
 }
 

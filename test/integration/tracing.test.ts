@@ -1,7 +1,6 @@
 import { once } from 'node:events'
-import { createServer, request as send } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
+import type { Job } from 'bullmq'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createDatabase } from '../../shared/clickhouse.ts'
@@ -10,35 +9,18 @@ import { tracer } from '../../shared/spans.ts'
 import { startTracing, type Tracing } from '../../shared/tracing.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { createRunner } from '../../workers/runner.ts'
+import { enqueueDue } from '../../workers/scheduler.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { createApiConfig, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { startDoor } from '../support/clickhouse-door.ts'
 import { type ArrivedSpan, startCollector } from '../support/collector.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
 const SERVER = 2
 const CLIENT = 3
+const PRODUCER = 4
 const CONSUMER = 5
-
-/** ClickHouse behind a door that notes the trace each statement comes with. */
-async function startDoor(target: string) {
-  const traces: (string | undefined)[] = []
-  const server = createServer((request, response) => {
-    traces.push(request.headers.traceparent as string | undefined)
-    const { method, headers, url = '/' } = request
-    const onward = send(new URL(url, target), { method, headers }, (answer) => {
-      response.writeHead(answer.statusCode ?? 500, answer.headers)
-      answer.pipe(response)
-    })
-    request.pipe(onward)
-  })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const close = () => {
-    server.closeAllConnections()
-    return new Promise((resolve) => server.close(resolve))
-  }
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, traces, close }
-}
 
 let collector: Awaited<ReturnType<typeof startCollector>>
 let tracing: Tracing
@@ -106,7 +88,7 @@ describe('a request', () => {
     expect(door.traces).toContain(`00-${traceId}-${query?.spanId}-01`)
   })
 
-  it('makes no span where kept bytes answer it, and none that its client does not want sampled', async () => {
+  it('makes no span where kept bytes answer it, and sends none that its client does not want sampled', async () => {
     const [first, kept, unwanted, last] = ['1', '2', '3', '4'].map((digit) => digit.repeat(32)) as [string, ...string[]]
     for (const [path, trace] of [
       ['/data/chains', createTrace(String(first))],
@@ -119,7 +101,6 @@ describe('a request', () => {
     await untilServed(String(last))
     const arrived = new Set(collector.spans.map(({ traceId }) => traceId))
     expect([first, kept, unwanted].map((id) => arrived.has(String(id)))).toEqual([true, false, false])
-    expect(door.traces.filter((trace) => trace?.includes(String(unwanted)))).toEqual([])
   })
 
   it('that a client got wrong is no failure, and its query is not shown', async () => {
@@ -154,6 +135,13 @@ describe('a request', () => {
   })
 })
 
+/** What a runner needs, with another provider of the protocols' value. */
+function withProvider(baseUrl: string) {
+  const { config } = pipeline.context
+  const providers = { ...config.providers, defillama: { ...config.providers.defillama, baseUrl } }
+  return { ...pipeline.context, config: { ...config, providers } }
+}
+
 describe('a job', () => {
   const run = async (context = pipeline.context) => {
     const queue = pipeline.queue('tvl')
@@ -162,7 +150,7 @@ describe('a job', () => {
     const slot = toBucketStart(pipeline.clock.now, '1h')
     await queue.add('tvl', { kind: 'slot', slot }, { jobId: 'tvl-slot' })
     await Promise.race([once(runner, 'completed'), once(runner, 'failed')])
-    await runner.close(true)
+    await runner.close()
     return new Date(slot).toISOString()
   }
 
@@ -193,9 +181,7 @@ describe('a job', () => {
 
   it('that a provider fails says so in its span and in that of every attempt, and shows no key', async () => {
     const provider = await startProviderServer((_request, response) => sendJson(response, { error: 'down' }, 500))
-    const { config } = pipeline.context
-    const defillama = { ...config.providers.defillama, baseUrl: `${provider.baseUrl}/base-secret` }
-    await run({ ...pipeline.context, config: { ...config, providers: { ...config.providers, defillama } } })
+    await run(withProvider(`${provider.baseUrl}/base-secret`))
     const job = await collector.until(({ kind, failed }) => kind === CONSUMER && failed)
     expect(job.attributes['error.type']).toBe('provider_unavailable')
     expect(job.events[0]?.attributes).toMatchObject({ 'exception.type': 'DataError' })
@@ -205,6 +191,33 @@ describe('a job', () => {
     expect(provider.requests.some(({ headers }) => 'traceparent' in headers)).toBe(false)
     expect(collector.text()).not.toContain('base-secret')
     await provider.close()
+  })
+})
+
+describe('a slot', () => {
+  it('is one trace from the scheduler on, whatever the number of attempts', async () => {
+    const queue = pipeline.queue('tvl')
+    await queue.obliterate({ force: true })
+    const { redis, db, registry, config, log } = pipeline.context
+    pipeline.clock.now += 3_600_000
+    const now = () => pipeline.clock.now
+    await enqueueDue({ job: tvl, queue }, { redis, db, registry, prefix: config.redis.prefix, log, now })
+    const sent = await collector.until(({ name }) => name === 'send tvl')
+    expect(sent).toMatchObject({ kind: PRODUCER, parentSpanId: undefined, failed: false })
+    const failing = createRunner(tvl, withProvider('http://127.0.0.1:1'))
+    const [job] = (await once(failing, 'failed')) as [Job]
+    await failing.close()
+    const runner = createRunner(tvl, pipeline.context)
+    await once(runner, 'completed')
+    await runner.close()
+    await collector.until(({ parentSpanId, failed }) => parentSpanId === sent.spanId && !failed)
+    const attempts = collector.childrenOf(sent)
+    expect(attempts.map(({ name, failed }) => [name, failed])).toEqual([
+      ['process tvl', true],
+      ['process tvl', false],
+    ])
+    const ids = [sent, ...attempts].map((span) => span.attributes['messaging.message.id'])
+    expect(new Set(ids)).toEqual(new Set([job.id]))
   })
 })
 
