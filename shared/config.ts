@@ -35,7 +35,7 @@ export const settings = z.object({
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
-  API_CACHE_MB: count.default(64),
+  API_CACHE_MB: count.default(128),
   OPS_HOST: text.default('127.0.0.1'),
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
