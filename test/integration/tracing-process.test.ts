@@ -11,14 +11,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { toBucketStart } from '../../shared/intervals.ts'
 import { untilReady } from '../../tools/children.ts'
 import { createApiConfig } from '../support/api.ts'
-import { startCollector } from '../support/collector.ts'
+import { type Collector, KIND, startCollector } from '../support/collector.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
 const TRACEPARENT = `00-${TRACE_ID}-00f067aa0ba902b7-01`
 
-let collector: Awaited<ReturnType<typeof startCollector>>
+let collector: Collector
 beforeEach(async () => {
   collector = await startCollector()
 })
@@ -98,7 +98,7 @@ describe('the API process', () => {
   it('names the trace in the log lines of a request', async () => {
     const api = await startApi(collector.env)
     await fetch(`${api.url}/data/tokens`, { headers: { traceparent: TRACEPARENT } })
-    const served = await collector.until(({ kind }) => kind === 2)
+    const served = await collector.until(({ kind }) => kind === KIND.server)
     const { lines } = await api.stop()
     const failed = lines.filter(({ msg }) => msg === 'failed')
     expect(failed.map(({ trace_id, span_id }) => [trace_id, span_id])).toEqual([[TRACE_ID, served.spanId]])

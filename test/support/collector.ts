@@ -26,8 +26,11 @@ const exported = z.object({
 
 type Attributes = Record<string, unknown>
 
-/** A span as it arrived. `kind`: 2 server, 3 client, 4 producer, 5 consumer; `failed` is the status ERROR. */
-export interface ArrivedSpan {
+/** Kinds of spans by their numbers in the protocol. */
+export const KIND = { server: 2, client: 3, producer: 4, consumer: 5 } as const
+
+/** A span as it arrived. `failed` is the status ERROR. */
+interface ArrivedSpan {
   readonly traceId: string
   readonly spanId: string
   readonly parentSpanId: string | undefined
@@ -49,6 +52,8 @@ function toAttributes(list: z.infer<typeof attributes>): Attributes {
     }),
   )
 }
+
+export type Collector = Awaited<ReturnType<typeof startCollector>>
 
 /** A collector of OpenTelemetry's protocol over HTTP with JSON bodies, which keeps what arrives. */
 export async function startCollector() {

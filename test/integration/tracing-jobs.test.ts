@@ -3,136 +3,27 @@ import { text } from 'node:stream/consumers'
 import type { Job } from 'bullmq'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createDatabase } from '../../shared/clickhouse.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { tracer } from '../../shared/spans.ts'
-import { startTracing, type Tracing } from '../../shared/tracing.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { createRunner } from '../../workers/runner.ts'
 import { enqueueDue } from '../../workers/scheduler.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
-import { createApiConfig, createHandFeed, startApi, type TestApi } from '../support/api.ts'
-import { startDoor } from '../support/clickhouse-door.ts'
-import { type ArrivedSpan, startCollector } from '../support/collector.ts'
+import { type Collector, KIND } from '../support/collector.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { silent } from '../support/silent.ts'
+import { traceThisProcess } from '../support/traced.ts'
 
-const SERVER = 2
-const CLIENT = 3
-const PRODUCER = 4
-const CONSUMER = 5
-
-let collector: Awaited<ReturnType<typeof startCollector>>
-let tracing: Tracing
+let collector: Collector
 let pipeline: Pipeline
-let door: Awaited<ReturnType<typeof startDoor>>
-let api: TestApi
-let broken: TestApi
 
 beforeAll(async () => {
-  collector = await startCollector()
-  Object.assign(process.env, collector.env)
-  tracing = await startTracing('dao-data-test', { tracing: { wanted: true } }, silent)
+  collector = await traceThisProcess()
   pipeline = await createPipeline({ now: Date.now() })
-  const { registry } = pipeline
-  door = await startDoor(pipeline.config.clickhouse.url)
-  const { readUser, readPassword } = createApiConfig().clickhouse
-  const clickhouse = { ...pipeline.config.clickhouse, readUser, readPassword, url: door.url }
-  const config = { ...pipeline.config, clickhouse }
-  const commits = createHandFeed()
-  api = await startApi({ config, registry, commits, db: createDatabase(clickhouse, 'read') })
-  const away = { ...clickhouse, url: 'http://127.0.0.1:1' }
-  broken = await startApi({ config, registry, commits, db: createDatabase(away, 'read') })
 })
 
 afterAll(async () => {
-  await Promise.all([api?.close(), broken?.close(), door?.close(), pipeline?.close()])
-  await tracing?.stop()
+  await pipeline?.close()
   await collector?.close()
-})
-
-/** The trace that a client's request belongs to. */
-function createTrace(traceId: string, flags = '01') {
-  return { traceId, headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-${flags}` } }
-}
-
-const untilServed = (traceId: string) => collector.until((span) => span.kind === SERVER && span.traceId === traceId)
-const ofTrace = ({ traceId }: ArrivedSpan) => collector.spans.filter((span) => span.traceId === traceId)
-
-describe('a request', () => {
-  it('goes on with the trace of its client, down to the query and the database server', async () => {
-    const { traceId, headers } = createTrace('4bf92f3577b34da6a3ce929d0e0e4736')
-    const response = await fetch(`${api.url}/data/tokens?limit=2`, { headers })
-    await response.text()
-    const served = await untilServed(traceId)
-    expect(served).toMatchObject({ name: 'GET /data/tokens', parentSpanId: '00f067aa0ba902b7', failed: false })
-    expect(served.service).toBe('dao-data-test')
-    expect(served.attributes).toMatchObject({
-      'http.request.method': 'GET',
-      'http.route': '/data/tokens',
-      'http.response.status_code': 200,
-      'url.path': '/data/tokens',
-      'url.query': 'limit=2',
-      'url.scheme': 'http',
-    })
-    const [query] = collector.childrenOf(served)
-    expect(query).toMatchObject({ kind: CLIENT, failed: false })
-    expect(query?.attributes).toMatchObject({
-      'db.system.name': 'clickhouse',
-      'db.operation.name': 'SELECT',
-      'db.namespace': pipeline.config.clickhouse.database,
-      'db.query.summary': query?.name,
-      'server.address': '127.0.0.1',
-    })
-    expect(query?.attributes['db.query.text']).toMatch(/^\s*(SELECT|WITH)/)
-    expect(door.traces).toContain(`00-${traceId}-${query?.spanId}-01`)
-  })
-
-  it('makes no span where kept bytes answer it, and sends none that its client does not want sampled', async () => {
-    const [first, kept, unwanted, last] = ['1', '2', '3', '4'].map((digit) => digit.repeat(32)) as [string, ...string[]]
-    for (const [path, trace] of [
-      ['/data/chains', createTrace(String(first))],
-      ['/data/chains', createTrace(String(kept))],
-      ['/data/categories', createTrace(String(unwanted), '00')],
-      ['/data/daos?limit=1', createTrace(String(last))],
-    ] as const) {
-      await (await fetch(`${api.url}${path}`, { headers: trace.headers })).text()
-    }
-    await untilServed(String(last))
-    const arrived = new Set(collector.spans.map(({ traceId }) => traceId))
-    expect([first, kept, unwanted].map((id) => arrived.has(String(id)))).toEqual([true, false, false])
-  })
-
-  it('that a client got wrong is no failure, and its query is not shown', async () => {
-    const { traceId, headers } = createTrace('5'.repeat(32))
-    expect((await fetch(`${api.url}/data/tokens?api_key=hidden-secret`, { headers })).status).toBe(400)
-    const served = await untilServed(traceId)
-    expect(served).toMatchObject({ name: 'GET /data/tokens', failed: false, events: [] })
-    expect(served.attributes['http.response.status_code']).toBe(400)
-    expect(JSON.stringify(served)).not.toContain('hidden-secret')
-  })
-
-  it('that the database fails says so in both spans', async () => {
-    const { traceId, headers } = createTrace('6'.repeat(32))
-    expect((await fetch(`${broken.url}/data/tokens`, { headers })).status).toBe(503)
-    const served = await untilServed(traceId)
-    expect(served).toMatchObject({ failed: true, attributes: { 'error.type': '503', 'http.route': '/data/tokens' } })
-    expect(served.events[0]?.attributes).toMatchObject({ 'exception.type': 'DataError' })
-    const failed = collector.childrenOf(served).find((span) => span.kind === CLIENT)
-    expect(failed).toMatchObject({ failed: true, attributes: { 'error.type': 'storage', 'server.port': 1 } })
-  })
-
-  it('of a long series has a span for each of its queries', async () => {
-    const { traceId, headers } = createTrace('7'.repeat(32))
-    const search = 'name=Uniswap&interval=5m&start=2024-05-06&end=2024-05-07'
-    const response = await fetch(`${api.url}/data/tokens/historic-financial?${search}`, { headers })
-    expect(response.status).toBe(200)
-    await response.text()
-    const served = await untilServed(traceId)
-    const queries = collector.childrenOf(served)
-    expect(queries.length).toBeGreaterThan(0)
-    expect(queries.every(({ kind, failed }) => kind === CLIENT && !failed)).toBe(true)
-  })
 })
 
 /** What a runner needs, with another provider of the protocols' value. */
@@ -156,7 +47,7 @@ describe('a job', () => {
 
   it('is a trace from its queue down to the provider calls and the insert', async () => {
     const slot = await run()
-    const job = await collector.until(({ kind, failed }) => kind === CONSUMER && !failed)
+    const job = await collector.until(({ kind, failed }) => kind === KIND.consumer && !failed)
     expect(job).toMatchObject({ name: 'process tvl', parentSpanId: undefined })
     expect(job.attributes).toMatchObject({
       'messaging.system': 'bullmq',
@@ -166,9 +57,10 @@ describe('a job', () => {
       'dao_data.providers': ['defillama'],
       'dao_data.rows': expect.any(Number),
     })
-    expect(ofTrace(job).every((span) => span === job || span.parentSpanId === job.spanId)).toBe(true)
+    const whole = collector.spans.filter(({ traceId }) => traceId === job.traceId)
+    expect(whole.every((span) => span === job || span.parentSpanId === job.spanId)).toBe(true)
     const call = collector.childrenOf(job).find((span) => 'http.request.method' in span.attributes)
-    expect(call).toMatchObject({ kind: CLIENT, failed: false })
+    expect(call).toMatchObject({ kind: KIND.client, failed: false })
     expect(call?.attributes).toMatchObject({
       'dao_data.provider': 'defillama',
       'http.response.status_code': 200,
@@ -176,13 +68,13 @@ describe('a job', () => {
       'url.full': expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/\.\.\.\//),
     })
     const insert = collector.childrenOf(job).find((span) => span.attributes['db.operation.name'] === 'INSERT')
-    expect(insert).toMatchObject({ name: 'insert into protocol_tvl', kind: CLIENT, failed: false })
+    expect(insert).toMatchObject({ name: 'insert into protocol_tvl', kind: KIND.client, failed: false })
   })
 
   it('that a provider fails says so in its span and in that of every attempt, and shows no key', async () => {
     const provider = await startProviderServer((_request, response) => sendJson(response, { error: 'down' }, 500))
     await run(withProvider(`${provider.baseUrl}/base-secret`))
-    const job = await collector.until(({ kind, failed }) => kind === CONSUMER && failed)
+    const job = await collector.until(({ kind, failed }) => kind === KIND.consumer && failed)
     expect(job.attributes['error.type']).toBe('provider_unavailable')
     expect(job.events[0]?.attributes).toMatchObject({ 'exception.type': 'DataError' })
     const calls = collector.childrenOf(job).filter((span) => 'http.request.method' in span.attributes)
@@ -203,7 +95,7 @@ describe('a slot', () => {
     const now = () => pipeline.clock.now
     await enqueueDue({ job: tvl, queue }, { redis, db, registry, prefix: config.redis.prefix, log, now })
     const sent = await collector.until(({ name }) => name === 'send tvl')
-    expect(sent).toMatchObject({ kind: PRODUCER, parentSpanId: undefined, failed: false })
+    expect(sent).toMatchObject({ kind: KIND.producer, parentSpanId: undefined, failed: false })
     const failing = createRunner(tvl, withProvider('http://127.0.0.1:1'))
     const [job] = (await once(failing, 'failed')) as [Job]
     await failing.close()
@@ -266,8 +158,7 @@ describe('a statement', () => {
     const before = collector.spans.length
     expect(await text(await pipeline.database.db.stream({ name: 'alone', sql: 'SELECT 1 AS one' }))).toContain('1')
     await pipeline.database.db.command({ name: 'alone', sql })
-    await (await fetch(`${api.url}/data/tokens?limit=3`, createTrace('8'.repeat(32)))).text()
-    await untilServed('8'.repeat(32))
+    await step('inside', () => pipeline.database.db.command({ name: 'inside', sql }))
     expect(collector.spans.slice(before).some(({ name }) => name === 'alone')).toBe(false)
   })
 })
