@@ -99,7 +99,7 @@ async function fill(
   for (const entities of parts) {
     const last = entities.at(-1) ?? 0
     if (last > from) {
-      const params = { entities, slot: new Date(slot).toISOString().slice(0, -1) }
+      const params = { entities, read: entities, slot: new Date(slot).toISOString().slice(0, -1) }
       await db.command({ name: 'fill-shadow', sql: rollUp.fill(shadow.name), params })
       state.set(rollUp.table, `${uuid} ${last}`)
       await state.store()
