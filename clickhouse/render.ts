@@ -47,10 +47,21 @@ function renderTable(statement: string, target: Cluster): readonly string[] {
   const [, table = '', columns = '', engine = '', rest = ''] =
     /^CREATE TABLE IF NOT EXISTS (\w+)\s*(\([\s\S]*\))\s*ENGINE = (\S[^\n]*)([\s\S]*)$/.exec(statement) ?? []
   if (engine === '') throw new DataError('migration', `no engine in: ${statement.slice(0, 80)}`)
-  const on = onCluster(target.cluster)
-  const local = `CREATE TABLE IF NOT EXISTS ${toLocal(table)}${on}\n${columns}\nENGINE = ${toReplicated(engine, table, target)}${rest}`
+  const head = `CREATE TABLE IF NOT EXISTS ${toLocal(table)}${onCluster(target.cluster)}\n${columns}`
+  const settings = engine === 'Null' ? rest : withSetting(rest, KEEPS_REPEATS)
+  const local = `${head}\nENGINE = ${toReplicated(engine, table, target)}${settings}`
   return [local, toDistributed(table, target)]
 }
+
+/**
+ * A replicated table drops an insert that equals one of its last thousands. Here every row replaces by its key, so that
+ * repeating is harmless anyway, while a value that returns to what it was must be stored. A setting of the table, because
+ * those of a statement differ by the server's version.
+ */
+const KEEPS_REPEATS = 'replicated_deduplication_window = 0'
+
+const withSetting = (clauses: string, setting: string): string =>
+  `${clauses.trimEnd()}${/\nSETTINGS /.test(clauses) ? ',' : '\nSETTINGS'} ${setting}`
 
 /** The distributed table over the parts of `table` that nodes hold; the sharding key may be another table's. */
 export function toDistributed(table: string, { cluster, database }: Cluster, keyOf: string = table): string {

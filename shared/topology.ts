@@ -23,8 +23,6 @@ export const quoteName = (name: string): string => `'${name}'`
  * - Reads and inserts ask each shard's replicas in one order, and the node that was asked is no exception: a job reads
  *   what it wrote, and the API what a commit told of, whichever node the connection reaches. Others stand in for a
  *   replica that is down.
- * - A replicated table drops an insert that equals one of the last thousand. Here every row replaces by its key, so that
- *   repeating is harmless anyway, while a value that returns to what it was must be stored.
  * - A table inside a subquery is read whole, over all shards, once. Rows of one entity are on one shard, so that a query
  *   about one asks only that.
  * - What is computed and inserted in one statement goes through the sharding key, not to the shard that computed it.
@@ -34,7 +32,6 @@ export const CLUSTER_SETTINGS = {
   insert_quorum: 'auto',
   insert_quorum_parallel: 1,
   insert_quorum_timeout: 60_000,
-  insert_deduplicate: 0,
   load_balancing: 'in_order',
   prefer_localhost_replica: 0,
   distributed_product_mode: 'global',

@@ -5,7 +5,8 @@ CREATE TABLE IF NOT EXISTS migrations_local ON CLUSTER 'dao'
     applied_at DateTime64(3, 'UTC')
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/migrations', '{replica}', applied_at)
-ORDER BY name;
+ORDER BY name
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS migrations ON CLUSTER 'dao' AS migrations_local
 ENGINE = Distributed('dao', 'dao_data', 'migrations_local', cityHash64(name));
@@ -27,7 +28,8 @@ CREATE TABLE IF NOT EXISTS tokens_local ON CLUSTER 'dao'
     changed_at       DateTime64(3, 'UTC')
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/tokens', '{replica}', changed_at)
-ORDER BY key;
+ORDER BY key
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS tokens ON CLUSTER 'dao' AS tokens_local
 ENGINE = Distributed('dao', 'dao_data', 'tokens_local', cityHash64(key));
@@ -72,7 +74,7 @@ CREATE TABLE IF NOT EXISTS token_prices_local ON CLUSTER 'dao'
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices', '{replica}', known_count)
 PARTITION BY toYear(observed_at)
 ORDER BY (token, observed_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_prices ON CLUSTER 'dao' AS token_prices_local
 ENGINE = Distributed('dao', 'dao_data', 'token_prices_local', cityHash64(token));
@@ -103,7 +105,8 @@ CREATE TABLE IF NOT EXISTS token_quotes_local ON CLUSTER 'dao'
     tvl                      Nullable(Float64)
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_quotes', '{replica}', observed_at)
-ORDER BY token;
+ORDER BY token
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_quotes ON CLUSTER 'dao' AS token_quotes_local
 ENGINE = Distributed('dao', 'dao_data', 'token_quotes_local', cityHash64(token));
@@ -128,7 +131,7 @@ CREATE TABLE IF NOT EXISTS token_prices_30m_local ON CLUSTER 'dao'
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_30m', '{replica}', rank)
 PARTITION BY toYear(bucket_at)
 ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_prices_30m ON CLUSTER 'dao' AS token_prices_30m_local
 ENGINE = Distributed('dao', 'dao_data', 'token_prices_30m_local', cityHash64(token));
@@ -171,7 +174,7 @@ CREATE TABLE IF NOT EXISTS token_prices_1h_local ON CLUSTER 'dao'
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_1h', '{replica}', rank)
 PARTITION BY toYear(bucket_at)
 ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_prices_1h ON CLUSTER 'dao' AS token_prices_1h_local
 ENGINE = Distributed('dao', 'dao_data', 'token_prices_1h_local', cityHash64(token));
@@ -213,7 +216,7 @@ CREATE TABLE IF NOT EXISTS token_prices_4h_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_4h', '{replica}', rank)
 ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_prices_4h ON CLUSTER 'dao' AS token_prices_4h_local
 ENGINE = Distributed('dao', 'dao_data', 'token_prices_4h_local', cityHash64(token));
@@ -255,7 +258,7 @@ CREATE TABLE IF NOT EXISTS token_prices_1d_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_1d', '{replica}', rank)
 ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_prices_1d ON CLUSTER 'dao' AS token_prices_1d_local
 ENGINE = Distributed('dao', 'dao_data', 'token_prices_1d_local', cityHash64(token));
@@ -297,7 +300,7 @@ CREATE TABLE IF NOT EXISTS token_prices_7d_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_7d', '{replica}', rank)
 ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_prices_7d ON CLUSTER 'dao' AS token_prices_7d_local
 ENGINE = Distributed('dao', 'dao_data', 'token_prices_7d_local', cityHash64(token));
@@ -332,7 +335,8 @@ CREATE TABLE IF NOT EXISTS protocol_tvl_local ON CLUSTER 'dao'
     tvl_usd     Float64 CODEC(FPC(12), ZSTD(1))
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/protocol_tvl', '{replica}')
-ORDER BY (dao, observed_at);
+ORDER BY (dao, observed_at)
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS protocol_tvl ON CLUSTER 'dao' AS protocol_tvl_local
 ENGINE = Distributed('dao', 'dao_data', 'protocol_tvl_local', cityHash64(dao));
@@ -345,7 +349,8 @@ CREATE TABLE IF NOT EXISTS job_state_local ON CLUSTER 'dao'
     written_at DateTime64(3, 'UTC')
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/job_state', '{replica}', written_at)
-ORDER BY (job, name);
+ORDER BY (job, name)
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS job_state ON CLUSTER 'dao' AS job_state_local
 ENGINE = Distributed('dao', 'dao_data', 'job_state_local', cityHash64(job));
@@ -361,7 +366,7 @@ CREATE TABLE IF NOT EXISTS token_holders_local ON CLUSTER 'dao'
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_holders', '{replica}')
 PARTITION BY toYear(observed_at)
 ORDER BY (token, observed_at)
-SETTINGS index_granularity = 256;
+SETTINGS index_granularity = 256, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_holders ON CLUSTER 'dao' AS token_holders_local
 ENGINE = Distributed('dao', 'dao_data', 'token_holders_local', cityHash64(token));
@@ -375,7 +380,8 @@ CREATE TABLE IF NOT EXISTS token_holders_latest_local ON CLUSTER 'dao'
     holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(1))
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_holders_latest', '{replica}', observed_at)
-ORDER BY token;
+ORDER BY token
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS token_holders_latest ON CLUSTER 'dao' AS token_holders_latest_local
 ENGINE = Distributed('dao', 'dao_data', 'token_holders_latest_local', cityHash64(token));
@@ -403,7 +409,7 @@ CREATE TABLE IF NOT EXISTS dex_trades_local ON CLUSTER 'dao'
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dex_trades', '{replica}')
 PARTITION BY toYear(traded_at)
 ORDER BY (token, traded_at, transaction_hash, log_index)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dex_trades ON CLUSTER 'dao' AS dex_trades_local
 ENGINE = Distributed('dao', 'dao_data', 'dex_trades_local', cityHash64(token));
@@ -429,7 +435,8 @@ CREATE TABLE IF NOT EXISTS dex_data_local ON CLUSTER 'dao'
     version       UInt64 MATERIALIZED total_trades * 4294967296 + toUnixTimestamp(as_of)
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dex_data', '{replica}', version)
-ORDER BY token;
+ORDER BY token
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dex_data ON CLUSTER 'dao' AS dex_data_local
 ENGINE = Distributed('dao', 'dao_data', 'dex_data_local', cityHash64(token));
@@ -465,7 +472,8 @@ CREATE TABLE IF NOT EXISTS daos_local ON CLUSTER 'dao'
     version            UInt64 DEFAULT bitShiftLeft(toUInt64(changes), 42) + (4398046511103 - toUnixTimestamp64Milli(updated_at))
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/daos', '{replica}', version)
-ORDER BY key;
+ORDER BY key
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS daos ON CLUSTER 'dao' AS daos_local
 ENGINE = Distributed('dao', 'dao_data', 'daos_local', cityHash64(key));
@@ -479,7 +487,8 @@ CREATE TABLE IF NOT EXISTS dao_links_local ON CLUSTER 'dao'
     observed_at DateTime64(3, 'UTC')
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_links', '{replica}', observed_at)
-ORDER BY (dao, field, source);
+ORDER BY (dao, field, source)
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dao_links ON CLUSTER 'dao' AS dao_links_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_links_local', cityHash64(dao));
@@ -507,7 +516,8 @@ CREATE TABLE IF NOT EXISTS dao_votes_local ON CLUSTER 'dao'
     created_at DateTime('UTC') CODEC(Delta, ZSTD(1))
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_votes', '{replica}', created_at)
-ORDER BY (dao, space, voter, proposal);
+ORDER BY (dao, space, voter, proposal)
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dao_votes ON CLUSTER 'dao' AS dao_votes_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_votes_local', cityHash64(dao));
@@ -526,7 +536,8 @@ CREATE TABLE IF NOT EXISTS dao_proposals_local ON CLUSTER 'dao'
     created_at DateTime('UTC') CODEC(ZSTD(1))
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_proposals', '{replica}', created_at)
-ORDER BY (dao, space, proposal);
+ORDER BY (dao, space, proposal)
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dao_proposals ON CLUSTER 'dao' AS dao_proposals_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_proposals_local', cityHash64(dao));
@@ -543,7 +554,8 @@ CREATE TABLE IF NOT EXISTS governance_readings_local ON CLUSTER 'dao'
     read_at DateTime64(3, 'UTC')
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/governance_readings', '{replica}', read_at)
-ORDER BY (dao, space);
+ORDER BY (dao, space)
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS governance_readings ON CLUSTER 'dao' AS governance_readings_local
 ENGINE = Distributed('dao', 'dao_data', 'governance_readings_local', cityHash64(dao));
@@ -563,7 +575,7 @@ CREATE TABLE IF NOT EXISTS dao_treasuries_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_treasuries', '{replica}')
 ORDER BY (dao, observed_at)
-SETTINGS index_granularity = 256;
+SETTINGS index_granularity = 256, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dao_treasuries ON CLUSTER 'dao' AS dao_treasuries_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_treasuries_local', cityHash64(dao));
@@ -584,7 +596,8 @@ CREATE TABLE IF NOT EXISTS dao_ratings_local ON CLUSTER 'dao'
     report_url         Nullable(String) CODEC(ZSTD(1))
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_ratings', '{replica}')
-ORDER BY (dao, observed_at);
+ORDER BY (dao, observed_at)
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dao_ratings ON CLUSTER 'dao' AS dao_ratings_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_ratings_local', cityHash64(dao));
@@ -599,7 +612,7 @@ CREATE TABLE IF NOT EXISTS twitter_counts_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_counts', '{replica}')
 ORDER BY (dao, observed_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS twitter_counts ON CLUSTER 'dao' AS twitter_counts_local
 ENGINE = Distributed('dao', 'dao_data', 'twitter_counts_local', cityHash64(dao));
@@ -613,7 +626,7 @@ CREATE TABLE IF NOT EXISTS discord_members_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/discord_members', '{replica}')
 ORDER BY (dao, observed_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS discord_members ON CLUSTER 'dao' AS discord_members_local
 ENGINE = Distributed('dao', 'dao_data', 'discord_members_local', cityHash64(dao));
@@ -627,7 +640,7 @@ CREATE TABLE IF NOT EXISTS telegram_members_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/telegram_members', '{replica}')
 ORDER BY (dao, observed_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS telegram_members ON CLUSTER 'dao' AS telegram_members_local
 ENGINE = Distributed('dao', 'dao_data', 'telegram_members_local', cityHash64(dao));
@@ -643,7 +656,7 @@ CREATE TABLE IF NOT EXISTS twitter_sentiment_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_sentiment', '{replica}')
 ORDER BY (dao, observed_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS twitter_sentiment ON CLUSTER 'dao' AS twitter_sentiment_local
 ENGINE = Distributed('dao', 'dao_data', 'twitter_sentiment_local', cityHash64(dao));
@@ -657,7 +670,8 @@ CREATE TABLE IF NOT EXISTS market_caps_local ON CLUSTER 'dao'
     withdrawn    UInt8
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/market_caps', '{replica}', computed_at, withdrawn)
-ORDER BY recorded_at;
+ORDER BY recorded_at
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS market_caps ON CLUSTER 'dao' AS market_caps_local
 ENGINE = Distributed('dao', 'dao_data', 'market_caps_local', cityHash64(recorded_at));
@@ -671,7 +685,8 @@ CREATE TABLE IF NOT EXISTS treasury_values_local ON CLUSTER 'dao'
     withdrawn    UInt8
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/treasury_values', '{replica}', computed_at, withdrawn)
-ORDER BY recorded_at;
+ORDER BY recorded_at
+SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS treasury_values ON CLUSTER 'dao' AS treasury_values_local
 ENGINE = Distributed('dao', 'dao_data', 'treasury_values_local', cityHash64(recorded_at));
@@ -689,7 +704,7 @@ CREATE TABLE IF NOT EXISTS index_points_local ON CLUSTER 'dao'
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/index_points', '{replica}', computed_at, is_retracted)
 PARTITION BY toYear(created_at)
 ORDER BY (index_key, created_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS index_points ON CLUSTER 'dao' AS index_points_local
 ENGINE = Distributed('dao', 'dao_data', 'index_points_local', cityHash64(index_key));
@@ -707,7 +722,7 @@ CREATE TABLE IF NOT EXISTS index_token_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/index_token', '{replica}')
 ORDER BY (index_key, created_at)
-SETTINGS index_granularity = 1024;
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS index_token ON CLUSTER 'dao' AS index_token_local
 ENGINE = Distributed('dao', 'dao_data', 'index_token_local', cityHash64(index_key));
