@@ -48,7 +48,7 @@ export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOpti
     throw new DataError(
       'storage',
       `${table} has ${before} rows and was computed with ${after}: ${rollUp.raw} lacks what ${table} was made of. ` +
-        `Nothing is changed; --force swaps unless there are none, \`DROP VIEW ${shadow.name}_mv\` and \`DROP TABLE ${shadow.name}\` clean up`,
+        `Nothing is changed; --force swaps unless there are none; to clean up: ${shadow.drops.join('; ')}`,
     )
   }
   await options.beforeSwap?.()

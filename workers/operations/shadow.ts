@@ -14,7 +14,8 @@ export interface Shadow {
   /** Makes the table where it is missing, and the view that feeds it with what is inserted from now on. */
   create(feed: string): Promise<void>
   swap(): Promise<void>
-  /** Ends the feed and drops what the live table was before the swap. */
+  /** The statements that end the feed and drop what the live table was before the swap. */
+  readonly drops: readonly string[]
   drop(): Promise<void>
 }
 
@@ -24,19 +25,23 @@ export function toShadow(db: Database, table: string): Shadow {
   const on = onCluster(db.cluster)
   const [stored, storedLive] = db.cluster === undefined ? [name, table] : [toLocal(name), toLocal(table)]
   const run = (what: string, sql: string) => db.command({ name: what, sql })
+  // The view goes first: without its table it would fail the inserts that it follows.
+  const drops = [
+    `DROP VIEW IF EXISTS ${name}_mv${on} SYNC`,
+    ...[...new Set([name, stored])].map((one) => `DROP TABLE IF EXISTS ${one}${on} SYNC`),
+  ]
   return {
     name,
     stored,
     storedLive,
+    drops,
     create: async (feed) => {
       for (const sql of await toTables(db, table, name)) await run('create-shadow', sql)
       await run('feed-shadow', `CREATE MATERIALIZED VIEW IF NOT EXISTS ${name}_mv${on} TO ${stored} AS ${feed}`)
     },
     swap: () => run('swap', `EXCHANGE TABLES ${storedLive} AND ${stored}${on}`),
     drop: async () => {
-      // The view goes first: without its table it would fail the inserts that it follows.
-      await run('drop-feed', `DROP VIEW IF EXISTS ${name}_mv${on} SYNC`)
-      for (const one of new Set([name, stored])) await run('drop-old', `DROP TABLE IF EXISTS ${one}${on} SYNC`)
+      for (const sql of drops) await run('drop-shadow', sql)
     },
   }
 }
