@@ -1,0 +1,6 @@
+import type { Benchmark } from './define.ts'
+import { dexData } from './dex-data.ts'
+import { sentiment } from './sentiment.ts'
+
+/** Every benchmark, in the order in which they run and stand on the page. */
+export const benchmarks = [dexData, sentiment] as const satisfies readonly Benchmark[]
