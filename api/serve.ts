@@ -11,6 +11,7 @@ import type { ApiMetrics } from './metrics.ts'
 import { parseParameters } from './parameters/parse.ts'
 import { readQuery } from './parameters/raw.ts'
 import { Problem, toProblem } from './problem/problem.ts'
+import { chooseFormat, FORMATS, type Format, findFormat, toKnownFormat } from './records/formats.ts'
 import { type Exchange, sendProblem, sendReady, toAnswerHeaders } from './send.ts'
 import { createStreaming } from './stream.ts'
 
@@ -28,8 +29,13 @@ const MAX_KNOWN_URL_LENGTH = 512
 
 const mediaType = (route: Route) => route.contentType.split(';', 1)[0] ?? route.contentType
 
-function checkAccept(route: Route, exchange: Exchange): void {
-  if (accepts(exchange.request.headers.accept, mediaType(route))) return
+/**
+ * The format of an answer. A parameter wins over `Accept`; what the parameter says is checked with the others.
+ * @throws Problem `not_acceptable`
+ */
+function toFormat(route: Route, accept: string | undefined, named: string | undefined): Format {
+  if (route.record !== undefined) return named === undefined ? chooseFormat(accept) : (toKnownFormat(named) ?? 'json')
+  if (accepts(accept, mediaType(route))) return 'json'
   throw new Problem('not_acceptable', `This path answers with ${mediaType(route)} only.`, {
     allowed: [mediaType(route)],
   })
@@ -41,15 +47,31 @@ function readPath(route: Route, request: Request): Record<string, string> {
   return Object.fromEntries(parts.map(([name, value]) => [name, String(value)]))
 }
 
+/** What a raw URL asked for when it came before. */
+interface Meant {
+  readonly route: Route
+  readonly key: string
+  readonly format: Format
+  /** Whether the URL itself names the format. */
+  readonly isNamed: boolean
+}
+
+/** Whether a known URL means the same to a client with this `Accept`. */
+function isWished({ route, format, isNamed }: Meant, accept: string | undefined): boolean {
+  if (route.record === undefined) return accepts(accept, mediaType(route))
+  return isNamed || findFormat(accept) === format
+}
+
 function toReady(route: Route, answer: Answer, now: number): { headers: FlatHeaders; staleAt: number | null } {
   const [main] = route.datasets
   const follows = answer.asOf === null || main === undefined ? null : toStaleAt(answer.asOf, main)
   const lasts = answer.expiresAt === undefined ? undefined : (answer.expiresAt - now) / 1000
   const cacheControl = route.volatile ? 'no-store' : toCacheControl(route.datasets, lasts)
   const headers = toAnswerHeaders({
-    contentType: route.contentType,
+    contentType: answer.format === undefined ? route.contentType : FORMATS[answer.format].contentType,
     cacheControl,
     asOf: answer.asOf,
+    vary: route.record === undefined ? 'Accept-Encoding' : 'Accept, Accept-Encoding',
     own: answer.headers ?? {},
   })
   return { headers, staleAt: answer.staleAt === undefined ? follows : answer.staleAt }
@@ -64,6 +86,7 @@ async function make(route: Route, find: () => Promise<Answer>, now: () => number
     tag: route.volatile ? null : toTagValue(answer.body),
     ...toReady(route, answer, startedAt),
     expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
+    isPacked: FORMATS[answer.format ?? 'json'].isPacked,
     forms: new Map(),
   }
 }
@@ -93,14 +116,14 @@ export function createServing(
   const sendStream = createStreaming()
   const fail = createFail(options.log, config.api.publicUrl)
   // Which answer a raw URL had: parsing it again would give the same key.
-  const known = new LRUCache<string, { route: Route; key: string }>({ max: MAX_KNOWN_URLS })
+  const known = new LRUCache<string, Meant>({ max: MAX_KNOWN_URLS })
 
   const serve: Serving['serve'] = async (route, request, exchange) => {
-    checkAccept(route, exchange)
-    const settled = route.settle(
-      parseParameters(route.query, readQuery(request.url), readPath(route, request)),
-      surroundings,
-    )
+    const raw = readQuery(request.url)
+    const named = raw.values.get('format')?.[0]
+    const format = toFormat(route, request.headers.accept, named)
+    const shape = format === 'json' ? route.query : route.tableQuery
+    const settled = route.settle(parseParameters(shape, raw, readPath(route, request)), format, surroundings)
     const { answer, from } = await cache.get(settled.key, route.datasets, () => make(route, settled.answer, now))
     metrics.answer(route.path, from)
     if ('open' in answer) {
@@ -109,7 +132,7 @@ export function createServing(
     }
     const { url } = request
     if (!route.volatile && exchange.extra.length === 0 && url.length <= MAX_KNOWN_URL_LENGTH) {
-      known.set(url, { route, key: settled.key })
+      known.set(url, { route, key: settled.key, format, isNamed: named !== undefined })
     }
     await sendReady(exchange, answer, now(), from)
   }
@@ -120,7 +143,7 @@ export function createServing(
     const meant = known.get(request.url ?? '')
     if (meant === undefined) return false
     const answer = cache.peek(meant.key, meant.route.datasets)
-    if (answer === undefined || !accepts(request.headers.accept, mediaType(meant.route))) return false
+    if (answer === undefined || !isWished(meant, request.headers.accept)) return false
     const count = () => {
       metrics.answer(meant.route.path, 'cache')
       // Not at the response's end: a listener there costs more than finding the bytes.

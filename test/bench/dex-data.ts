@@ -69,7 +69,7 @@ async function measure(name: string, trades: number): Promise<{ dexData: number;
   const derived = performance.now() - startedAt
   const commits = { version: () => undefined, close: async () => {} }
   const surroundings = { db: reader, registry, config, commits, now: () => END }
-  const ask = (route: Route, query: Record<string, unknown>) => () => route.settle(query, surroundings).answer()
+  const ask = (route: Route, query: Record<string, unknown>) => () => route.settle(query, 'json', surroundings).answer()
   const dexData = await toMedian(ask(dexDataRoute, { id: tokens.map(({ id }) => id), limit: TOKENS }))
   const [first] = tokens as [Token]
   const newest = await toMedian(ask(historicDexTradesRoute, { id: first.id, limit: 100 }))

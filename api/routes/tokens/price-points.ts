@@ -1,6 +1,25 @@
 import { z } from 'zod'
 import type { Database } from '../../../shared/clickhouse.ts'
 import type { Interval } from '../../../shared/intervals.ts'
+import { numberOrNull, timeValue } from '../../values.ts'
+
+/** What a point says. */
+export const pointQuote = z.strictObject({
+  USD: z.strictObject({
+    price: z.number(),
+    volume_24h: numberOrNull,
+    market_cap: numberOrNull,
+    total_supply: numberOrNull,
+    circulating_supply: numberOrNull,
+    timestamp: timeValue,
+  }),
+})
+
+/** A point's token by its key, and the start of its bucket in Unix milliseconds. */
+export interface PricePlace {
+  readonly token: number
+  readonly at: number
+}
 
 /** Where the points of an interval are read; the 5-minute tier is the raw series itself. */
 const TABLES: Readonly<Record<Interval, string>> = {
@@ -19,6 +38,8 @@ const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
 const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
   total_supply Nullable(Float64), circulating_supply Nullable(Float64), timestamp DateTime64(3, 'UTC')))`
+
+const QUOTED = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
 const FINE = `
@@ -42,12 +63,48 @@ LIMIT {limit: UInt32}`
  */
 export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
   const columns = interval === '5m' ? FINE : coarse(TABLES[interval])
-  const quote = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
   return {
     columns,
-    rows: `SELECT bucket AS timestamp, ${quote} AS quote FROM (${columns})`,
-    records: `SELECT as_of, CAST(tuple(bucket, ${quote}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
+    rows: `SELECT bucket AS timestamp, ${QUOTED} AS quote FROM (${columns})`,
+    records: `SELECT as_of, CAST(tuple(bucket, ${QUOTED}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
 FROM (${columns})`,
+  }
+}
+
+const ROW = `Tuple(id String, name String, symbol String, timestamp DateTime64(3, 'UTC'), quote ${QUOTE})`
+
+// The sorting key narrows the range where a page goes on in the middle of a token.
+const OF_SEVERAL = (column: string) => `token IN {tokens: Array(UInt64)}
+  AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+  AND (token != {resumed: UInt64} OR ${column} >= fromUnixTimestamp64Milli({resume: Int64}, 'UTC'))`
+
+const FINE_OF_SEVERAL = `
+SELECT token, toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+FROM token_prices FINAL
+WHERE ${OF_SEVERAL('observed_at')}
+ORDER BY token, observed_at
+LIMIT 1 BY token, bucket
+LIMIT {limit: UInt64}`
+
+const coarseOfSeveral = (table: string) => `
+SELECT token, toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+FROM ${table} FINAL
+WHERE ${OF_SEVERAL('bucket_at')}
+ORDER BY token, bucket_at
+LIMIT {limit: UInt64}`
+
+/**
+ * The points of several tokens (parameters `tokens`, `from` and `to` as above, `limit`; of token `resumed` those from
+ * `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
+ */
+export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
+  const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(TABLES[interval])
+  const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
+  return {
+    sql: `SELECT *, toJSONString(tuple(token, toUnixTimestamp64Milli(bucket))) AS page_key,
+  CAST(tuple(${named('ids')}, ${named('names')}, ${named('symbols')}, bucket, ${QUOTED}), $record$${ROW}$record$) AS record
+FROM (${points})`,
+    rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}))`,
   }
 }
 
