@@ -18,7 +18,8 @@ const MAX_STREAMS = 16
 export async function openStream(answer: StreamAnswer, signal: AbortSignal): Promise<Readable> {
   try {
     const source = await answer.open(signal)
-    await once(source, 'readable', { signal })
+    // An empty answer may be at its end before anybody looks: then there is nothing to read, and no word of it.
+    await Promise.race(['readable', 'end'].map((event) => once(source, event, { signal })))
     return source
   } catch (cause) {
     if (cause instanceof DataError) throw cause

@@ -64,7 +64,10 @@ async function storeTokens(db: Database, keys: readonly number[], now: number): 
     ...{ last_trade_at: observed_at, as_of: observed_at },
   }))
   await db.insert({ table: 'dex_data', rows: sums })
-  await db.insert({ table: 'dex_trades', rows: Array.from({ length: 43 }, (_, n) => toTrade(keys[0] ?? 0, n, now)) })
+  await db.insert({
+    table: 'dex_trades',
+    rows: keys.flatMap((key) => Array.from({ length: 43 }, (_, n) => toTrade(key, n, now))),
+  })
 }
 
 async function storeDaos(db: Database, keys: readonly number[], now: number): Promise<void> {
