@@ -6,7 +6,7 @@ import { storeQuotes } from './quotes.ts'
 const DAY = 86_400_000
 
 /** How many tokens and DAOs have data. */
-export const ENTITIES = 12
+const ENTITIES = 12
 
 const address = (n: number) => `0x${n.toString(16).padStart(40, '0')}`
 

@@ -29,7 +29,7 @@ function toCsvText(value: unknown): string {
 }
 
 /** A record as the flat formats have it: one value for each leaf, lists whole. */
-export function flatten(record: unknown, schema: z.ZodType, name = ''): Record<string, unknown> {
+function flatten(record: unknown, schema: z.ZodType, name = ''): Record<string, unknown> {
   const inner = schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
   if (!(inner instanceof z.ZodObject)) return { [name]: record }
   const members = Object.entries(inner.shape as z.ZodRawShape).map(([key, one]) => {
