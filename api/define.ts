@@ -6,6 +6,7 @@ import type { Config } from '../shared/config.ts'
 import type { DatasetFacts } from '../shared/datasets/list.ts'
 import type { Registry } from '../shared/registry/registry.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
+import type { Fragments } from './fragments.ts'
 import { PAGE_HEADERS, RECORD_HEADERS } from './headers.ts'
 import type { QueryShape } from './parameters/parse.ts'
 import { recordParameters } from './parameters/records.ts'
@@ -18,6 +19,7 @@ export interface Surroundings {
   readonly registry: Registry
   readonly config: Config
   readonly commits: CommitFeed
+  readonly fragments: Fragments
   readonly now: () => number
 }
 

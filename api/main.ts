@@ -8,6 +8,7 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { startTracing } from '../shared/tracing.ts'
 import { createApiServer } from './server.ts'
 
 /** How long requests under way may take to end once the process is told to. */
@@ -49,9 +50,11 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
 async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('api', config.logLevel)
+  const tracing = await startTracing('dao-data-api', config, log)
   const stop = await start(config, log)
   onStopSignal(async () => {
     await stop()
+    await tracing.stop()
     log.info('API stopped')
   })
 }

@@ -15,14 +15,8 @@ export const pointQuote = z.strictObject({
   }),
 })
 
-/** A point's token by its key, and the start of its bucket in Unix milliseconds. */
-export interface PricePlace {
-  readonly token: number
-  readonly at: number
-}
-
 /** Where the points of an interval are read; the 5-minute tier is the raw series itself. */
-const TABLES: Readonly<Record<Interval, string>> = {
+export const TABLES: Readonly<Record<Interval, string>> = {
   '5m': 'token_prices',
   '30m': 'token_prices_30m',
   '1h': 'token_prices_1h',
@@ -34,16 +28,16 @@ const TABLES: Readonly<Record<Interval, string>> = {
 const RANGE = (column: string) => `token = {token: UInt64}
   AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
-const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
+export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
-const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
+export const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
   total_supply Nullable(Float64), circulating_supply Nullable(Float64), timestamp DateTime64(3, 'UTC')))`
 
-const QUOTED = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
+export const QUOTED = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
 const FINE = `
-SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
 FROM token_prices FINAL
 WHERE ${RANGE('observed_at')}
 ORDER BY token, observed_at
@@ -51,7 +45,7 @@ LIMIT 1 BY bucket
 LIMIT {limit: UInt32}`
 
 const coarse = (table: string) => `
-SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
 FROM ${table} FINAL
 WHERE ${RANGE('bucket_at')}
 ORDER BY token, bucket_at
@@ -59,7 +53,7 @@ LIMIT {limit: UInt32}`
 
 /**
  * The points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest first:
- * as `columns`, as `rows` of the interface's shape, and as `records` of that shape with their time.
+ * as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that shape with their time.
  */
 export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
   const columns = interval === '5m' ? FINE : coarse(TABLES[interval])
@@ -71,41 +65,16 @@ FROM (${columns})`,
   }
 }
 
-const ROW = `Tuple(id String, name String, symbol String, timestamp DateTime64(3, 'UTC'), quote ${QUOTE})`
-
-// The sorting key narrows the range where a page goes on in the middle of a token.
-const OF_SEVERAL = (column: string) => `token IN {tokens: Array(UInt64)}
-  AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-  AND (token != {resumed: UInt64} OR ${column} >= fromUnixTimestamp64Milli({resume: Int64}, 'UTC'))`
-
-const FINE_OF_SEVERAL = `
-SELECT token, toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
-FROM token_prices FINAL
-WHERE ${OF_SEVERAL('observed_at')}
-ORDER BY token, observed_at
-LIMIT 1 BY token, bucket
-LIMIT {limit: UInt64}`
-
-const coarseOfSeveral = (table: string) => `
-SELECT token, toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
-FROM ${table} FINAL
-WHERE ${OF_SEVERAL('bucket_at')}
-ORDER BY token, bucket_at
-LIMIT {limit: UInt64}`
-
 /**
- * The points of several tokens (parameters `tokens`, `from` and `to` as above, `limit`; of token `resumed` those from
- * `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
+ * The observations that the points of a token are made of (parameters `token`, `from` and `to` as above), in no order,
+ * each with the table's part that holds it: all of a bucket's, where `pointsSql` has the first.
  */
-export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
-  const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(TABLES[interval])
-  const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
-  return {
-    sql: `SELECT *, toJSONString(tuple(token, toUnixTimestamp64Milli(bucket))) AS page_key,
-  CAST(tuple(${named('ids')}, ${named('names')}, ${named('symbols')}, bucket, ${QUOTED}), $record$${ROW}$record$) AS record
-FROM (${points})`,
-    rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}))`,
-  }
+export function observationsSql(interval: Interval): string {
+  const [time, bucket] =
+    interval === '5m'
+      ? ['observed_at', "toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')"]
+      : ['bucket_at', 'bucket_at']
+  return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${TABLES[interval]} FINAL WHERE ${RANGE(time)}`
 }
 
 /** The time of a token's newest observation in Unix milliseconds; null while there is none. */

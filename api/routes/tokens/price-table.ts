@@ -10,7 +10,14 @@ import { answerRecords } from '../../records/answer.ts'
 import type { Wanted } from '../../records/wanted.ts'
 import { nextGridTime, type SeriesRange, startAfter } from '../../series.ts'
 import { idValue, timeValue } from '../../values.ts'
-import { type PricePlace, pointQuote, tablePointsSql } from './price-points.ts'
+import { pointQuote } from './price-points.ts'
+import { tablePointsSql } from './price-table-points.ts'
+
+/** A point's token by its key, and the start of its bucket in Unix milliseconds. */
+interface PricePlace {
+  readonly token: number
+  readonly at: number
+}
 
 /** A point as a row of a table: whose it is, then what the interface's series has. */
 export const tableRow = z.strictObject({
