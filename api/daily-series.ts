@@ -47,7 +47,7 @@ ORDER BY dao DESC, ${at} DESC
 LIMIT ${limit}`
   const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
     toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
-  const sql = `SELECT ${at} AS as_of, toString(toUnixTimestamp64Milli(as_of)) AS page_key,
+  const sql = `SELECT ${at} AS as_of, toUnixTimestamp64Milli(as_of) AS page_key,
   CAST(tuple(${at}, ${id}, {id: String}, ${series.members.values}), $record$${record}$record$) AS record${points('{limit: UInt32}')}`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {

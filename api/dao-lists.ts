@@ -17,8 +17,9 @@ const ORDER = defineKeyset(
 )
 
 /** Where a list of DAOs may go on; a SELECT of one has it as `page_key`. */
-export const DAO_PLACE = ORDER.written
+export const DAO_PLACE = ORDER.place
 
-export const DAO_SELECTED = `d.live AND ({all: Bool} OR has({keys: Array(UInt64)}, d.key)) AND ${ORDER.after}`
+export const selectedDaos = (after: string) =>
+  `d.live AND ({all: Bool} OR has({keys: Array(UInt64)}, d.key))${ORDER.isAfter(after)}`
 
 export const DAO_ORDER = ORDER.order

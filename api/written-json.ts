@@ -42,7 +42,7 @@ function toParts(page: number | undefined): { records: string; asOf: string; nex
   return {
     records: `least(count(), ${page})`,
     asOf: `arrayMax(${first('as_of')})`,
-    next: `if(count() > ${page}, ${first('page_key')}[-1], '')`,
+    next: `if(count() > ${page}, toJSONString(${first('page_key')}[-1]), '')`,
     elements: first('record'),
   }
 }

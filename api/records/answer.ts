@@ -19,7 +19,7 @@ function pick(source: RecordSource, { fields, hasAllFields }: Wanted): RecordSou
 /** The source with the parameters of its page: a row more than it holds tells whether more follow. */
 function toPage(source: RecordSource, { after }: Wanted): RecordSource {
   if (source.page === undefined) return source
-  return { ...source, params: { after, ...source.params, limit: source.page + 1 } }
+  return { ...source, params: { ...source.params, ...(after === '' ? {} : { after }), limit: source.page + 1 } }
 }
 
 /**

@@ -34,7 +34,7 @@ const summary = z.object({ records: z.int(), newest: z.int(), digest: z.string()
 async function summarize(db: Database, source: RecordSource) {
   const { name, sql, params, page, rowHash = 'cityHash64(toJSONString(record))' } = source
   const inPage = page === undefined ? '1' : `at < ${page}`
-  const last = page === undefined ? "''" : `argMaxIf(page_key, at, ${inPage})`
+  const last = page === undefined ? "''" : `toJSONString(argMaxIf(page_key, at, ${inPage}))`
   const [row] = await db.rows({
     name: `${name}-summary`,
     // The place is part of the hash: the same records in another order are other bytes.

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { daoLinks } from '../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { DAO_ORDER, DAO_PLACE, DAO_SELECTED, LISTED_DAOS } from '../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../dao-lists.ts'
 import { defineRoute } from '../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../entities.ts'
 import { page } from '../parameters/kinds.ts'
@@ -64,7 +64,7 @@ const RECORD = `Tuple(_id String, name String, image Nullable(String), category 
 
 const filled = (field: string) => `coalesce(d.${field}, nullIf(d.links['${field}'], ''))`
 
-const SQL = `
+const toSql = (after: string) => `
 SELECT d.updated_at AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, ${filled('image')}, d.category_ids, d.mission, ${filled('website')}, ${filled('twitter')},
     ${filled('discord')}, ${filled('telegram')}, ${filled('whitepaper')}, d.tokenomics, d.chain_ids,
@@ -74,7 +74,7 @@ SELECT d.updated_at AS as_of, ${DAO_PLACE} AS page_key,
     d.snapshot_name, d.treasury_addresses), $record$${RECORD}$record$) AS record
 FROM ${LISTED_DAOS}
 LEFT JOIN (SELECT * FROM tokens FINAL) AS t ON t.key = d.token_key
-WHERE ${DAO_SELECTED}
+WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -92,7 +92,7 @@ export const daosRoute = defineRoute({
     const { query, registry, config } = call
     const charts = `${config.api.publicUrl}/charts/24h/`
     const params = { ...selectMany(daoKind, registry, query), charts }
-    const answer = await answerRecords(call, { name: 'daos', sql: SQL, params, page: query.limit })
+    const answer = await answerRecords(call, { name: 'daos', sql: toSql(call.wanted.after), params, page: query.limit })
     // A curated record does not grow stale by not changing.
     return { ...answer, staleAt: null }
   },

@@ -5,7 +5,7 @@ import { defineRoute } from '../define.ts'
 import { manyOfKind, selectMany, tokenKind } from '../entities.ts'
 import { page } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
-import { LISTED_TOKENS, TOKEN_PLACE } from '../token-lists.ts'
+import { listedTokens, TOKEN_PLACE } from '../token-lists.ts'
 import { idValue, numberOrNull, timeValue } from '../values.ts'
 
 const financialData = z.strictObject({
@@ -54,7 +54,7 @@ const RECORD = `Tuple(_id String, name String, symbol String, contractAddress St
 // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed yet.
 // The value locked in the DAO's protocols stands in where the market-data provider gives none, unless it is days older
 // than the quote. The answer is as old as its quotes: a fresher value locked must not hide that prices stopped coming.
-const SQL = `
+const toSql = (after: string) => `
 SELECT q.observed_at AS as_of, ${TOKEN_PLACE} AS page_key,
   CAST(tuple(t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id, t.chain_id,
     tuple(q.observed_at, q.market_cap, q.percent_change_1h, q.percent_change_24h, q.percent_change_7d,
@@ -67,7 +67,7 @@ LEFT JOIN
 (
   SELECT dao, toNullable(argMax(tvl_usd, observed_at)) AS tvl, max(observed_at) AS at FROM protocol_tvl FINAL GROUP BY dao
 ) AS p ON p.dao = t.dao_key
-${LISTED_TOKENS}`
+${listedTokens(after)}`
 
 export const tokensRoute = defineRoute({
   path: '/data/tokens',
@@ -82,6 +82,11 @@ export const tokensRoute = defineRoute({
     const { query, registry, config } = call
     const selection = selectMany(tokenKind, registry, query)
     const charts = `${config.api.publicUrl}/charts/24h/`
-    return answerRecords(call, { name: 'tokens', sql: SQL, params: { ...selection, charts }, page: query.limit })
+    return answerRecords(call, {
+      name: 'tokens',
+      sql: toSql(call.wanted.after),
+      params: { ...selection, charts },
+      page: query.limit,
+    })
   },
 })

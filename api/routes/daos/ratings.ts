@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { daoRatings } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { DAO_ORDER, DAO_PLACE, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
 import { defineRoute } from '../../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
 import { page } from '../../parameters/kinds.ts'
@@ -32,7 +32,7 @@ const RECORD = `Tuple(_id String, name String, ratings Tuple(overallRating Float
     tokenEconomics Float64), lastUpdated DateTime64(3, 'UTC')))`
 
 // A row that is bad today does not take back yesterday's rating; one that left the file for a week does.
-const SQL = `
+const toSql = (after: string) => `
 SELECT r.observed_at AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, tuple(r.overall_rating, r.fundamental_rating, tuple(r.governance, r.team, r.competitive_moat,
     r.value_proposition, r.token_economics), r.rated_at)), $record$${RECORD}$record$) AS record
@@ -43,7 +43,7 @@ INNER JOIN
   WHERE (dao, observed_at) IN (SELECT dao, max(observed_at) FROM dao_ratings GROUP BY dao)
     AND observed_at > (SELECT max(observed_at) FROM dao_ratings) - INTERVAL 7 DAY
 ) AS r ON r.dao = d.key
-WHERE ${DAO_SELECTED}
+WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -59,6 +59,11 @@ export const ratingsRoute = defineRoute({
   handle: (call) => {
     const { query, registry } = call
     const selection = selectMany(daoKind, registry, query)
-    return answerRecords(call, { name: 'dao-ratings', sql: SQL, params: selection, page: query.limit })
+    return answerRecords(call, {
+      name: 'dao-ratings',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../../shared/datasets/treasury.ts'
-import { DAO_ORDER, DAO_PLACE, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
 import { defineRoute } from '../../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
 import { page } from '../../parameters/kinds.ts'
@@ -34,7 +34,7 @@ const changeSince = (days: number) => `100 * (t.newest.3 / nullIf(
     arrayFirst(past -> past.1 = t.newest.1 - INTERVAL ${days} DAY AND past.2 = t.newest.4, t.history).3, 0) - 1)`
 
 // Only the rows that an answer is made of are read whole, however long the history grows.
-const SQL = `
+const toSql = (after: string) => `
 SELECT t.newest.1 AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, tuple(t.newest.1, arrayMap(token -> tuple(token.1, token.2, token.3), t.newest.2), t.newest.3,
     ${changeSince(1)}, ${changeSince(7)}, ${changeSince(30)})), $record$${RECORD}$record$) AS record
@@ -50,7 +50,7 @@ INNER JOIN
   )
   GROUP BY dao
 ) AS t ON t.dao = d.key
-WHERE ${DAO_SELECTED}
+WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -66,6 +66,11 @@ export const treasuryRoute = defineRoute({
   handle: (call) => {
     const { query, registry } = call
     const selection = selectMany(daoKind, registry, query)
-    return answerRecords(call, { name: 'dao-treasuries', sql: SQL, params: selection, page: query.limit })
+    return answerRecords(call, {
+      name: 'dao-treasuries',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
-import { DAO_ORDER, DAO_PLACE, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
 import { defineRoute } from '../../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
 import { page } from '../../parameters/kinds.ts'
@@ -19,7 +19,7 @@ const sentimentRecord = z.strictObject({
 const RECORD = `Tuple(_id String, name String,
   twitterSentiment Tuple(${SHARE_TYPES}, lastUpdated DateTime64(3, 'UTC')))`
 
-const SQL = `
+const toSql = (after: string) => `
 SELECT s.observed_at AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at)), $record$${RECORD}$record$) AS record
 FROM ${LISTED_DAOS}
@@ -30,7 +30,7 @@ INNER JOIN
   ORDER BY dao, observed_at DESC
   LIMIT 1 BY dao
 ) AS s ON s.dao = d.key
-WHERE ${DAO_SELECTED}
+WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -46,6 +46,11 @@ export const twitterSentimentRoute = defineRoute({
   handle: (call) => {
     const { query, registry } = call
     const selection = selectMany(daoKind, registry, query)
-    return answerRecords(call, { name: 'twitter-sentiment', sql: SQL, params: selection, page: query.limit })
+    return answerRecords(call, {
+      name: 'twitter-sentiment',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

@@ -5,7 +5,7 @@ import { defineRoute } from '../../define.ts'
 import { manyOfKind, selectMany, tokenKind } from '../../entities.ts'
 import { page } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
-import { LISTED_TOKENS, TOKEN_PLACE } from '../../token-lists.ts'
+import { listedTokens, TOKEN_PLACE } from '../../token-lists.ts'
 import { idValue, numberOrNull, timeValue } from '../../values.ts'
 
 const flow = z.strictObject({
@@ -35,7 +35,7 @@ const FLOW = 'Tuple(amountUsd24h Float64, amountUsd7d Float64, amountUsd30d Floa
 const RECORD = `Tuple(_id String, name String, dexData Tuple(totalTrades UInt64, totalMakers UInt64, totalTakers UInt64,
   inflow ${FLOW}, outflow ${FLOW}, totalDexs UInt64, price Nullable(Float64), lastUpdated DateTime64(3, 'UTC')))`
 
-const SQL = `
+const toSql = (after: string) => `
 SELECT d.as_of AS as_of, ${TOKEN_PLACE} AS page_key,
   CAST(tuple(t.id, t.name, tuple(d.total_trades, d.makers, d.takers,
     tuple(d.inflow_24h, d.inflow_7d, d.inflow_30d, d.inflow_max),
@@ -44,7 +44,7 @@ SELECT d.as_of AS as_of, ${TOKEN_PLACE} AS page_key,
 FROM (SELECT * FROM tokens FINAL) AS t
 INNER JOIN (SELECT * FROM dex_data FINAL) AS d ON d.token = t.key
 LEFT JOIN (SELECT token, market_cap FROM token_quotes FINAL) AS q ON q.token = t.key
-${LISTED_TOKENS}`
+${listedTokens(after)}`
 
 export const dexDataRoute = defineRoute({
   path: '/data/tokens/dex-data',
@@ -58,6 +58,11 @@ export const dexDataRoute = defineRoute({
   handle: (call) => {
     const { query, registry } = call
     const selection = selectMany(tokenKind, registry, query)
-    return answerRecords(call, { name: 'dex-data', sql: SQL, params: selection, page: query.limit })
+    return answerRecords(call, {
+      name: 'dex-data',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

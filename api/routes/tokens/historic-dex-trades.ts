@@ -34,8 +34,10 @@ const ORDER = defineKeyset(
   ['transaction_hash', 'String'],
 )
 
-const WANTED = `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
-  AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC') AND ${ORDER.after}`
+const toCondition = (
+  after: string,
+) => `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')${ORDER.isAfter(after)}`
 
 /** Rows that are read for each trade wanted: stored again but not merged yet, a trade has several. */
 const COPIES = 4
@@ -44,23 +46,23 @@ const COPIES = 4
 // leaving out replaced ones (FINAL) reads all of them; FINAL then works on that stretch alone. Should there be so many
 // copies that the rows read hold fewer trades than wanted, it works on the whole range. The answer is as old as the
 // collection where the range is open, and as its newest trade where it is not.
-const SQL = `
+const toSql = (after: string) => `
 WITH (
   SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},
     min(traded_at))
   FROM
   (
-    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${WANTED}
+    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${toCondition(after)}
     ORDER BY traded_at DESC LIMIT {rows: UInt32}
   )
 ) AS newest,
 if(newest.1, newest.2, fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AS oldest,
 (SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS collected_at
-SELECT if({open: Bool}, greatest(ifNull(collected_at, traded_at), traded_at), traded_at) AS as_of, ${ORDER.written} AS page_key,
+SELECT if({open: Bool}, greatest(ifNull(collected_at, traded_at), traded_at), traded_at) AS as_of, ${ORDER.place} AS page_key,
   CAST(tuple(traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price),
     $record$${RECORD}$record$) AS record
 FROM dex_trades FINAL
-WHERE ${WANTED} AND traded_at >= oldest
+WHERE ${toCondition(after)} AND traded_at >= oldest
 ORDER BY traded_at DESC, block_number DESC, log_index DESC, transaction_hash
 LIMIT {limit: UInt32}`
 
@@ -92,7 +94,12 @@ export const historicDexTradesRoute = defineRoute({
     const [from, to] = [query.start ?? 0, last === undefined ? (query.end ?? NO_END) : last + 1]
     const rows = COPIES * (query.limit + 1)
     const params = { token: token.key, id: token.id, from, to, open, rows }
-    const answer = await answerRecords(call, { name: 'historic-dex-trades', sql: SQL, params, page: query.limit })
+    const answer = await answerRecords(call, {
+      name: 'historic-dex-trades',
+      sql: toSql(wanted.after),
+      params,
+      page: query.limit,
+    })
     return open ? answer : { ...answer, staleAt: null }
   },
 })

@@ -5,7 +5,7 @@ import { defineRoute } from '../../define.ts'
 import { manyOfKind, selectMany, tokenKind } from '../../entities.ts'
 import { page } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
-import { LISTED_TOKENS, TOKEN_PLACE } from '../../token-lists.ts'
+import { listedTokens, TOKEN_PLACE } from '../../token-lists.ts'
 import { idValue, numberOrNull } from '../../values.ts'
 
 const holdersRecord = z.strictObject({
@@ -28,14 +28,14 @@ const RECORD = `Tuple(_id String, name String,
   holdersData Tuple(totalHolders UInt64, top100Share Float64, topHolders Array(${HOLDER})))`
 
 // Tuples are taken apart before the cast: between named tuples it would go by the names, and lose the renamed member.
-const SQL = `
+const toSql = (after: string) => `
 SELECT h.observed_at AS as_of, ${TOKEN_PLACE} AS page_key,
   CAST(tuple(t.id, t.name, tuple(h.total_holders, h.top100_share,
     arrayMap(holder -> tuple(holder.1, holder.2, holder.3, holder.4), h.holders))), $record$${RECORD}$record$) AS record
 FROM (SELECT * FROM tokens FINAL) AS t
 INNER JOIN (SELECT * FROM token_holders_latest FINAL) AS h ON h.token = t.key
 LEFT JOIN (SELECT token, market_cap FROM token_quotes FINAL) AS q ON q.token = t.key
-${LISTED_TOKENS}`
+${listedTokens(after)}`
 
 export const holdersRoute = defineRoute({
   path: '/data/tokens/holders',
@@ -49,6 +49,11 @@ export const holdersRoute = defineRoute({
   handle: (call) => {
     const { query, registry } = call
     const selection = selectMany(tokenKind, registry, query)
-    return answerRecords(call, { name: 'token-holders', sql: SQL, params: selection, page: query.limit })
+    return answerRecords(call, {
+      name: 'token-holders',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

@@ -31,7 +31,7 @@ export function tablePointsSql(interval: Interval): { sql: string; rowHash: stri
   const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(TABLES[interval])
   const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
   return {
-    sql: `SELECT *, toJSONString(tuple(token, toUnixTimestamp64Milli(bucket))) AS page_key,
+    sql: `SELECT *, tuple(token, toUnixTimestamp64Milli(bucket)) AS page_key,
   CAST(tuple(${named('ids')}, ${named('names')}, ${named('symbols')}, bucket, ${QUOTED}), $record$${ROW}$record$) AS record
 FROM (${points})`,
     rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}))`,
