@@ -17,8 +17,10 @@ interface FormatFacts {
   readonly contentType: string
   readonly extension: string
   readonly writing: Writing
-  /** What a whole body ends with; null where an empty one is whole too. */
-  readonly ending: Buffer | null
+  /** What a whole body ends with. */
+  readonly ending: Buffer
+  /** Whether a body without records has no bytes. */
+  readonly isEmptyWhole?: boolean
   /** Records as objects inside objects, or one column per value. */
   readonly shape: 'nested' | 'flat'
   /** Flat formats without lists have them as JSON text. */
@@ -63,7 +65,8 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
     contentType: 'application/x-ndjson; charset=utf-8',
     extension: 'ndjson',
     writing: { name: 'JSONEachRow', settings: JSON_RECORDS },
-    ending: null,
+    ending: Buffer.from('\n'),
+    isEmptyWhole: true,
     shape: 'nested',
     hasLists: true,
     isBinary: false,

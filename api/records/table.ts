@@ -63,7 +63,7 @@ export async function writeTable(
   wanted: Wanted,
   source: RecordSource,
 ): Promise<Answer & { records: number; next: string }> {
-  const { writing, ending, shape, hasLists } = FORMATS[wanted.format]
+  const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[wanted.format]
   const { records, newest, digest, last, is_cut: isCut } = await summarize(db, source)
   // As many records as the digest is made of, even if one more arrives meanwhile.
   const counted = { ...source, params: { ...source.params, ...(source.page === undefined ? {} : { limit: records }) } }
@@ -73,7 +73,7 @@ export async function writeTable(
     digest: `${wanted.key} ${records} ${newest} ${digest}`,
     before: '',
     after: '',
-    ending,
+    ending: records === 0 && isEmptyWhole ? null : ending,
     open: (signal: AbortSignal) =>
       db.stream({
         name: `${source.name}-${wanted.format}`,

@@ -2,8 +2,9 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { z } from 'zod'
-import { exampleOf } from '../../api/parameters/parse.ts'
-import { FORMATS } from '../../api/records/formats.ts'
+import type { Route } from '../../api/define.ts'
+import { exampleOf, takesSeveral } from '../../api/parameters/parse.ts'
+import { FORMAT_NAMES, FORMATS } from '../../api/records/formats.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
@@ -57,6 +58,9 @@ interface Answered {
   content: Record<string, { schema: { items: { additionalProperties: boolean; properties: object } } }>
 }
 
+/** A route about one record takes a single id, and then wants it or the name. */
+const isOfOne = ({ query }: Route) => query.id !== undefined && !takesSeveral(query.id)
+
 describe('every documented route', () => {
   const cases = routes.flatMap((route) => {
     const example = (name: string) => {
@@ -70,9 +74,7 @@ describe('every documented route', () => {
     const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
     const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
     const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
-    // A route about one record takes a single id, and then wants it or the name.
-    const isOfOne = route.query.id !== undefined && !Array.isArray(exampleOf(route.query.id))
-    const who = isOfOne ? ['name'] : []
+    const who = isOfOne(route) ? ['name'] : []
     const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
     return queries.map((query) => ({
       route,
@@ -111,6 +113,25 @@ describe('every documented route', () => {
     expect(Object.keys(one?.responses ?? {})).toEqual(['200', '304', '400', '404', '405', '406', '409', '500', '503'])
     expect(one?.responses[200]?.headers).toHaveProperty('X-Series-Missing')
   })
+
+  it.each(routes.filter(({ record }) => record !== undefined))(
+    'has the formats of $path and their columns',
+    async (route) => {
+      const document = await json<OpenApi>('/openapi.json')
+      const { parameters, responses } = document.paths[route.path]?.get ?? { parameters: [], responses: {} }
+      const names = parameters.map(({ name }) => name)
+      expect(names).toContain('format')
+      const content = responses[200]?.content ?? {}
+      expect(Object.keys(content)).toEqual(FORMAT_NAMES.map((name) => FORMATS[name].mediaType))
+      expect(responses[200]?.headers).toHaveProperty('Content-Disposition')
+      expect('Link' in (responses[200]?.headers ?? {})).toBe(names.includes('cursor'))
+      const who = route.path === SERIES ? 'name=aave&interval=1d&start=2024-03-01' : isOfOne(route) ? 'name=aave' : ''
+      const csv = await (await get(`${route.path}?${who}&format=csv`)).text()
+      const columns = JSON.parse(`[${csv.split('\n')[0]}]`) as string[]
+      const schema = content['text/csv']?.schema as { description?: string } | undefined
+      expect(schema?.description).toBe(`Columns: ${columns.join(', ')}.`)
+    },
+  )
 
   it('has its docs page and error table without any other host', async () => {
     for (const path of ['/docs', '/docs/errors', '/docs/start.js', '/docs/assets/swagger-ui-bundle.js']) {
