@@ -59,30 +59,31 @@ export const historicFinancialRoute = defineRoute({
     const params = { token: token.key, from: range.from, to: range.to, limit: most }
     const sql = pointsSql(interval)
     const before = `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`
-    const describe = async (points: number, asOf: number | null) => {
+    // Coarse points are seldom: what tells whether prices still come is the token's newest observation.
+    const newest = () => (range.open ? readNewest(db, token.key) : null)
+    const describe = async (points: number, asOf: number | null, heard: number | null) => {
       const rest = { ...params, from: asOf === null ? range.to : startAfter(asOf, interval) }
       const isCut = points === limit && (await hasPoints(db, interval, rest))
-      const heard = range.open && !isCut ? await readNewest(db, token.key) : null
       const described = describeSeries({ interval, range, points, asOf, isCut })
       const place = JSON.stringify([token.key, toBucketStart(asOf ?? 0, interval)])
       return {
         ...described,
         headers: { ...described.headers, ...(isCut ? { Link: wanted.nextLink(place) } : {}) },
-        // Coarse points are seldom: what tells whether prices still come is the token's newest observation.
-        staleAt: heard === null ? null : toStaleAt(heard, tokenPrices),
+        staleAt: heard === null || isCut ? null : toStaleAt(heard, tokenPrices),
         ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
       }
     }
     if (most <= MAX_KEPT_POINTS) {
-      const { body, records, asOf } = await writeArray(db, { name: 'historic-financial', sql: sql.records, params })
-      return { body: Buffer.concat([Buffer.from(before), body, Buffer.from('}')]), ...(await describe(records, asOf)) }
+      const written = writeArray(db, { name: 'historic-financial', sql: sql.records, params })
+      const [{ body, records, asOf }, heard] = await Promise.all([written, newest()])
+      const whole = Buffer.concat([Buffer.from(before), body, Buffer.from('}')])
+      return { body: whole, ...(await describe(records, asOf, heard)) }
     }
-    const series = await readLongSeries(
-      { db, fragments, now },
-      { token: token.key, interval, from: range.from, to: range.to, limit: limit === most ? limit : undefined },
-    )
+    const stretch = { from: range.from, to: range.to, limit: limit === most ? limit : undefined }
+    const read = readLongSeries({ db, fragments, now }, { token: token.key, interval, ...stretch })
+    const [series, heard] = await Promise.all([read, newest()])
     return {
-      ...(await describe(series.points, series.asOf)),
+      ...(await describe(series.points, series.asOf, heard)),
       digest: `${token.id} ${token.name} ${interval} ${series.digest}`,
       before,
       after: '}',
