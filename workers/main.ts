@@ -2,6 +2,7 @@ import type { Worker } from 'bullmq'
 import { requireMigrated } from '../clickhouse/migrate.ts'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
+import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { CADENCES } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
@@ -17,6 +18,7 @@ import { createWorkerMetrics } from './metrics.ts'
 import { createSharedRateLimit } from './providers/http/shared-rate-limit.ts'
 import { createHttpClients } from './providers/http.ts'
 import { createRunner } from './runner.ts'
+import { createWatchdog, startWatch } from './watchdog.ts'
 
 /** The jobs that WORKER_QUEUES names: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. */
 export function selectJobs(queues: readonly string[]): readonly Job[] {
@@ -60,6 +62,10 @@ async function main(): Promise<void> {
   const handBack = stopping.signal
   const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now, metrics, handBack }
   const runners = selected.map((job) => createRunner(job, context))
+  const watched = datasets.filter((dataset) => selected.some((job) => job.dataset.name === dataset.name))
+  const { prefix } = config.redis
+  const watchdog = createWatchdog({ db, redis, prefix, datasets: watched, registry: registered, log, now: Date.now })
+  const watch = startWatch([watchdog])
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) }
@@ -73,6 +79,7 @@ async function main(): Promise<void> {
     const force = redis.status !== 'ready'
     await Promise.all(runners.map((runner) => runner.close(force)))
     clearTimeout(drained)
+    await watch.stop()
     await followUps.close()
     await ops?.close()
     await db.close()

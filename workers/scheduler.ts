@@ -18,8 +18,10 @@ import type { Job } from './define.ts'
 import { jobs } from './jobs.ts'
 import { createQueueDashboard, DASHBOARD_PATH } from './queue-dashboard.ts'
 import { createQueueMetrics } from './queue-metrics.ts'
+import { createQueueWatch } from './queue-watch.ts'
 import { createSlotMetrics, type SlotMetrics } from './slot-metrics.ts'
-import { createWatchdog } from './watchdog.ts'
+import { readRecordedSlot, recordSlot } from './slot-record.ts'
+import { createWatchdog, startWatch } from './watchdog.ts'
 
 export interface SchedulerContext {
   readonly db: Database
@@ -43,13 +45,11 @@ const CATCH_UP_MS = 31 * DAY_MS
 
 /** The newest slot that was enqueued, or that the stored series tells of when Redis has no record. */
 async function readNewestSlot(context: SchedulerContext, job: Job): Promise<number | undefined> {
-  const recorded = await context.redis.hget(slotsKey(context.prefix), job.name)
-  if (recorded !== null) return Number(recorded)
+  const recorded = await readRecordedSlot(context.redis, context.prefix, job.name)
+  if (recorded !== undefined) return recorded
   const newest = await readNewest(context.db, job.dataset)
   return newest === null ? undefined : toBucketStart(newest, job.cadence)
 }
-
-const slotsKey = (prefix: string) => `${prefix}:slots`
 
 /**
  * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history; before the
@@ -73,7 +73,7 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
   if (recorded === undefined && firstRunDays !== undefined)
     await enqueueHistory({ job, queue }, current - firstRunDays * DAY_MS, current, context)
   await queue.add(job.name, { kind: 'slot', slot: current }, { jobId: toSlotJobId(job.name, current) })
-  await context.redis.hset(slotsKey(context.prefix), job.name, current)
+  await recordSlot(context.redis, context.prefix, job.name, current)
   context.metrics?.slots(job.name, 'enqueued', 1)
   context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
 }
@@ -109,15 +109,17 @@ async function enqueueHistory(
   return chunks.length
 }
 
-/** How often due slots are looked for, per cadence: a slot starts at most this late. */
+/** How often due slots are looked for, per cadence (cron expressions with seconds): a slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
-/** Looks for due slots at once and then on every tick (cron expressions with seconds, per cadence). A failing tick is logged and the next one repeats it. */
-export function startScheduler(
-  scheduled: readonly Scheduled[],
-  context: SchedulerContext,
-  ticks: Readonly<Record<Cadence, string>> = TICK,
-): { stop(): Promise<void> } {
+export interface Scheduler {
+  /** Looks for due slots of every cadence now. */
+  look(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
+export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): Scheduler {
   const tick = async (cadence: Cadence) => {
     for (const one of scheduled.filter(({ job }) => job.cadence === cadence)) {
       try {
@@ -129,19 +131,18 @@ export function startScheduler(
     }
   }
   const tasks = CADENCES.map((cadence) =>
-    schedule(ticks[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
+    schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
   )
-  const first = Promise.all(CADENCES.map(tick))
+  const look = async () => void (await Promise.all(CADENCES.map(tick)))
+  const first = look()
   return {
+    look,
     stop: async () => {
       await Promise.all(tasks.map((task) => task.destroy()))
       await first
     },
   }
 }
-
-/** How often stored data is looked at. */
-const WATCH = '*/15 * * * * *'
 
 async function main(): Promise<void> {
   const config = loadConfig()
@@ -159,8 +160,11 @@ async function main(): Promise<void> {
   log.info({ datasets: jobs.map(({ name }) => name) }, 'scheduler started')
   const queues = scheduled.map(({ queue }) => queue)
   createQueueMetrics(queues, registered)
-  const watchdog = createWatchdog({ db, datasets, registry: registered, log, now: Date.now })
-  const watch = schedule(WATCH, () => watchdog.check(), { noOverlap: true, timezone: 'UTC' })
+  const { prefix } = config.redis
+  const watchdog = createWatchdog({ db, redis, prefix, datasets, registry: registered, log, now: Date.now })
+  const watched = scheduled.map(({ job, queue }) => ({ queue, cadence: job.cadence }))
+  const queueWatch = createQueueWatch({ queues: watched, log, now: Date.now })
+  const watch = startWatch([watchdog, queueWatch])
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
   const { host, schedulerPort: port, token } = config.ops
   const pages = { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, token) }
@@ -168,7 +172,7 @@ async function main(): Promise<void> {
   await watchdog.check()
   announceReady({ opsPort: ops?.port })
   onStopSignal(async () => {
-    await Promise.all([scheduler.stop(), watch.destroy()])
+    await Promise.all([scheduler.stop(), watch.stop()])
     await ops?.close()
     await Promise.all(scheduled.map(({ queue }) => queue.close()))
     await db.close()
