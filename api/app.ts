@@ -65,7 +65,7 @@ export function createApp(options: AppOptions): RequestListener {
     response.once('close', () => {
       const route = String(response.locals.route ?? 'none')
       const started = (response.locals as { startedAt: number }).startedAt
-      metrics.request(route, response.statusCode, (performance.now() - started) / 1000)
+      metrics.of(route).requested(response.statusCode, (performance.now() - started) / 1000)
     })
     if (request.method === 'GET' || request.method === 'HEAD') next()
     else refuseMethod(request, response)

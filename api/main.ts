@@ -18,7 +18,8 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'read')
   // The service starts, and serves, without Redis.
-  const commits = createCommitFeed(createRedis(config.redis.url, log, 'subscriber'), config.redis.prefix, log)
+  const subscriber = createRedis(config.redis.url, log, 'subscriber')
+  const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const server = createApiServer({ db, registry, config, commits, log, metrics })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)

@@ -67,7 +67,7 @@ async function measure(name: string, trades: number): Promise<{ dexData: number;
     await db.command({ name: statement, sql, params })
   }
   const derived = performance.now() - startedAt
-  const commits = { version: () => undefined, close: async () => {} }
+  const commits = { version: () => undefined, since: () => 0, changes: 0, follow: () => {}, close: () => {} }
   const surroundings = { db: reader, registry, config, commits, now: () => END }
   const ask = (route: Route, query: Record<string, unknown>) => () => route.settle(query, surroundings).answer()
   const dexData = await toMedian(ask(dexDataRoute, { id: tokens.map(({ id }) => id), limit: TOKENS }))
