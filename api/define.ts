@@ -15,6 +15,8 @@ export interface Surroundings {
   readonly config: Config
   readonly commits: CommitFeed
   readonly now: () => number
+  /** Aborted once the process is to end: it still answers, but says that it is not ready. */
+  readonly stopping?: AbortSignal
 }
 
 interface AnswerFacts {

@@ -69,8 +69,9 @@ export async function runJob(
   try {
     collected = await collect(collectors, wanted, log)
   } finally {
-    // A back-fill says nothing of now.
-    if (range === undefined) await rememberFailing(openState(context.db, job.name, context.now), failed, slot)
+    // A back-fill says nothing of now, and who stops here has not failed.
+    const isTold = range === undefined && context.handBack?.aborted !== true
+    if (isTold) await rememberFailing(openState(context.db, job.name, context.now), failed, slot)
   }
   const { rows, rejected, uncovered, providers, pending } = collected
   if (rows.length > 0) await store(job.dataset, rows, slot, context)

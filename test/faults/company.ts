@@ -11,6 +11,8 @@ export interface Company {
   kill(name: string): Promise<void>
   /** Kills a process and starts another in its place, which may be killed in turn before it is ready. */
   replace(name: string): Promise<void>
+  /** Asks a process to stop, and starts another in its place when it has. */
+  renew(name: string): Promise<void>
   /** Moves every process's clock to a slot: workers first, because none may get a slot's job before its beginning. */
   moveTo(slot: number): Promise<void>
   stop(): Promise<void>
@@ -59,6 +61,10 @@ export function createCompany(
     kill,
     replace: async (name) => {
       await kill(name)
+      await start(name)
+    },
+    renew: async (name) => {
+      await running.get(name)?.child.stop()
       await start(name)
     },
     moveTo: async (slot) => {

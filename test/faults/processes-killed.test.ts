@@ -2,14 +2,13 @@ import { randomInt } from 'node:crypto'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toBucketStart } from '../../shared/intervals.ts'
-import { toSlotJobId } from '../../shared/queues.ts'
 import type { Job } from '../../workers/define.ts'
 import { jobs } from '../../workers/jobs.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
 import { countDifferences } from './roll-up-differences.ts'
-import { toClock, toClockTime, toSlotTime } from './slot-clock.ts'
+import { toClock, toSlotId, toSlotTime } from './slot-clock.ts'
 import { createStage, type Stage } from './stage.ts'
-import { countUnlike, readSlots } from './stored-slots.ts'
+import { countUnlike, readSlotNumbers, readSlots } from './stored-slots.ts'
 
 /** Ten minutes of five-second slots. Here a slot lasts as long as its work takes, with kills and all. */
 const SLOTS = 120
@@ -72,23 +71,13 @@ async function liveThroughSlots(): Promise<void> {
   while ((await stage.countOpen()) > 0) await wait(250)
 }
 
-const toSlotId = (job: Job, slot: number) =>
-  toSlotJobId(job.name, toBucketStart(toClockTime(toClock(job), slot), job.cadence))
-
 function find(name: string): Job {
   const job = jobs.find((one) => one.name === name)
   if (job === undefined) throw new Error(`there is no job ${name}`)
   return job
 }
 
-/** The numbers of the slots that each entity's rows lie in, in order; a slot with two rows is there twice. */
-async function readNumbers({ dataset, ...job }: Job): Promise<number[][]> {
-  const clock = toClock(job)
-  const [first, next] = [toSlotTime(clock, 0), toSlotTime(clock, 1)]
-  const span = { from: 2 * first - next, to: toSlotTime(clock, SLOTS) }
-  const slots = await readSlots(stage.database.db, dataset, span)
-  return [...slots.values()].map((each) => each.map((at) => (at - first) / (next - first)))
-}
+const readNumbers = (name: string) => readSlotNumbers(stage.database.db, find(name), SLOTS)
 
 const range = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => from + index)
 
@@ -103,7 +92,7 @@ describe('three workers and two schedulers that are killed at random and replace
   })
 
   it('store an observation of every token in every slot', async () => {
-    const found = await readNumbers(find('prices'))
+    const found = await readNumbers('prices')
     expect(found).toHaveLength(5)
     // What is observed at the beginning of a slot is a minute old: it is the observation of the slot before. History, by
     // which an outage is mended hour by hour, has observations of its own times beside those that were there before.
@@ -115,7 +104,7 @@ describe('three workers and two schedulers that are killed at random and replace
   })
 
   it.each(['index', 'treasury', 'treasury-value'])('store every slot of %s once', async (name) => {
-    const found = await readNumbers(find(name))
+    const found = await readNumbers(name)
     expect(found.length).toBeGreaterThan(0)
     const expected = name === 'index' ? range(-1, LAST) : range(-1, SLOTS)
     for (const slots of found) expect(slots).toEqual(expected)
@@ -124,7 +113,7 @@ describe('three workers and two schedulers that are killed at random and replace
   it.each(['tvl', 'holders', 'ratings', 'twitter', 'discord', 'telegram', 'twitter-sentiment', 'index-token'])(
     'store every slot of %s once, but those in which nobody was there',
     async (name) => {
-      const found = await readNumbers(find(name))
+      const found = await readNumbers(name)
       expect(found.length).toBeGreaterThan(0)
       // A reading of the Index Token has the time of its block, shortly before the slot.
       const shift = name === 'index-token' ? 1 : 0

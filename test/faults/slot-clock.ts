@@ -1,4 +1,5 @@
-import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { type Cadence, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { toSlotJobId } from '../../shared/queues.ts'
 import type { Job } from '../../workers/define.ts'
 
 /**
@@ -22,6 +23,11 @@ export function toClock({ name, cadence }: Pick<Job, 'name' | 'cadence'>): Caden
 /** The beginning of the slot of a number, counted from 0, in Unix milliseconds. */
 export function toSlotTime(clock: Cadence, slot: number): number {
   return BEGINS[clock] + slot * INTERVAL_SECONDS[clock] * 1000
+}
+
+/** The id of a job's own slot when its clock is in the slot of a number. */
+export function toSlotId(job: Job, slot: number): string {
+  return toSlotJobId(job.name, toBucketStart(toClockTime(toClock(job), slot), job.cadence))
 }
 
 /** What a clock shows in the slot of a number, in Unix milliseconds. */

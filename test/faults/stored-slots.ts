@@ -2,6 +2,8 @@ import { z } from 'zod'
 import type { Database } from '../../shared/clickhouse.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { Job } from '../../workers/define.ts'
+import { toClock, toSlotTime } from './slot-clock.ts'
 
 const filled = z.object({ entity: z.number(), slots: z.array(z.number()) })
 
@@ -24,6 +26,17 @@ GROUP BY entity`
   const params = { from, to, step: INTERVAL_SECONDS[cadence] * 1000 }
   const rows = await db.rows({ name: 'stored-slots', sql, params, schema: filled })
   return new Map(rows.map(({ entity, slots }) => [entity, slots]))
+}
+
+/**
+ * The numbers of the slots, before the one of `end`, that each entity's rows of a job lie in, in order: a slot with two rows
+ * is there twice. Slot -1 is the one before the first.
+ */
+export async function readSlotNumbers(db: Database, job: Job, end: number): Promise<number[][]> {
+  const clock = toClock(job)
+  const [first, next] = [toSlotTime(clock, 0), toSlotTime(clock, 1)]
+  const slots = await readSlots(db, job.dataset, { from: 2 * first - next, to: toSlotTime(clock, end) })
+  return [...slots.values()].map((each) => each.map((at) => (at - first) / (next - first)))
 }
 
 /** How many rows of a table are in one of two databases only; `where` picks those that are compared. */
