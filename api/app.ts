@@ -4,6 +4,7 @@ import type { Registry as MetricsRegistry } from 'prom-client'
 import type { Logger } from '../shared/log.ts'
 import type { Route, Surroundings } from './define.ts'
 import { createDocs } from './docs.ts'
+import { createFragments } from './fragments.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './headers.ts'
 import { createApiMetrics } from './metrics.ts'
 import { toOpenApi } from './openapi.ts'
@@ -13,7 +14,7 @@ import { routes } from './routes.ts'
 import type { Exchange } from './send.ts'
 import { createServing } from './serve.ts'
 
-export type AppOptions = Omit<Surroundings, 'now'> & {
+export type AppOptions = Omit<Surroundings, 'now' | 'fragments'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
@@ -52,9 +53,11 @@ function toRoutingProblem(error: unknown): unknown {
 
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
 export function createApp(options: AppOptions): RequestListener {
-  const surroundings: Surroundings = { ...options, now: options.now ?? Date.now }
+  // Whole answers and the parts of long ones share the budget.
+  const cacheBytes = options.config.api.cacheBytes / 2
+  const fragments = createFragments({ maxBytes: cacheBytes, commits: options.commits })
+  const surroundings: Surroundings = { ...options, fragments, now: options.now ?? Date.now }
   const metrics = createApiMetrics(options.metrics)
-  const cacheBytes = options.config.api.cacheBytes
   const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes })
   const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]

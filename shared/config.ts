@@ -35,7 +35,7 @@ export const settings = z.object({
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
-  API_CACHE_MB: count.default(64),
+  API_CACHE_MB: z.coerce.number().int().min(0).default(128),
   // With the time that the last requests have, below that after which a stopping process ends in any case.
   API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(10).default(2),
   OPS_HOST: text.default('127.0.0.1'),

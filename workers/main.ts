@@ -15,6 +15,7 @@ import type { Job } from './define.ts'
 import { createFollowUps } from './follow-ups.ts'
 import { jobs } from './jobs.ts'
 import { createWorkerMetrics } from './metrics.ts'
+import { createSharedHourLimit } from './providers/http/hour-limit.ts'
 import { createSharedRateLimit } from './providers/http/shared-rate-limit.ts'
 import { createHttpClients } from './providers/http.ts'
 import { createRunner } from './runner.ts'
@@ -52,11 +53,12 @@ async function main(): Promise<void> {
   const followUps = createFollowUps(jobs, redis, config.redis.prefix)
   const registered = createMetrics('worker')
   const metrics = createWorkerMetrics(registered)
+  const sharedBy = { redis, prefix: config.redis.prefix, log }
   const http = createHttpClients({
     log,
     observe: metrics.call,
-    createLimit: (provider, perMinute) =>
-      createSharedRateLimit(provider, perMinute, { redis, prefix: config.redis.prefix, log }),
+    createLimit: (provider, perMinute) => createSharedRateLimit(provider, perMinute, sharedBy),
+    createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
   })
   const stopping = new AbortController()
   const handBack = stopping.signal

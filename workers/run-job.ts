@@ -73,8 +73,8 @@ export async function runJob(
     const isTold = range === undefined && context.handBack?.aborted !== true
     if (isTold) await rememberFailing(openState(context.db, job.name, context.now), failed, slot)
   }
-  const { rows, rejected, uncovered, providers, pending } = collected
-  if (rows.length > 0) await store(job.dataset, rows, slot, context)
+  const { rows, read, rejected, uncovered, providers, pending } = collected
+  if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot }, context)
   await state.store()
   if (pending !== undefined) throw pending
   return { rows: rows.length, rejected, uncovered, providers }
@@ -88,11 +88,15 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
 }
 
 /** The one insert, what is computed from it, and the word to everybody who must know that the dataset changed. */
-async function store(dataset: Dataset, rows: readonly object[], slot: number, context: JobContext): Promise<void> {
-  await context.db.insert({ table: dataset.table, rows })
+async function store(
+  dataset: Dataset,
+  { rows, read, slot }: { rows: readonly object[]; read: readonly number[]; slot: number },
+  context: JobContext,
+): Promise<void> {
+  if (rows.length > 0) await context.db.insert({ table: dataset.table, rows })
   const { entity } = dataset
   const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
-  const params = { entities, slot: new Date(slot).toISOString().slice(0, -1) }
+  const params = { entities, read, slot: new Date(slot).toISOString().slice(0, -1) }
   for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
   await announce(dataset, context, rows)
   try {

@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util'
 import type { Route } from '../../api/define.ts'
+import { createFragments } from '../../api/fragments.ts'
 import { dexDataRoute } from '../../api/routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
 import { migrate } from '../../clickhouse/migrate.ts'
@@ -63,12 +64,14 @@ async function measure(name: string, trades: number): Promise<{ dexData: number;
   }
   const startedAt = performance.now()
   for (const { name: statement, sql } of dexTrades.derive ?? []) {
-    const params = { entities: tokens.map(({ key }) => key), slot: new Date(END).toISOString().slice(0, -1) }
+    const entities = tokens.map(({ key }) => key)
+    const params = { entities, read: entities, slot: new Date(END).toISOString().slice(0, -1) }
     await db.command({ name: statement, sql, params })
   }
   const derived = performance.now() - startedAt
   const commits = { version: () => undefined, since: () => 0, changes: 0, follow: () => {}, close: () => {} }
-  const surroundings = { db: reader, registry, config, commits, now: () => END }
+  const fragments = createFragments({ maxBytes: 0, commits })
+  const surroundings = { db: reader, registry, config, commits, fragments, now: () => END }
   const ask = (route: Route, query: Record<string, unknown>) => () => route.settle(query, surroundings).answer()
   const dexData = await toMedian(ask(dexDataRoute, { id: tokens.map(({ id }) => id), limit: TOKENS }))
   const [first] = tokens as [Token]
