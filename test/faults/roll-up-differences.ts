@@ -27,7 +27,8 @@ async function countOf(db: Database, { table, raw, entity, fill }: RollUp, slot:
     sql: `SELECT ${keys} AS entities`,
     schema: z.object({ entities: z.array(z.number()) }),
   })
-  const params = { entities: row?.entities ?? [], slot: new Date(slot).toISOString().slice(0, -1) }
+  const entities = row?.entities ?? []
+  const params = { entities, read: entities, slot: new Date(slot).toISOString().slice(0, -1) }
   await db.command({ name: 'fill', sql: fill(computed), params })
   const all = (from: string) => `SELECT * FROM ${from} FINAL`
   const sql = `SELECT toUInt32(count()) AS n FROM

@@ -9,8 +9,8 @@ import { readSlotNumbers } from './stored-slots.ts'
 const CLIENTS = 4
 const PATHS = [
   '/data/tokens?limit=5',
-  '/data/tokens/historic-financial?name=Aave&interval=5m&start=2024-05-06',
-  '/data/daos/treasury?name=Aave',
+  '/data/tokens/historic-financial?name=Sushi&interval=5m&start=2024-05-06',
+  '/data/daos/treasury?name=Sushi',
   '/data/index/historic?period=1000',
   '/data/status',
 ]

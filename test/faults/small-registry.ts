@@ -1,7 +1,7 @@
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 
 /** DAOs that have what each dataset collects: a space, treasuries, accounts, links that the files leave empty. */
-const DAOS = new Set(['aave', 'cream', 'harvest', 'sushi', 'yearn'])
+const DAOS = new Set(['cream', 'sushi', 'yearn'])
 
 /** The shipped registry with a few DAOs and their tokens, and an index of these: what is told of few is true of many. */
 export function loadSmallRegistry(): Registry {
