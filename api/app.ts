@@ -9,6 +9,7 @@ import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders }
 import { createApiMetrics } from './metrics.ts'
 import { toOpenApi } from './openapi.ts'
 import { Problem } from './problem/problem.ts'
+import { inRequestSpan, noteFailure } from './request-span.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import type { Exchange } from './send.ts'
@@ -86,7 +87,9 @@ export function createApp(options: AppOptions): RequestListener {
     throw new Problem('not_found', 'There is nothing at this path.')
   })
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    serving.fail(toExchange(request, response), toRoutingProblem(error))
+    const failure = toRoutingProblem(error)
+    noteFailure(failure)
+    serving.fail(toExchange(request, response), failure)
   })
 
   return (request, response) => {
@@ -100,6 +103,6 @@ export function createApp(options: AppOptions): RequestListener {
     if (serving.serveKept(exchange)) return
     const { requestId, startedAt } = exchange
     Object.assign(response, { locals: { requestId, startedAt } })
-    app(request as Request, response as Response)
+    inRequestSpan(request, response, () => app(request as Request, response as Response))
   }
 }

@@ -9,6 +9,7 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { startTracing } from '../shared/tracing.ts'
 import { createApiServer } from './server.ts'
 
 /** How long requests under way may take to end once nobody is listened to any more. */
@@ -54,9 +55,11 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
 async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('api', config.logLevel)
+  const tracing = await startTracing('dao-data-api', config, log)
   const stop = await start(config, log)
   onStopSignal(async () => {
     await stop()
+    await tracing.stop()
     log.info('API stopped')
   })
 }

@@ -35,6 +35,8 @@ export async function publishCommit(
 export interface CommitFeed {
   /** An opaque version that differs after every commit; `undefined` while nobody tells. */
   version(dataset: string): string | undefined
+  /** Who tells of commits: Redis as they happen, the recorded ones a second later, or nobody. */
+  readonly source: 'redis' | 'records' | 'nobody'
   /** When this process learnt of the version, in Unix milliseconds. */
   since(dataset: string): number
   /** Moves whenever any version does, so that one comparison tells that none has. */
@@ -78,7 +80,7 @@ export function createCommitFeed(
   const versions = new Map<string, { version: string; since: number }>()
   const listeners: ((change: Commit | undefined) => void)[] = []
   let base: { version: string; since: number } | undefined
-  let source: 'nobody' | 'redis' | 'records' = 'nobody'
+  let source: CommitFeed['source'] = 'nobody'
   let changes = 0
   let closed = false
 
@@ -86,7 +88,7 @@ export function createCommitFeed(
     changes++
     for (const listener of listeners) listener(change)
   }
-  const begin = (from: typeof source) => {
+  const begin = (from: CommitFeed['source']) => {
     source = from
     versions.clear()
     base = from === 'nobody' ? undefined : { version: `${from}.${changes}`, since: now() }
@@ -147,6 +149,9 @@ export function createCommitFeed(
   return {
     version: (dataset) => (versions.get(dataset) ?? base)?.version,
     since: (dataset) => (versions.get(dataset) ?? base)?.since ?? 0,
+    get source() {
+      return source
+    },
     get changes() {
       return changes
     },

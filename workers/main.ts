@@ -11,6 +11,7 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { startTracing } from '../shared/tracing.ts'
 import type { Job } from './define.ts'
 import { createFollowUps } from './follow-ups.ts'
 import { jobs } from './jobs.ts'
@@ -45,6 +46,7 @@ async function main(): Promise<void> {
   const config = loadConfig()
   const selected = selectJobs(config.worker.queues)
   const log = createLog('worker', config.logLevel)
+  const tracing = await startTracing('dao-data-worker', config, log)
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'write')
   await requireMigrated(db)
@@ -87,6 +89,7 @@ async function main(): Promise<void> {
     await db.close()
     redis.disconnect()
     blocking.disconnect()
+    await tracing.stop()
     log.info('worker stopped')
   })
 }

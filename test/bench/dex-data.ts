@@ -69,7 +69,14 @@ async function measure(name: string, trades: number): Promise<{ dexData: number;
     await db.command({ name: statement, sql, params })
   }
   const derived = performance.now() - startedAt
-  const commits = { version: () => undefined, since: () => 0, changes: 0, follow: () => {}, close: () => {} }
+  const commits = {
+    version: () => undefined,
+    since: () => 0,
+    source: 'nobody' as const,
+    changes: 0,
+    follow: () => {},
+    close: () => {},
+  }
   const fragments = createFragments({ maxBytes: 0, commits })
   const surroundings = { db: reader, registry, config, commits, fragments, now: () => END }
   const ask = (route: Route, query: Record<string, unknown>) => () => route.settle(query, surroundings).answer()

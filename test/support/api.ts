@@ -27,6 +27,9 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
   return {
     version: (dataset) => (isAway ? undefined : String(versions.get(dataset)?.version ?? 'none')),
     since: (dataset) => versions.get(dataset)?.since ?? 0,
+    get source() {
+      return isAway ? ('nobody' as const) : ('redis' as const)
+    },
     get changes() {
       return changes
     },

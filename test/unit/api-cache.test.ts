@@ -18,6 +18,7 @@ function setUp(maxBytes = 1_000_000) {
   const commits: CommitFeed = {
     version: () => state.version,
     since: () => state.since,
+    source: 'redis',
     get changes() {
       if (last !== state.version) changes++
       last = state.version

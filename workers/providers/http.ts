@@ -1,6 +1,7 @@
 import { DataError } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/log.ts'
 import { type Answer, attempt } from './http/attempt.ts'
+import { inAttemptSpan } from './http/attempt-span.ts'
 import { isJsonType } from './http/body.ts'
 import { createHourLimit } from './http/hour-limit.ts'
 import { createRateLimit, type RateLimit } from './http/rate-limit.ts'
@@ -159,7 +160,8 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
     const { signal, retries = DEFAULT_RETRIES } = request
     for (;;) {
       await limit.take(signal)
-      const result = await attempt(settings, request, headers, target)
+      const traced = { provider, request, target, retries: progress.retries }
+      const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
       progress.status = result.status
       progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
       if ('body' in result) return result
