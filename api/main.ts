@@ -9,13 +9,14 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { createRedactor, findSecrets } from '../shared/secrets.ts'
 import { startTracing } from '../shared/tracing.ts'
 import { createApiServer } from './server.ts'
 
 /** How long requests under way may take to end once nobody is listened to any more. */
 const LAST_REQUESTS_MS = 10_000
 
-async function start(config: Config, log: Logger): Promise<() => Promise<void>> {
+async function start(config: Config, log: Logger): Promise<{ stop(): Promise<void>; facts: object }> {
   const metrics = createMetrics('api')
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'read')
@@ -36,9 +37,7 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
   })
   const { port } = server.address() as AddressInfo
   log.info({ host: config.api.host, port, opsPort: ops?.port, mode: config.mode }, 'API started')
-  announceReady({ url: `http://${config.api.host}:${port}`, opsPort: ops?.port })
-
-  return async () => {
+  const stop = async () => {
     // Load balancers send their requests here until they have seen that this process is not ready any more.
     stopping.abort(new Error('the service is stopping'))
     await wait(config.api.drainSeconds * 1000)
@@ -49,19 +48,21 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
     commits.close()
     await Promise.all([ops?.close(), db.close()])
   }
+  return { stop, facts: { url: `http://${config.api.host}:${port}`, opsPort: ops?.port } }
 }
 
 /** The API as a process: once it is told to stop it says so while it still answers, then ends what is under way. */
 async function main(): Promise<void> {
   const config = loadConfig()
-  const log = createLog('api', config.logLevel)
+  const log = createLog('api', config.logLevel, createRedactor(findSecrets(config)))
   const tracing = await startTracing('dao-data-api', config, log)
-  const stop = await start(config, log)
+  const { stop, facts } = await start(config, log)
   onStopSignal(async () => {
     await stop()
     await tracing.stop()
     log.info('API stopped')
   })
+  announceReady({ ...facts })
 }
 
 if (isMain(import.meta.url)) runPart('npm run api: the read-only HTTP API, in any number.', main)

@@ -11,6 +11,7 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { createRedactor, findSecrets } from '../shared/secrets.ts'
 import { startTracing } from '../shared/tracing.ts'
 import type { Job } from './define.ts'
 import { createFollowUps } from './follow-ups.ts'
@@ -45,7 +46,8 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 async function main(): Promise<void> {
   const config = loadConfig()
   const selected = selectJobs(config.worker.queues)
-  const log = createLog('worker', config.logLevel)
+  const redact = createRedactor(findSecrets(config))
+  const log = createLog('worker', config.logLevel, redact)
   const tracing = await startTracing('dao-data-worker', config, log)
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'write')
@@ -64,7 +66,20 @@ async function main(): Promise<void> {
   })
   const stopping = new AbortController()
   const handBack = stopping.signal
-  const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now, metrics, handBack }
+  const context = {
+    config,
+    http,
+    db,
+    redis,
+    blocking,
+    followUps,
+    registry,
+    log,
+    now: Date.now,
+    metrics,
+    handBack,
+    redact,
+  }
   const runners = selected.map((job) => createRunner(job, context))
   const watched = datasets.filter((dataset) => selected.some((job) => job.dataset.name === dataset.name))
   const { prefix } = config.redis
@@ -75,7 +90,6 @@ async function main(): Promise<void> {
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) }
   const { host, workerPort: port } = config.ops
   const ops = await startOpsServer({ registry: registered, checks, host, port, setting: 'WORKER_OPS_PORT' })
-  announceReady({ opsPort: ops?.port })
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
@@ -92,6 +106,7 @@ async function main(): Promise<void> {
     await tracing.stop()
     log.info('worker stopped')
   })
+  announceReady({ opsPort: ops?.port })
 }
 
 if (isMain(import.meta.url)) runPart('npm run worker: serves the queues that WORKER_QUEUES names, in any number.', main)

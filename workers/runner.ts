@@ -13,6 +13,8 @@ export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> 
   readonly blocking: Redis
   /** How soon the jobs of a killed worker are taken over; `TAKEOVER` unless given. */
   readonly takeover?: Takeover
+  /** Takes secrets out of the reasons of failures, which the queue keeps. */
+  readonly redact?: (text: string) => string
 }
 
 /** A job's lock runs out so long after its worker's last sign of life, and locks are looked at so often. */
@@ -107,5 +109,15 @@ async function attempt(
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
   if (payload.kind === 'slot' && (await handLateSlotOver(job, payload.slot, queue, context))) return NOTHING
-  return await runJob(job, collectors, context, payload)
+  try {
+    return await runJob(job, collectors, context, payload)
+  } catch (error) {
+    throw toClean(error, context.redact)
+  }
+}
+
+/** The same failure without secrets, which a provider may have repeated in its answer. */
+function toClean(error: unknown, redact: (text: string) => string = (text) => text): unknown {
+  if (!(error instanceof DataError) || redact(error.message) === error.message) return error
+  return new DataError(error.code, redact(error.message), { retryAfterMs: error.retryAfterMs })
 }

@@ -13,6 +13,7 @@ import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.
 import { createQueue, type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../shared/queues.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
+import { createRedactor, findSecrets } from '../shared/secrets.ts'
 import { startTracing } from '../shared/tracing.ts'
 import { planChunks } from './chunks.ts'
 import type { Job } from './define.ts'
@@ -151,7 +152,7 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
 
 async function main(): Promise<void> {
   const config = loadConfig()
-  const log = createLog('scheduler', config.logLevel)
+  const log = createLog('scheduler', config.logLevel, createRedactor(findSecrets(config)))
   const tracing = await startTracing('dao-data-scheduler', config, log)
   const redis = createRedis(config.redis.url, log)
   const db = createDatabase(config.clickhouse, 'write')
@@ -176,7 +177,6 @@ async function main(): Promise<void> {
   const pages = { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, token) }
   const ops = await startOpsServer({ registry: registered, checks, host, port, setting: 'SCHEDULER_OPS_PORT', pages })
   await watchdog.check()
-  announceReady({ opsPort: ops?.port })
   onStopSignal(async () => {
     await Promise.all([scheduler.stop(), watch.stop()])
     await ops?.close()
@@ -186,6 +186,7 @@ async function main(): Promise<void> {
     await tracing.stop()
     log.info('scheduler stopped')
   })
+  announceReady({ opsPort: ops?.port })
 }
 
 if (isMain(import.meta.url)) runPart('npm run scheduler: enqueues due slots, in any number.', main)
