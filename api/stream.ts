@@ -13,6 +13,25 @@ import { type Exchange, toMomentHeaders } from './send.ts'
 /** Most long answers of an app on their way at once: each holds a connection to the database. */
 const MAX_STREAMS = 16
 
+/** So much of an answer is read before its head is sent. A shorter one is known to be whole then, or is made anew. */
+const READ_AHEAD_BYTES = 256 * 1024
+
+async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
+  const read: Buffer[] = []
+  for (let bytes = 0; bytes < READ_AHEAD_BYTES; ) {
+    const { done, value } = await framed.next()
+    if (done) break
+    read.push(value)
+    bytes += value.length
+  }
+  return read
+}
+
+async function* join(read: readonly Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield* read
+  yield* rest
+}
+
 /** Opens an answer and waits for its first byte: a query that fails at once still gets a proper problem. */
 async function open(answer: StreamAnswer, signal: AbortSignal): Promise<Readable> {
   try {
@@ -35,6 +54,7 @@ type SendStream = (
 /**
  * Sends long answers as ClickHouse writes them, at the pace of the client. The query ends when the client leaves, and the
  * response breaks off when the query fails or its data changed on the way.
+ * @throws DataChanged before anything is sent, when the data of a short answer changed while it was read.
  */
 export function createStreaming(): SendStream {
   let streams = 0
@@ -59,9 +79,10 @@ export function createStreaming(): SendStream {
     streams++
     try {
       const source = await open(answer, left.signal)
+      const rest = frame(source, answer)
+      const framed = join(await readAhead(rest), rest)
       response.writeHead(200, all())
       const encoder = createEncoder(encoding)
-      const framed = frame(source, answer)
       await (encoder === undefined ? pipeline(framed, response) : pipeline(framed, encoder, response))
     } finally {
       streams--

@@ -36,7 +36,7 @@ export async function openApiPool(config: Config, size: number): Promise<ApiPool
     API_PORT: '0',
     API_OPS_PORT: '0',
     API_DRAIN_SECONDS: '1',
-    LOG_LEVEL: 'silent',
+    LOG_LEVEL: process.env.FAULTS_LOG_LEVEL ?? 'silent',
   }
   const start = async (): Promise<Member> => {
     const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), environment)
