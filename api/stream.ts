@@ -5,7 +5,7 @@ import { DataError } from '../shared/errors.ts'
 import { isKnownTo, toEntityTag, toTagValue } from './conditional.ts'
 import type { StreamAnswer } from './define.ts'
 import { chooseEncoding, createEncoder } from './encoding.ts'
-import { frame } from './frame.ts'
+import { DataChanged, frame } from './frame.ts'
 import { FIXED_HEADERS, type FlatHeaders } from './headers.ts'
 import { toUnavailable } from './problem/problem.ts'
 import { type Exchange, toMomentHeaders } from './send.ts'
@@ -18,11 +18,16 @@ const READ_AHEAD_BYTES = 256 * 1024
 
 async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
   const read: Buffer[] = []
-  for (let bytes = 0; bytes < READ_AHEAD_BYTES; ) {
-    const { done, value } = await framed.next()
-    if (done) break
-    read.push(value)
-    bytes += value.length
+  try {
+    for (let bytes = 0; bytes < READ_AHEAD_BYTES; ) {
+      const { done, value } = await framed.next()
+      if (done) break
+      read.push(value)
+      bytes += value.length
+    }
+  } catch (cause) {
+    if (cause instanceof DataChanged) throw cause
+    throw new DataError('storage', 'ClickHouse broke off near the beginning of an answer', { cause })
   }
   return read
 }
