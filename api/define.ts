@@ -21,6 +21,8 @@ export interface Surroundings {
   readonly commits: CommitFeed
   readonly fragments: Fragments
   readonly now: () => number
+  /** Aborted once the process is to end: it still answers, but says that it is not ready. */
+  readonly stopping?: AbortSignal
 }
 
 interface AnswerFacts {

@@ -4,6 +4,13 @@ import type { StreamAnswer } from './define.ts'
 /** How ClickHouse marks a failure inside an answer that it began as a success: newer and older versions. */
 const FAILURE_MARKS = [Buffer.from('__exception__'), Buffer.from('DB::Exception')]
 
+/** The data is no longer that which the answer's headers would tell of: made anew, the answer is whole. */
+export class DataChanged extends DataError {
+  constructor() {
+    super('storage', 'The data changed in the middle of an answer')
+  }
+}
+
 /** Held back until more comes, so that a mark across two chunks is seen. */
 const HELD_BYTES = 32
 
@@ -16,7 +23,7 @@ function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
 /**
  * Puts a frame around the JSON array, or the table, that ClickHouse writes. Its end is held back until `holds` says that the data is
  * still what the answer's headers tell of.
- * @throws DataError `storage` when the answer breaks off, reports a failure or no longer holds, so that the response
+ * @throws DataError `storage` when the answer breaks off or reports a failure, DataChanged when it no longer holds, so that the response
  * breaks off too and nobody takes half a series, or one under another's entity tag, for a whole one.
  */
 export async function* frame(
@@ -37,7 +44,7 @@ export async function* frame(
   if (!isWhole(held, ending)) {
     throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
   }
-  if (!(await holds())) throw new DataError('storage', 'The data changed in the middle of an answer')
+  if (!(await holds())) throw new DataChanged()
   yield held
   yield Buffer.from(after)
 }

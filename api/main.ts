@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { createCommitFeed } from '../shared/commits.ts'
 import { type Config, loadConfig } from '../shared/config.ts'
@@ -8,55 +9,60 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { createRedactor, findSecrets } from '../shared/secrets.ts'
 import { startTracing } from '../shared/tracing.ts'
 import { createApiServer } from './server.ts'
 
-/** How long requests under way may take to end once the process is told to. */
-const DRAIN_MS = 10_000
+/** How long requests under way may take to end once nobody is listened to any more. */
+const LAST_REQUESTS_MS = 10_000
 
-async function start(config: Config, log: Logger): Promise<() => Promise<void>> {
+async function start(config: Config, log: Logger): Promise<{ stop(): Promise<void>; facts: object }> {
   const metrics = createMetrics('api')
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'read')
   // The service starts, and serves, without Redis.
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
-  const server = createApiServer({ db, registry, config, commits, log, metrics })
+  const stopping = new AbortController()
+  const server = createApiServer({ db, registry, config, commits, log, metrics, stopping: stopping.signal })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
   })
   const ops = await startOpsServer({
     registry: metrics,
-    checks: { clickhouse: toDatabaseCheck(db) },
+    checks: { clickhouse: toDatabaseCheck(db), service: async () => stopping.signal.throwIfAborted() },
     host: config.ops.host,
     port: config.ops.apiPort,
     setting: 'API_OPS_PORT',
   })
   const { port } = server.address() as AddressInfo
   log.info({ host: config.api.host, port, opsPort: ops?.port, mode: config.mode }, 'API started')
-  announceReady({ url: `http://${config.api.host}:${port}`, opsPort: ops?.port })
-
-  return async () => {
+  const stop = async () => {
+    // Load balancers send their requests here until they have seen that this process is not ready any more.
+    stopping.abort(new Error('the service is stopping'))
+    await wait(config.api.drainSeconds * 1000)
     const drained = new Promise<void>((resolve) => server.close(() => resolve()))
-    const deadline = setTimeout(() => server.closeAllConnections(), DRAIN_MS)
+    const deadline = setTimeout(() => server.closeAllConnections(), LAST_REQUESTS_MS)
     await drained
     clearTimeout(deadline)
     commits.close()
     await Promise.all([ops?.close(), db.close()])
   }
+  return { stop, facts: { url: `http://${config.api.host}:${port}`, opsPort: ops?.port } }
 }
 
-/** The API as a process: listens until it is told to stop, then ends what is under way. */
+/** The API as a process: once it is told to stop it says so while it still answers, then ends what is under way. */
 async function main(): Promise<void> {
   const config = loadConfig()
-  const log = createLog('api', config.logLevel)
+  const log = createLog('api', config.logLevel, createRedactor(findSecrets(config)))
   const tracing = await startTracing('dao-data-api', config, log)
-  const stop = await start(config, log)
+  const { stop, facts } = await start(config, log)
   onStopSignal(async () => {
     await stop()
     await tracing.stop()
     log.info('API stopped')
   })
+  announceReady({ ...facts })
 }
 
 if (isMain(import.meta.url)) runPart('npm run api: the read-only HTTP API, in any number.', main)

@@ -5,12 +5,13 @@ import { accepts } from './accept.ts'
 import { type ByteCache, createByteCache, type ReadyAnswer } from './cache.ts'
 import { toTagValue } from './conditional.ts'
 import type { Answer, Route, StreamAnswer, Surroundings } from './define.ts'
+import { DataChanged } from './frame.ts'
 import { toCacheControl, toStaleAt } from './freshness.ts'
 import type { FlatHeaders } from './headers.ts'
 import type { ApiMetrics, RouteMeters } from './metrics.ts'
 import { parseParameters } from './parameters/parse.ts'
 import { readQuery } from './parameters/raw.ts'
-import { Problem, toProblem } from './problem/problem.ts'
+import { Problem, toProblem, toUnavailable } from './problem/problem.ts'
 import { chooseFormat, FORMATS, type Format, findFormat, toKnownFormat } from './records/formats.ts'
 import { type Exchange, sendProblem, sendReady, toAnswerHeaders } from './send.ts'
 import { createStreaming } from './stream.ts'
@@ -102,10 +103,17 @@ function createFail(log: Logger, publicUrl: string): Serving['fail'] {
       log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
       return
     }
-    if (problem.status >= 500) log.error({ requestId: exchange.requestId, code: problem.code, err: error }, 'failed')
+    const told = { requestId: exchange.requestId, code: problem.code }
+    // What the service refuses by itself, because it is busy or stopping, is no failure of it.
+    const isRefused = problem === error && problem.particulars.cause === undefined
+    if (isRefused && problem.status >= 500) log.warn({ ...told, reason: problem.message }, 'refused')
+    else if (problem.status >= 500) log.error({ ...told, err: error }, 'failed')
     sendProblem(exchange, problem, publicUrl)
   }
 }
+
+/** So often is an answer made whose data changes while it is read. */
+const MOST_TRIES = 5
 
 /** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
 export function createServing(
@@ -122,6 +130,16 @@ export function createServing(
   const known = new LRUCache<string, KnownUrl>({ max: MAX_KNOWN_URLS })
 
   const serve: Serving['serve'] = async (route, request, exchange) => {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await serveOnce(route, request, exchange)
+      } catch (error) {
+        if (!(error instanceof DataChanged) || exchange.response.headersSent) throw error
+        if (tries === MOST_TRIES) throw toUnavailable('The data is changing at the moment.', error)
+      }
+    }
+  }
+  const serveOnce: Serving['serve'] = async (route, request, exchange) => {
     const raw = readQuery(request.url)
     const named = raw.values.get('format')?.[0]
     const format = toFormat(route, request.headers.accept, named)

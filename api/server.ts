@@ -37,7 +37,12 @@ function toRawResponse(problem: Problem, publicUrl: string): string {
 
 /** The service as a server: bytes that are no request are answered like every other failure (contract section 5). */
 export function createApiServer(options: AppOptions): Server {
-  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, createApp(options))
+  const app = createApp(options)
+  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
+    // Whoever keeps its connection learns with the answer that the next request belongs elsewhere.
+    if (options.stopping?.aborted) response.shouldKeepAlive = false
+    app(request, response)
+  })
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else socket.end(toRawResponse(toRequestProblem(error.code), options.config.api.publicUrl))

@@ -5,7 +5,7 @@ import { DataError } from '../shared/errors.ts'
 import { isKnownTo, toEntityTag, toTagValue } from './conditional.ts'
 import type { StreamAnswer } from './define.ts'
 import { chooseEncoding, createEncoder } from './encoding.ts'
-import { frame } from './frame.ts'
+import { DataChanged, frame } from './frame.ts'
 import { FIXED_HEADERS, type FlatHeaders } from './headers.ts'
 import { toUnavailable } from './problem/problem.ts'
 import { FORMATS } from './records/formats.ts'
@@ -13,6 +13,30 @@ import { type Exchange, toMomentHeaders } from './send.ts'
 
 /** Most long answers of an app on their way at once: each holds a connection to the database. */
 const MAX_STREAMS = 16
+
+/** So much of an answer is read before its head is sent. A shorter one is known to be whole then, or is made anew. */
+const READ_AHEAD_BYTES = 256 * 1024
+
+async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
+  const read: Buffer[] = []
+  try {
+    for (let bytes = 0; bytes < READ_AHEAD_BYTES; ) {
+      const { done, value } = await framed.next()
+      if (done) break
+      read.push(value)
+      bytes += value.length
+    }
+  } catch (cause) {
+    if (cause instanceof DataChanged) throw cause
+    throw new DataError('storage', 'ClickHouse broke off near the beginning of an answer', { cause })
+  }
+  return read
+}
+
+async function* join(read: readonly Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  yield* read
+  yield* rest
+}
 
 /** Opens an answer and waits for its first byte: a query that fails at once still gets a proper problem. */
 export async function openStream(answer: StreamAnswer, signal: AbortSignal): Promise<Readable> {
@@ -37,6 +61,7 @@ type SendStream = (
 /**
  * Sends long answers as ClickHouse writes them, at the pace of the client. The query ends when the client leaves, and the
  * response breaks off when the query fails or its data changed on the way.
+ * @throws DataChanged before anything is sent, when the data of a short answer changed while it was read.
  */
 export function createStreaming(): SendStream {
   let streams = 0
@@ -62,9 +87,10 @@ export function createStreaming(): SendStream {
     streams++
     try {
       const source = await openStream(answer, left.signal)
+      const rest = frame(source, answer)
+      const framed = join(await readAhead(rest), rest)
       response.writeHead(200, all())
       const encoder = createEncoder(encoding)
-      const framed = frame(source, answer)
       await (encoder === undefined ? pipeline(framed, response) : pipeline(framed, encoder, response))
     } finally {
       streams--

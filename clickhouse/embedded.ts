@@ -138,10 +138,9 @@ async function main(): Promise<void> {
 }
 
 async function startAgain(threads: number): Promise<void> {
-  process.env.UV_THREADPOOL_SIZE = String(threads)
-  // The engine's time zone is the process's, and every time here is UTC.
-  process.env.TZ = 'UTC'
   const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), '--serve'], {
+    // The engine's time zone is the process's, and every time here is UTC.
+    env: { ...process.env, UV_THREADPOOL_SIZE: String(threads), TZ: 'UTC' },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // Ctrl-C must reach only this process: the child would take our SIGTERM for the second signal and exit at once.
     detached: true,

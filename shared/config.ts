@@ -40,6 +40,8 @@ export const settings = z.object({
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
   API_CACHE_MB: z.coerce.number().int().min(0).default(128),
+  // With the time that the last requests have, below that after which a stopping process ends in any case.
+  API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(10).default(2),
   OPS_HOST: text.default('127.0.0.1'),
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
@@ -83,6 +85,7 @@ function toConfig(s: Settings, env: Environment) {
       port: s.API_PORT,
       publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
+      drainSeconds: s.API_DRAIN_SECONDS,
     },
     ops: {
       host: s.OPS_HOST,

@@ -6,9 +6,11 @@ export type { Logger }
 
 /**
  * A JSON logger on standard error, so that standard output stays free for reports and progress bars. Lines written in a
- * trace carry its `trace_id` and `span_id`.
+ * trace carry its `trace_id` and `span_id`. `redact` has the last word on each line.
  */
-export function createLog(process: string, level: string): Logger {
+export function createLog(process: string, level: string, redact = (line: string) => line): Logger {
   const mixin = () => toLogFields(trace.getActiveSpan())
-  return pino({ level, base: { process }, redact: ['*.apiKey', '*.password', 'headers.*'], mixin }, pino.destination(2))
+  const destination = pino.destination(2)
+  const stream = { write: (line: string) => destination.write(redact(line)) }
+  return pino({ level, base: { process }, redact: ['*.apiKey', '*.password', 'headers.*'], mixin }, stream)
 }

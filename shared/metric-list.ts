@@ -49,6 +49,12 @@ export const METRICS = {
     labels: ['dataset', 'outcome'],
     buckets: WORK_BUCKETS,
   },
+  storageFailures: {
+    kind: 'counter',
+    name: 'worker_storage_failures_total',
+    help: 'Attempts at jobs that ended because ClickHouse or Redis did not take or give what it had to, by dataset.',
+    labels: ['dataset'],
+  },
   rowsInserted: {
     kind: 'counter',
     name: 'worker_rows_inserted_total',

@@ -36,7 +36,10 @@ export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STO
   process.on('disconnect', handle)
 }
 
-/** Tells a parent that follows this process's standard output that it is ready, as one line of JSON. */
+/**
+ * Tells a parent that follows this process's standard output that it is ready, as one line of JSON. After `onStopSignal`:
+ * a parent may ask it to stop at once.
+ */
 export function announceReady(facts: Readonly<Record<string, unknown>>): void {
   process.stdout.write(`${JSON.stringify({ ready: true, ...facts })}\n`)
 }

@@ -218,6 +218,8 @@ async function main(): Promise<void> {
   onStopSignal(stopAll, STOP_DEADLINE_MS)
   const upstream = mode === 'demo' ? await startUpstream() : undefined
   if (upstream !== undefined) provide(toDemoSettings(upstream))
+  // Nobody takes over from the one API that runs here.
+  provide({ API_DRAIN_SECONDS: '0' })
   const { dataDir } = loadConfig()
   const unlock = lockFolder(dataDir)
   children.unshift({ name: 'lock', stop: async () => unlock() })

@@ -4,7 +4,7 @@ import type { Collector, Entity, Range } from './define.ts'
 import type { CheckedRows } from './rows.ts'
 import { draftState, type JobState } from './state.ts'
 
-interface Collected {
+export interface Collected {
   /** Rows that fit the dataset's schema. */
   rows: object[]
   rejected: number
@@ -30,6 +30,8 @@ interface Wanted {
   signal: AbortSignal
   /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
+  /** Called for each provider that was asked and failed. */
+  onFailed?(provider: string): void
 }
 
 /**
@@ -65,6 +67,7 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
     } catch (error) {
       const failure = toFailure(error, collector.provider, wanted.signal)
       failures.push(failure)
+      wanted.onFailed?.(collector.provider)
       log.warn({ provider: collector.provider, entities: asked.length, reason: toReason(failure) }, 'provider failed')
     }
   }

@@ -2,6 +2,7 @@ import type { Worker } from 'bullmq'
 import { requireMigrated } from '../clickhouse/migrate.ts'
 import { createDatabase } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
+import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { CADENCES } from '../shared/intervals.ts'
 import { createLog } from '../shared/log.ts'
@@ -10,6 +11,7 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { createRedactor, findSecrets } from '../shared/secrets.ts'
 import { startTracing } from '../shared/tracing.ts'
 import type { Job } from './define.ts'
 import { createFollowUps } from './follow-ups.ts'
@@ -19,6 +21,7 @@ import { createSharedHourLimit } from './providers/http/hour-limit.ts'
 import { createSharedRateLimit } from './providers/http/shared-rate-limit.ts'
 import { createHttpClients } from './providers/http.ts'
 import { createRunner } from './runner.ts'
+import { createWatchdog, startWatch } from './watchdog.ts'
 
 /** The jobs that WORKER_QUEUES names: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. */
 export function selectJobs(queues: readonly string[]): readonly Job[] {
@@ -43,7 +46,8 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 async function main(): Promise<void> {
   const config = loadConfig()
   const selected = selectJobs(config.worker.queues)
-  const log = createLog('worker', config.logLevel)
+  const redact = createRedactor(findSecrets(config))
+  const log = createLog('worker', config.logLevel, redact)
   const tracing = await startTracing('dao-data-worker', config, log)
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'write')
@@ -62,14 +66,30 @@ async function main(): Promise<void> {
   })
   const stopping = new AbortController()
   const handBack = stopping.signal
-  const context = { config, http, db, redis, blocking, followUps, registry, log, now: Date.now, metrics, handBack }
+  const context = {
+    config,
+    http,
+    db,
+    redis,
+    blocking,
+    followUps,
+    registry,
+    log,
+    now: Date.now,
+    metrics,
+    handBack,
+    redact,
+  }
   const runners = selected.map((job) => createRunner(job, context))
+  const watched = datasets.filter((dataset) => selected.some((job) => job.dataset.name === dataset.name))
+  const { prefix } = config.redis
+  const watchdog = createWatchdog({ db, redis, prefix, datasets: watched, registry: registered, log, now: Date.now })
+  const watch = startWatch([watchdog])
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) }
   const { host, workerPort: port } = config.ops
   const ops = await startOpsServer({ registry: registered, checks, host, port, setting: 'WORKER_OPS_PORT' })
-  announceReady({ opsPort: ops?.port })
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
@@ -77,6 +97,7 @@ async function main(): Promise<void> {
     const force = redis.status !== 'ready'
     await Promise.all(runners.map((runner) => runner.close(force)))
     clearTimeout(drained)
+    await watch.stop()
     await followUps.close()
     await ops?.close()
     await db.close()
@@ -85,6 +106,7 @@ async function main(): Promise<void> {
     await tracing.stop()
     log.info('worker stopped')
   })
+  announceReady({ opsPort: ops?.port })
 }
 
 if (isMain(import.meta.url)) runPart('npm run worker: serves the queues that WORKER_QUEUES names, in any number.', main)

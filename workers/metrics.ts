@@ -10,6 +10,8 @@ type Attempt = Pick<QueuedJob<JobPayload, JobReport>, 'processedOn'>
 export interface WorkerMetrics {
   call(call: ProviderCall): void
   rejected(dataset: string, reason: string, rows: number): void
+  /** An attempt that ended because ClickHouse or Redis failed. */
+  storageFailed(dataset: string): void
   /** A job that was handed back while the worker stops: the queue raises no event for it. */
   returned(dataset: string, attempt: Attempt): void
   /** Counts the jobs of one queue from now on. */
@@ -22,6 +24,7 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
   const durations = createHistogram(METRICS.jobDuration, registry)
   const inserted = createCounter(METRICS.rowsInserted, registry)
   const rejected = createCounter(METRICS.rowsRejected, registry)
+  const storageFailures = createCounter(METRICS.storageFailures, registry)
   const ended = (dataset: string, outcome: string, attempt: Attempt | undefined) => {
     jobs.inc({ dataset, outcome })
     const startedAt = attempt?.processedOn
@@ -30,11 +33,13 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
   return {
     call: createCallMetrics(registry),
     rejected: (dataset, reason, rows) => rejected.inc({ dataset, reason }, rows),
+    storageFailed: (dataset) => storageFailures.inc({ dataset }),
     returned: (dataset, attempt) => ended(dataset, 'returned', attempt),
     follow: (dataset, worker) => {
       // Known from the start: a rate over a counter that begins with its first failure does not see that failure.
       for (const outcome of ['completed', 'retried', 'failed']) jobs.inc({ dataset, outcome }, 0)
       inserted.inc({ dataset }, 0)
+      storageFailures.inc({ dataset }, 0)
       worker.on('completed', (job, report) => {
         ended(dataset, 'completed', job)
         inserted.inc({ dataset }, report.rows)

@@ -7,8 +7,9 @@ import { DataError, toReason } from '../shared/errors.ts'
 import type { Logger } from '../shared/log.ts'
 import { type JobPayload, type JobReport, jobPayload } from '../shared/queues.ts'
 import type { Registry } from '../shared/registry/registry.ts'
-import { collect } from './collect.ts'
+import { type Collected, collect } from './collect.ts'
 import type { Collector, Entity, Job } from './define.ts'
+import { rememberFailing } from './failing-providers.ts'
 import type { FollowUps } from './follow-ups.ts'
 import type { WorkerMetrics } from './metrics.ts'
 import { checkRows } from './rows.ts'
@@ -47,6 +48,7 @@ export async function runJob(
   const signal = context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack])
   const state = openState(context.db, job.name, context.now)
   const log = context.log.child({ dataset: job.name })
+  const failed: string[] = []
   const wanted = {
     entities: toEntities(job, context.registry, payload),
     entityColumn: job.dataset.entity,
@@ -55,6 +57,7 @@ export async function runJob(
     resumes: job.resumes,
     state,
     signal,
+    onFailed: (provider: string) => void failed.push(provider),
     check: (provider: string, candidates: readonly object[]) =>
       checkRows(job.dataset, provider, candidates, {
         now: context.now(),
@@ -62,7 +65,15 @@ export async function runJob(
         onRejected: (reason, count) => context.metrics?.rejected(job.name, reason, count),
       }),
   }
-  const { rows, read, rejected, uncovered, providers, pending } = await collect(collectors, wanted, log)
+  let collected: Collected
+  try {
+    collected = await collect(collectors, wanted, log)
+  } finally {
+    // A back-fill says nothing of now, and who stops here has not failed.
+    const isTold = range === undefined && context.handBack?.aborted !== true
+    if (isTold) await rememberFailing(openState(context.db, job.name, context.now), failed, slot)
+  }
+  const { rows, read, rejected, uncovered, providers, pending } = collected
   if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot }, context)
   await state.store()
   if (pending !== undefined) throw pending

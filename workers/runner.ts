@@ -11,7 +11,20 @@ import { announce, type JobContext, parsePayload, runJob } from './run-job.ts'
 export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
   /** The connection on which queues wait for jobs. */
   readonly blocking: Redis
+  /** How soon the jobs of a killed worker are taken over; `TAKEOVER` unless given. */
+  readonly takeover?: Takeover
+  /** Takes secrets out of the reasons of failures, which the queue keeps. */
+  readonly redact?: (text: string) => string
 }
+
+/** A job's lock runs out so long after its worker's last sign of life, and locks are looked at so often. */
+export interface Takeover {
+  readonly lockMs: number
+  readonly checkMs: number
+}
+
+/** Together below a sixth of the shortest cadence: a killed worker costs no slot. */
+const TAKEOVER: Takeover = { lockMs: 30_000, checkMs: 15_000 }
 
 const BACKOFF_FIRST_MS = 1_000
 const BACKOFF_MOST_MS = 5 * 60_000
@@ -30,6 +43,7 @@ function toBackoff(attempts: number, error: Error | undefined): number {
 export function createRunner(job: Job, context: RunnerContext): Worker<JobPayload, JobReport> {
   const collectors = job.connect(context)
   const { prefix } = context.config.redis
+  const { lockMs, checkMs } = context.takeover ?? TAKEOVER
   const queue = createQueue(job.name, context.redis, prefix)
   const serve = (queued: QueuedJob<JobPayload, JobReport>, token?: string) =>
     serveJob({ job, collectors, context, queue }, queued, token)
@@ -39,7 +53,8 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
     concurrency: context.config.worker.concurrency,
     // A killed process leaves its jobs behind; another worker takes them over however often that happens.
     maxStalledCount: 100,
-    stalledInterval: 15_000,
+    lockDuration: lockMs,
+    stalledInterval: checkMs,
     settings: { backoffStrategy: (attempts, _type, error) => toBackoff(attempts, error) },
   })
   context.metrics?.follow(job.name, worker)
@@ -79,6 +94,7 @@ async function serveJob(
       context.log.info({ dataset: job.name, job: queued.id }, 'handed back')
       throw new WaitingError()
     }
+    if (error instanceof DataError && error.code === 'storage') context.metrics?.storageFailed(job.name)
     if (isTransient(error)) throw error
     throw new UnrecoverableError(toReason(error))
   }
@@ -93,5 +109,15 @@ async function attempt(
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
   if (payload.kind === 'slot' && (await handLateSlotOver(job, payload.slot, queue, context))) return NOTHING
-  return await runJob(job, collectors, context, payload)
+  try {
+    return await runJob(job, collectors, context, payload)
+  } catch (error) {
+    throw toClean(error, context.redact)
+  }
+}
+
+/** The same failure without secrets, which a provider may have repeated in its answer. */
+function toClean(error: unknown, redact: (text: string) => string = (text) => text): unknown {
+  if (!(error instanceof DataError) || redact(error.message) === error.message) return error
+  return new DataError(error.code, redact(error.message), { retryAfterMs: error.retryAfterMs })
 }

@@ -13,6 +13,7 @@ import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.
 import { createQueue, type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../shared/queues.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
+import { createRedactor, findSecrets } from '../shared/secrets.ts'
 import { startTracing } from '../shared/tracing.ts'
 import { planChunks } from './chunks.ts'
 import type { Job } from './define.ts'
@@ -20,8 +21,10 @@ import { inEnqueueSpan } from './job-span.ts'
 import { jobs } from './jobs.ts'
 import { createQueueDashboard, DASHBOARD_PATH } from './queue-dashboard.ts'
 import { createQueueMetrics } from './queue-metrics.ts'
+import { createQueueWatch } from './queue-watch.ts'
 import { createSlotMetrics, type SlotMetrics } from './slot-metrics.ts'
-import { createWatchdog } from './watchdog.ts'
+import { readRecordedSlot, recordSlot } from './slot-record.ts'
+import { createWatchdog, startWatch } from './watchdog.ts'
 
 export interface SchedulerContext {
   readonly db: Database
@@ -45,13 +48,11 @@ const CATCH_UP_MS = 31 * DAY_MS
 
 /** The newest slot that was enqueued, or that the stored series tells of when Redis has no record. */
 async function readNewestSlot(context: SchedulerContext, job: Job): Promise<number | undefined> {
-  const recorded = await context.redis.hget(slotsKey(context.prefix), job.name)
-  if (recorded !== null) return Number(recorded)
+  const recorded = await readRecordedSlot(context.redis, context.prefix, job.name)
+  if (recorded !== undefined) return recorded
   const newest = await readNewest(context.db, job.dataset)
   return newest === null ? undefined : toBucketStart(newest, job.cadence)
 }
-
-const slotsKey = (prefix: string) => `${prefix}:slots`
 
 /**
  * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history; before the
@@ -78,7 +79,7 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
   await inEnqueueSpan(job.name, jobId, (options) =>
     queue.add(job.name, { kind: 'slot', slot: current }, { jobId, ...options }),
   )
-  await context.redis.hset(slotsKey(context.prefix), job.name, current)
+  await recordSlot(context.redis, context.prefix, job.name, current)
   context.metrics?.slots(job.name, 'enqueued', 1)
   context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
 }
@@ -114,15 +115,17 @@ async function enqueueHistory(
   return chunks.length
 }
 
-/** How often due slots are looked for, per cadence: a slot starts at most this late. */
+/** How often due slots are looked for, per cadence (cron expressions with seconds): a slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
-/** Looks for due slots at once and then on every tick (cron expressions with seconds, per cadence). A failing tick is logged and the next one repeats it. */
-export function startScheduler(
-  scheduled: readonly Scheduled[],
-  context: SchedulerContext,
-  ticks: Readonly<Record<Cadence, string>> = TICK,
-): { stop(): Promise<void> } {
+export interface Scheduler {
+  /** Looks for due slots of every cadence now. */
+  look(): Promise<void>
+  stop(): Promise<void>
+}
+
+/** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
+export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): Scheduler {
   const tick = async (cadence: Cadence) => {
     for (const one of scheduled.filter(({ job }) => job.cadence === cadence)) {
       try {
@@ -134,10 +137,12 @@ export function startScheduler(
     }
   }
   const tasks = CADENCES.map((cadence) =>
-    schedule(ticks[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
+    schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
   )
-  const first = Promise.all(CADENCES.map(tick))
+  const look = async () => void (await Promise.all(CADENCES.map(tick)))
+  const first = look()
   return {
+    look,
     stop: async () => {
       await Promise.all(tasks.map((task) => task.destroy()))
       await first
@@ -145,12 +150,9 @@ export function startScheduler(
   }
 }
 
-/** How often stored data is looked at. */
-const WATCH = '*/15 * * * * *'
-
 async function main(): Promise<void> {
   const config = loadConfig()
-  const log = createLog('scheduler', config.logLevel)
+  const log = createLog('scheduler', config.logLevel, createRedactor(findSecrets(config)))
   const tracing = await startTracing('dao-data-scheduler', config, log)
   const redis = createRedis(config.redis.url, log)
   const db = createDatabase(config.clickhouse, 'write')
@@ -165,16 +167,18 @@ async function main(): Promise<void> {
   log.info({ datasets: jobs.map(({ name }) => name) }, 'scheduler started')
   const queues = scheduled.map(({ queue }) => queue)
   createQueueMetrics(queues, registered)
-  const watchdog = createWatchdog({ db, datasets, registry: registered, log, now: Date.now })
-  const watch = schedule(WATCH, () => watchdog.check(), { noOverlap: true, timezone: 'UTC' })
+  const { prefix } = config.redis
+  const watchdog = createWatchdog({ db, redis, prefix, datasets, registry: registered, log, now: Date.now })
+  const watched = scheduled.map(({ job, queue }) => ({ queue, cadence: job.cadence }))
+  const queueWatch = createQueueWatch({ queues: watched, log, now: Date.now })
+  const watch = startWatch([watchdog, queueWatch])
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
   const { host, schedulerPort: port, token } = config.ops
   const pages = { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, token) }
   const ops = await startOpsServer({ registry: registered, checks, host, port, setting: 'SCHEDULER_OPS_PORT', pages })
   await watchdog.check()
-  announceReady({ opsPort: ops?.port })
   onStopSignal(async () => {
-    await Promise.all([scheduler.stop(), watch.destroy()])
+    await Promise.all([scheduler.stop(), watch.stop()])
     await ops?.close()
     await Promise.all(scheduled.map(({ queue }) => queue.close()))
     await db.close()
@@ -182,6 +186,7 @@ async function main(): Promise<void> {
     await tracing.stop()
     log.info('scheduler stopped')
   })
+  announceReady({ opsPort: ops?.port })
 }
 
 if (isMain(import.meta.url)) runPart('npm run scheduler: enqueues due slots, in any number.', main)

@@ -1,3 +1,5 @@
+import type { Redis } from 'ioredis'
+import { schedule } from 'node-cron'
 import type { Registry } from 'prom-client'
 import type { Database } from '../shared/clickhouse.ts'
 import type { DatasetFacts } from '../shared/datasets/list.ts'
@@ -9,11 +11,15 @@ import {
   toFreshnessState,
   toLagSeconds,
 } from '../shared/freshness.ts'
+import { INTERVAL_SECONDS } from '../shared/intervals.ts'
 import type { Logger } from '../shared/log.ts'
 import { createGauge, METRICS } from '../shared/metric-list.ts'
+import { readRecordedSlot } from './slot-record.ts'
 
 interface WatchdogOptions {
   readonly db: Database
+  readonly redis: Redis
+  readonly prefix: string
   readonly datasets: readonly DatasetFacts[]
   readonly registry: Registry
   readonly log: Logger
@@ -26,11 +32,22 @@ export interface Watchdog {
   check(): Promise<void>
 }
 
+/** How often stored data and queues are looked at. */
+const WATCH = '*/15 * * * * *'
+
+/** Checks again and again until it is stopped. */
+export function startWatch(watchers: readonly { check(): Promise<void> }[]): { stop(): Promise<void> } {
+  const check = async () => void (await Promise.all(watchers.map((watcher) => watcher.check())))
+  const task = schedule(WATCH, check, { noOverlap: true, timezone: 'UTC' })
+  return { stop: async () => void (await task.destroy()) }
+}
+
 /**
  * Watches how old the stored data is, whatever queues and jobs say of themselves. Between checks, and while ClickHouse
- * does not answer, the gauges go on from the newest datum that was seen: a lag never stands still.
+ * does not answer, the gauges go on from the newest datum that was seen: a lag never stands still. Schedulers watch all
+ * datasets and workers those that they collect, so that one is there to tell when the other has stopped.
  */
-export function createWatchdog({ db, datasets, registry, log, now }: WatchdogOptions): Watchdog {
+export function createWatchdog({ db, redis, prefix, datasets, registry, log, now }: WatchdogOptions): Watchdog {
   const newest = new Map<string, number | null>()
   const told = new Map<string, FreshnessState>()
 
@@ -63,9 +80,25 @@ export function createWatchdog({ db, datasets, registry, log, now }: WatchdogOpt
     const before = told.get(name) ?? 'fresh'
     told.set(name, state)
     if (state === before) return
-    if (state === 'late' || state === 'stale') log.warn({ dataset: name, state, lagSeconds }, `data is ${state}`)
+    if (state === 'late' || state === 'stale') await tellOld(dataset, state, lagSeconds)
     else if (state === 'fresh' && before !== 'empty')
       log.info({ dataset: name, state, lagSeconds }, 'data is fresh again')
+  }
+
+  /** Whose trouble it is: a slot that nobody enqueued is the schedulers', one that was is the workers' or the providers'. */
+  async function tellOld({ name, cadence }: DatasetFacts, state: string, lagSeconds: number | null): Promise<void> {
+    const told = { dataset: name, state, lagSeconds }
+    try {
+      const slot = await readRecordedSlot(redis, prefix, name)
+      const enqueued = slot === undefined ? undefined : new Date(slot).toISOString()
+      const isUnscheduled = slot === undefined || slot + INTERVAL_SECONDS[cadence] * 1000 <= now()
+      const where = isUnscheduled
+        ? 'its slots are not enqueued: does a scheduler run?'
+        : 'its newest slot is enqueued but not stored'
+      log.warn({ ...told, enqueued }, `data is ${state}: ${where}`)
+    } catch (error) {
+      log.warn({ ...told, reason: toReason(error) }, `data is ${state}: Redis does not tell what is enqueued`)
+    }
   }
 
   return { check: async () => void (await Promise.all(datasets.map(look))) }

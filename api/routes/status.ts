@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Database } from '../../shared/clickhouse.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
+import { FAILING_PROVIDERS, readFailingText } from '../../shared/failing-providers.ts'
 import { FRESHNESS_STATES, toFreshnessState } from '../../shared/freshness.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineRoute } from '../define.ts'
@@ -17,7 +18,9 @@ const freshness = z.strictObject({
   rows: z.int(),
   entities: z.int(),
   earliest: timeValue.nullable(),
-  note: z.string().optional().meta({ description: 'What the newest rows say of their origin, where they say it.' }),
+  note: z.string().optional().meta({
+    description: 'What the newest rows say of their origin, where they say it, and which providers fail.',
+  }),
 })
 
 type Freshness = z.infer<typeof freshness>
@@ -38,7 +41,31 @@ const HOLDS_MS = 5000
 
 const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), newest: z.int(), note: z.string() })
 
-async function toFreshness(dataset: DatasetFacts, db: Database, now: number): Promise<Freshness> {
+const job = z.object({ job: z.string(), value: z.string() })
+
+/** What is told of failing providers, by dataset. */
+async function readFailing(db: Database): Promise<ReadonlyMap<string, string>> {
+  const rows = await db.rows({
+    name: 'status-failing',
+    sql: 'SELECT job, value FROM job_state FINAL WHERE name = {name: String}',
+    params: { name: FAILING_PROVIDERS },
+    schema: job,
+  })
+  const told = rows.flatMap(({ job, value }) => {
+    const failing = readFailingText(value)
+    return failing === undefined
+      ? []
+      : [[job, `${failing.providers.join(', ')}: failing since ${failing.since}`] as const]
+  })
+  return new Map(told)
+}
+
+async function toFreshness(
+  dataset: DatasetFacts,
+  db: Database,
+  now: number,
+  failing: string | undefined,
+): Promise<Freshness> {
   // A series about all entities together counts as one.
   const { table, entity = '1', time, source = "''" } = dataset.series
   const [found] = await db.rows({
@@ -50,7 +77,8 @@ FROM ${table} FINAL`,
     schema: counted,
   })
   const expectedEvery = INTERVAL_SECONDS[dataset.cadence]
-  const { rows = 0, entities = 0, newest = 0, earliest = 0, note = '' } = found ?? {}
+  const { rows = 0, entities = 0, newest = 0, earliest = 0, note: origin = '' } = found ?? {}
+  const note = [origin, failing ?? ''].filter((text) => text !== '').join('; ')
   const empty = rows === 0
   const lagSeconds = Math.max(0, (now - newest) / 1000)
   return {
@@ -77,7 +105,10 @@ export const statusRoute = defineRoute({
   // The count does not follow commits: during a back-fill every commit would ask for a new one.
   datasets: [],
   handle: async ({ db, config, now }) => {
-    const list = await Promise.all(datasets.map((dataset) => toFreshness(dataset, db, now())))
+    const failing = await readFailing(db)
+    const list = await Promise.all(
+      datasets.map((dataset) => toFreshness(dataset, db, now(), failing.get(dataset.name))),
+    )
     const newest = list.flatMap(({ lastUpdated }) => (lastUpdated === null ? [] : [Date.parse(lastUpdated)]))
     const body = { mode: config.mode, upstream: UPSTREAM[config.mode], datasets: list }
     return {

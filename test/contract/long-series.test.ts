@@ -104,17 +104,17 @@ it('ends the query when the client leaves', async () => {
   }
 })
 
-it('breaks off when the database does, and never looks whole', async () => {
-  const db: Database = {
-    ...database.db,
-    stream: async () =>
-      Readable.from(
-        (async function* () {
-          yield Buffer.from(`[\n${'{"n":1},\n'.repeat(10_000)}`)
-          throw new Error('connection lost')
-        })(),
-      ),
+/** A database that breaks off after so many rows. */
+function createBreaking(rows: number): Database {
+  const write = async function* () {
+    yield Buffer.from(`[\n${'{"n":1},\n'.repeat(rows)}`)
+    throw new Error('connection lost')
   }
+  return { ...database.db, stream: async () => Readable.from(write()) }
+}
+
+it('breaks off when the database does, and never looks whole', async () => {
+  const db = createBreaking(100_000)
   const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
   try {
     const response = await fetch(broken.url + path)
@@ -125,16 +125,22 @@ it('breaks off when the database does, and never looks whole', async () => {
   }
 })
 
-it('that fails before its first byte is 503', async () => {
-  const db: Database = {
-    ...database.db,
-    stream: async () =>
-      new Readable({
-        read() {
-          this.destroy(new Error('connection lost'))
-        },
-      }),
-  }
+it.each([
+  [
+    'before its first byte',
+    () => ({
+      ...database.db,
+      stream: async () =>
+        new Readable({
+          read() {
+            this.destroy(new Error('connection lost'))
+          },
+        }),
+    }),
+  ],
+  ['while nothing of it is sent yet', () => createBreaking(1_000)],
+])('that fails %s is 503', async (_when, toDatabase) => {
+  const db: Database = toDatabase()
   const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
   try {
     const response = await fetch(broken.url + path)
@@ -142,6 +148,35 @@ it('that fails before its first byte is 503', async () => {
     expect(response.headers.get('retry-after')).toBe('5')
   } finally {
     await broken.close()
+  }
+})
+
+it('is made anew when it has few points and its data changes on the way', async () => {
+  const aave = database.registry.tokens.find(({ symbol }) => symbol === 'AAVE')
+  const store = (points: number) =>
+    storeMarket(database.writer, { keys: [Number(aave?.key)], until: NOW - 60_000, points, stepMs: 300_000 })
+  await store(1)
+  let readings = 0
+  const db: Database = {
+    ...database.db,
+    stream: async (statement) => {
+      readings += 1
+      if (readings <= 2) await store(1 + readings)
+      return database.db.stream(statement)
+    },
+  }
+  const changing = await startApi({ config, ...database, db, commits, now: () => NOW })
+  const sparse = path.replace(/id=\w+/, `id=${aave?.id}`)
+  try {
+    const response = await fetch(changing.url + sparse)
+    const body = (await response.json()) as { data: unknown[] }
+    expect([response.status, body.data.length, response.headers.get('x-series-points')]).toEqual([200, 3, '3'])
+    expect(readings).toBe(3)
+    const again = await fetch(changing.url + sparse)
+    expect(again.headers.get('etag')).toBe(response.headers.get('etag'))
+    await again.arrayBuffer()
+  } finally {
+    await changing.close()
   }
 })
 

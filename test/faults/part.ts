@@ -1,42 +1,86 @@
+import { once } from 'node:events'
 import { createDatabase } from '../../shared/clickhouse.ts'
-import { loadConfig } from '../../shared/config.ts'
-import { createLog } from '../../shared/log.ts'
+import { type Config, parseConfig } from '../../shared/config.ts'
+import { CADENCES, type Cadence } from '../../shared/intervals.ts'
+import { createLog, type Logger } from '../../shared/log.ts'
 import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts'
 import { createQueue } from '../../shared/queues.ts'
 import { createRedis } from '../../shared/redis.ts'
-import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createFollowUps } from '../../workers/follow-ups.ts'
-import prices from '../../workers/jobs/prices.ts'
 import { jobs } from '../../workers/jobs.ts'
 import { createHttpClients } from '../../workers/providers/http.ts'
 import { createRunner } from '../../workers/runner.ts'
 import { startScheduler } from '../../workers/scheduler.ts'
-import { createFastClock } from './fast-clock.ts'
+import { toStandInSettings } from '../support/stand-in-settings.ts'
+import { toClock, toClockTime } from './slot-clock.ts'
+import { loadSmallRegistry } from './small-registry.ts'
 
-/** A worker or a scheduler of price slots on a clock that runs fast: `part.ts worker|scheduler <started at> <speed>`. */
+/** The clocks go by what the parent says, slot by slot; each slot is answered once it is in force here. */
+interface Clocks {
+  now(clock: Cadence): number
+}
+
+type Configs = Readonly<Record<Cadence, Config>>
+
+/** A killed worker's job comes back after two seconds instead of 45: slots here last as long as their work takes. */
+const TAKEOVER = { lockMs: 1_500, checkMs: 500 }
+
+/**
+ * A worker or a scheduler of every dataset, on clocks that its parent moves: `part.ts worker|scheduler <stand-ins>`, the
+ * stand-ins' URLs by clock as JSON.
+ */
 async function main(): Promise<void> {
-  const [role, startedAt, speed] = process.argv.slice(2)
-  const now = createFastClock(Number(startedAt), Number(speed))
-  const config = loadConfig()
-  const log = createLog(String(role), config.logLevel)
-  const registry = loadRegistry()
-  const db = createDatabase(config.clickhouse, 'write')
-  const redis = createRedis(config.redis.url, log)
-  const blocking = createRedis(config.redis.url, log, 'blocking')
-  if (role === 'worker') {
-    const http = createHttpClients({ log, backoffMs: 1 })
-    const followUps = createFollowUps(jobs, redis, config.redis.prefix)
-    const runner = createRunner(prices, { config, http, db, redis, blocking, followUps, registry, log, now })
-    await runner.waitUntilReady()
-    onStopSignal(() => runner.close())
-  } else {
-    const queue = createQueue('prices', redis, config.redis.prefix)
-    const everySecond = { '5m': '* * * * * *', '1h': '* * * * * *', '1d': '* * * * * *' }
-    const context = { db, redis, prefix: config.redis.prefix, registry, log, now }
-    const scheduler = startScheduler([{ job: prices, queue }], context, everySecond)
-    onStopSignal(() => scheduler.stop())
-  }
+  const [role, standIns] = process.argv.slice(2)
+  const urls = JSON.parse(String(standIns)) as Record<Cadence, string>
+  const toConfig = (clock: Cadence) => parseConfig({ ...process.env, ...toStandInSettings(urls[clock]) })
+  const configs: Configs = { '5m': toConfig('5m'), '1h': toConfig('1h'), '1d': toConfig('1d') }
+  const log = createLog(String(role), configs['5m'].logLevel)
+  let slot = 0
+  let onMoved = async () => {}
+  process.on('message', async (message: { slot: number }) => {
+    slot = message.slot
+    process.send?.({ slot })
+    await onMoved()
+  })
+  // Jobs are taken only once the parent waits for this process whenever it moves the clocks.
+  process.send?.({ isJoining: true })
+  await once(process, 'message')
+  const clocks = { now: (clock: Cadence) => toClockTime(clock, slot) }
+  if (role === 'worker') await work(configs, clocks, log)
+  else onMoved = schedule(configs['5m'], clocks, log)
   announceReady({})
+}
+
+async function work(configs: Configs, clocks: Clocks, log: Logger): Promise<void> {
+  const { clickhouse, redis: store } = configs['5m']
+  const registry = loadSmallRegistry()
+  const db = createDatabase(clickhouse, 'write')
+  const redis = createRedis(store.url, log)
+  const blocking = createRedis(store.url, log, 'blocking')
+  const followUps = createFollowUps(jobs, redis, store.prefix)
+  const http = createHttpClients({ log, backoffMs: 1 })
+  const shared = { http, db, redis, blocking, followUps, registry, log, takeover: TAKEOVER }
+  const runners = jobs.map((job) => {
+    const clock = toClock(job)
+    return createRunner(job, { ...shared, config: configs[clock], now: () => clocks.now(clock) })
+  })
+  await Promise.all(runners.map((runner) => runner.waitUntilReady()))
+  onStopSignal(async () => void (await Promise.all(runners.map((runner) => runner.close()))))
+}
+
+/** @returns what looks for due slots. */
+function schedule({ clickhouse, redis: store }: Config, clocks: Clocks, log: Logger): () => Promise<void> {
+  const db = createDatabase(clickhouse, 'write')
+  const redis = createRedis(store.url, log)
+  const registry = loadSmallRegistry()
+  const schedulers = CADENCES.map((clock) => {
+    const own = jobs.filter((job) => toClock(job) === clock)
+    const scheduled = own.map((job) => ({ job, queue: createQueue(job.name, redis, store.prefix) }))
+    const now = () => clocks.now(clock)
+    return startScheduler(scheduled, { db, redis, prefix: store.prefix, registry, log, now })
+  })
+  onStopSignal(async () => void (await Promise.all(schedulers.map((scheduler) => scheduler.stop()))))
+  return async () => void (await Promise.all(schedulers.map((scheduler) => scheduler.look())))
 }
 
 runProgram(main)

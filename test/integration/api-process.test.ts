@@ -48,6 +48,24 @@ describe('the API process', () => {
     expect(await exited).toEqual([0, null])
   })
 
+  it('answers on while it stops, not ready, closing connections with its answers; a second signal ends it at once', async () => {
+    const { child, facts } = await start({ API_OPS_PORT: await freePort(), API_DRAIN_SECONDS: '10' })
+    const exited = once(child.process, 'exit')
+    child.process.kill('SIGTERM')
+    await expect.poll(async () => (await fetch(`${facts.url}/health/ready`)).status).toBe(503)
+    expect((await fetch(`http://127.0.0.1:${facts.opsPort}/health/ready`)).status).toBe(503)
+    for (const path of ['/data/tokens', '/data/tokens', '/data/status', '/docs/', '/nothing']) {
+      const answer = await fetch(`${facts.url}${path}`)
+      await answer.arrayBuffer()
+      const status = path === '/nothing' ? 404 : 200
+      expect([path, answer.status, answer.headers.get('connection')]).toEqual([path, status, 'close'])
+    }
+    // What comes within a second of the first signal is taken for the same one.
+    const signals = setInterval(() => child.process.kill('SIGTERM'), 100)
+    expect(await exited).toEqual([130, null])
+    clearInterval(signals)
+  })
+
   it('shows its metrics on the operations port only', async () => {
     const { child, facts } = await start({ API_OPS_PORT: await freePort() })
     await fetch(`${facts.url}/data/categories`)

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { createServer } from 'node:net'
+import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../shared/clickhouse.ts'
@@ -8,28 +9,43 @@ import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { createMetrics } from '../../shared/metrics.ts'
 import { startOpsServer } from '../../shared/ops-server.ts'
+import { createRedis } from '../../shared/redis.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
 import { createWatchdog } from '../../workers/watchdog.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { startProcess } from '../support/processes.ts'
+import { silent } from '../support/silent.ts'
 
 const MINUTE = 60_000
 const START = Date.parse('2024-05-06T07:05:00Z')
 
 let config: Config
 let database: TestDatabase
+let redis: Redis
 beforeEach(async () => {
   config = createTestConfig()
+  redis = createRedis(config.redis.url, silent)
   database = await createTestDatabase(config)
 })
-afterEach(() => database.drop())
+afterEach(() => {
+  redis.disconnect()
+  return database.drop()
+})
 
 function createWatch(db = database.db) {
   const lines: { msg: string; dataset: string; state?: string }[] = []
   const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
   const clock = { now: START }
   const registry = createMetrics('test')
-  const watchdog = createWatchdog({ db, datasets: [tokenPrices, protocolTvl], registry, log, now: () => clock.now })
+  const watchdog = createWatchdog({
+    db,
+    redis,
+    prefix: config.redis.prefix,
+    datasets: [tokenPrices, protocolTvl],
+    registry,
+    log,
+    now: () => clock.now,
+  })
   const read = async (pattern: RegExp) => pattern.exec(await registry.metrics())?.[1]
   return {
     clock,
@@ -60,10 +76,17 @@ describe('the freshness watchdog', () => {
     clock.now += 2 * MINUTE
     await watchdog.check()
     await watchdog.check()
-    expect([await state(), await lag(), messages()]).toEqual(['late', String(91 * 60), ['tvl: data is late']])
+    expect([await state(), await lag(), messages()]).toEqual([
+      'late',
+      String(91 * 60),
+      ['tvl: data is late: its slots are not enqueued: does a scheduler run?'],
+    ])
     clock.now += 30 * MINUTE
     await watchdog.check()
-    expect([await state(), messages()]).toEqual(['stale', ['tvl: data is stale']])
+    expect([await state(), messages()]).toEqual([
+      'stale',
+      ['tvl: data is stale: its slots are not enqueued: does a scheduler run?'],
+    ])
     await store(clock.now)
     await watchdog.check()
     expect([await state(), messages()]).toEqual(['fresh', ['tvl: data is fresh again']])
@@ -79,7 +102,7 @@ describe('the freshness watchdog', () => {
     clock.now += 3 * 60 * MINUTE
     await watchdog.check()
     expect([await state(), await lag()]).toEqual(['stale', String(3 * 3600)])
-    expect(messages()).toContain('tvl: data is stale')
+    expect(messages()).toContain('tvl: data is stale: its slots are not enqueued: does a scheduler run?')
   })
 })
 

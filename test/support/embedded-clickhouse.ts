@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startChild, untilReady } from '../../tools/children.ts'
 
-/** A running embedded ClickHouse in a process of its own: users `writer` and `reader`, both without a password. */
+/** A running embedded ClickHouse in a process of its own: users `writer` and `reader`, without passwords unless given. */
 export interface EmbeddedProcess {
   readonly url: string
   readonly dataDir: string
@@ -18,16 +18,18 @@ export interface EmbeddedProcess {
 }
 
 /** A process of its own because the engine opens one data folder per process. Picks a free port. */
-export async function startEmbeddedClickHouse(options: { dataDir?: string } = {}): Promise<EmbeddedProcess> {
+export async function startEmbeddedClickHouse(
+  options: { dataDir?: string; password?: string } = {},
+): Promise<EmbeddedProcess> {
   const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'embedded-clickhouse-test-')))
   const env = {
     DATA_DIR: dataDir,
     CLICKHOUSE_EMBEDDED_HOST: '127.0.0.1',
     CLICKHOUSE_EMBEDDED_PORT: '0',
     CLICKHOUSE_USER: 'writer',
-    CLICKHOUSE_PASSWORD: '',
+    CLICKHOUSE_PASSWORD: options.password ?? '',
     CLICKHOUSE_READ_USER: 'reader',
-    CLICKHOUSE_READ_PASSWORD: '',
+    CLICKHOUSE_READ_PASSWORD: options.password ?? '',
     UV_THREADPOOL_SIZE: '16',
   }
   const file = join(import.meta.dirname, '../../clickhouse/embedded.ts')

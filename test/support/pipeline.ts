@@ -11,6 +11,7 @@ import type { Chain } from '../upstream/chain.ts'
 import { createUpstream } from '../upstream/server.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
 import { silent } from './silent.ts'
+import { toStandInSettings } from './stand-in-settings.ts'
 
 type Upstream = Awaited<ReturnType<typeof createUpstream>>
 
@@ -34,6 +35,8 @@ export interface PipelineOptions {
   /** Chains in place of the world's own, by slug. */
   readonly chains?: Readonly<Record<string, Chain>>
   readonly settings?: Readonly<Record<string, string>>
+  /** Where the database goes with its server, and cannot be dropped. */
+  readonly leavesDatabase?: boolean
 }
 
 export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
@@ -42,38 +45,7 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   const { dataDir = null, chains = {} } = options
   const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains })
   const config = createTestConfig({
-    COINMARKETCAP_BASE_URL: `${upstream.url}/coinmarketcap`,
-    COINMARKETCAP_API_KEY: 'test',
-    COINGECKO_BASE_URL: `${upstream.url}/coingecko/api/v3`,
-    DEFILLAMA_BASE_URL: `${upstream.url}/defillama`,
-    DEFILLAMA_COINS_BASE_URL: `${upstream.url}/defillama-coins`,
-    RPC_URLS: `ethereum=${upstream.url}/rpc/ethereum`,
-    RPC_REQUESTS_PER_MINUTE: '60000',
-    COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
-    COINGECKO_REQUESTS_PER_MINUTE: '60000',
-    DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
-    MORALIS_BASE_URL: `${upstream.url}/moralis/api/v2.2`,
-    MORALIS_API_KEY: 'test',
-    MORALIS_REQUESTS_PER_MINUTE: '60000',
-    ETHPLORER_BASE_URL: `${upstream.url}/ethplorer`,
-    ETHPLORER_BNB_BASE_URL: `${upstream.url}/binplorer`,
-    ETHPLORER_REQUESTS_PER_MINUTE: '60000',
-    ETHPLORER_REQUESTS_PER_HOUR: '60000',
-    X_BASE_URL: `${upstream.url}/x`,
-    X_BEARER_TOKEN: 'test',
-    X_REQUESTS_PER_MINUTE: '60000',
-    SENTIMENT_SAMPLE_SIZE: '20',
-    DISCORD_BASE_URL: `${upstream.url}/discord/api/v10`,
-    DISCORD_REQUESTS_PER_MINUTE: '60000',
-    TELEGRAM_BASE_URL: `${upstream.url}/telegram`,
-    TELEGRAM_BOT_BASE_URL: `${upstream.url}/telegram-bot`,
-    TELEGRAM_BOT_TOKEN: 'test',
-    TELEGRAM_REQUESTS_PER_MINUTE: '60000',
-    SNAPSHOT_BASE_URL: `${upstream.url}/snapshot`,
-    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
-    GOLDRUSH_BASE_URL: `${upstream.url}/goldrush`,
-    GOLDRUSH_API_KEY: 'test',
-    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    ...toStandInSettings(upstream.url),
     ...options.settings,
   })
   const database = await createTestDatabase(config)
@@ -101,7 +73,9 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
       await Promise.all([followUps.close(), ...queues.map((queue) => queue.close())])
       redis.disconnect()
       blocking.disconnect()
-      await Promise.all([database.drop(), upstream.close()])
+      const { db, server, drop } = database
+      await (options.leavesDatabase ? Promise.all([db.close(), server.close()]) : drop())
+      await upstream.close()
     },
   }
 }

@@ -13,6 +13,8 @@ export interface HttpSettings {
   readonly provider: string
   readonly baseUrl: string
   readonly headers?: Readonly<Record<string, string>>
+  /** What no message may repeat, beside keys in headers, in members of the query that are named so, and in the base URL. */
+  readonly secrets?: readonly string[]
   /** For a whole answer, body included; each retry has it anew. */
   readonly timeoutMs: number
   /** The largest body, after decompression. */
@@ -136,7 +138,7 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
   async function fetchAnswer<T>(request: HttpRequest, read: (answer: Answer, target: Target) => T): Promise<T> {
     const headers = toHeaders(provider, { ...settings.headers, ...request.headers })
     if (request.body !== undefined) headers.set('content-type', 'application/json')
-    const target = toTarget(settings.baseUrl, request.path, request.query ?? {}, headers)
+    const target = toTarget(settings.baseUrl, request.path, request.query ?? {}, headers, settings.secrets)
     const progress: Progress = { status: undefined, quotaLeft: undefined, retries: 0 }
     const startedAt = performance.now()
     let outcome: ProviderCall['outcome'] = 'aborted'

@@ -3,6 +3,7 @@ import type { DaoRatingRow } from '../../shared/datasets/ratings.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/log.ts'
 import type { Dao } from '../../shared/registry/registry.ts'
+import { toUrlSecrets } from '../../shared/secrets.ts'
 import type { Provider, ProviderContext } from '../define.ts'
 import { readCsv } from '../ratings/csv.ts'
 import { readJson } from '../ratings/json.ts'
@@ -58,9 +59,11 @@ function createReader(source: string, { config, http }: ProviderContext): (signa
     baseUrl: url.origin,
     requestsPerMinute: REQUESTS_PER_MINUTE,
     headers: { accept: 'text/csv, application/json;q=0.9, text/plain;q=0.8' },
+    secrets: toUrlSecrets(source),
     ...settings,
   })
-  return (signal) => client.text({ path: url.pathname, query: Object.fromEntries(url.searchParams), signal })
+  return (signal) =>
+    client.text({ path: url.pathname, route: '/{file}', query: Object.fromEntries(url.searchParams), signal })
 }
 
 async function readLocal(path: string): Promise<string> {

@@ -10,7 +10,7 @@ export const readyRoute = defineRoute({
   tag: 'Service',
   summary: 'Whether data can be served',
   description:
-    'Ready when ClickHouse answers and has the tables of every dataset. Without Redis the service still serves: it then learns of new data a second later, from the database.',
+    'Ready when ClickHouse answers and has the tables of every dataset, until the process is told to stop. Without Redis the service still serves: it then learns of new data a second later, from the database.',
   query: {},
   response: z.strictObject({
     status: z.literal('ready'),
@@ -19,7 +19,8 @@ export const readyRoute = defineRoute({
   }),
   datasets: [],
   volatile: true,
-  handle: async ({ db, commits }) => {
+  handle: async ({ db, commits, stopping }) => {
+    if (stopping?.aborted) throw toUnavailable('The service is stopping.')
     const tables = ['tokens', ...datasets.map((dataset) => dataset.series.table)]
     const probe = (table: string) =>
       db.rows({

@@ -1,3 +1,5 @@
+import { createRedactor, toUrlSecrets } from '../../../shared/secrets.ts'
+
 const SECRET_NAME = /(api|access|secret|auth|pro|demo)[-_]?(key|token)|^key$|secret|authorization|password/i
 const SHOWN_QUERY = 160
 
@@ -10,15 +12,17 @@ export interface Target {
   readonly secrets: readonly string[]
 }
 
-/** Joins base, path and query; members that are undefined are left out. */
+/** Joins base, path and query; members that are undefined are left out. `known` are further secrets. */
 export function toTarget(
   baseUrl: string,
   path: string,
   query: Readonly<Record<string, string | number | undefined>>,
   headers: Headers,
+  known: readonly string[] = [],
 ): Target {
   const url = new URL(baseUrl.replace(/\/+$/, '') + path)
-  const secrets: string[] = []
+  const secrets = [...toUrlSecrets(baseUrl), ...known]
+  moveCredentials(url, headers)
   const shownQuery: string[] = []
   for (const [name, value] of Object.entries(query)) {
     if (value === undefined) continue
@@ -33,12 +37,23 @@ export function toTarget(
   }
   const joined = shownQuery.join('&')
   const cut = joined.length > SHOWN_QUERY ? `${joined.slice(0, SHOWN_QUERY)}...` : joined
-  return { url, shown: cut === '' ? path : `${path}?${cut}`, secrets: secrets.filter((secret) => secret !== '') }
+  const hidden = secrets.filter((secret) => secret !== '')
+  return { url, shown: createRedactor(hidden)(cut === '' ? path : `${path}?${cut}`), secrets: hidden }
+}
+
+/** The platform refuses a URL with credentials, and repeats it: they go into the header that they stand for. */
+function moveCredentials(url: URL, headers: Headers): void {
+  if (url.username === '' && url.password === '') return
+  const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`
+  if (!headers.has('authorization')) {
+    headers.set('authorization', `Basic ${Buffer.from(credentials).toString('base64')}`)
+  }
+  url.username = ''
+  url.password = ''
 }
 
 /** A text of the provider as one short line, with no key in it. */
 export function toExcerpt(text: string, secrets: readonly string[]): string {
-  const clean = secrets.reduce((cleaned, secret) => cleaned.replaceAll(secret, '[redacted]'), text)
-  const line = clean.replace(/\s+/g, ' ').trim()
+  const line = createRedactor(secrets)(text).replace(/\s+/g, ' ').trim()
   return line.length > 200 ? `${line.slice(0, 200)}...` : line
 }

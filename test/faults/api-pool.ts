@@ -1,0 +1,104 @@
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import type { Config } from '../../shared/config.ts'
+import { type Child, startChild, untilReady } from '../../tools/children.ts'
+
+/** Several API processes behind what a load balancer does, and clients that ask all the time. */
+export interface ApiPool {
+  readonly size: number
+  /** Asks one process to stop, and starts another when it has. */
+  renew(index: number): Promise<void>
+  /** Has clients ask for the paths, over and over, until the pool is closed. */
+  ask(paths: readonly string[], clients: number): void
+  /** Answers by status, and what went wrong without an answer. */
+  readonly answers: ReadonlyMap<number, number>
+  readonly failures: readonly string[]
+  close(): Promise<void>
+}
+
+interface Member {
+  readonly child: Child
+  readonly url: string
+  isReady: boolean
+}
+
+const CHECK_MS = 100
+
+export async function openApiPool(config: Config, size: number): Promise<ApiPool> {
+  const { url, database, readUser, readPassword } = config.clickhouse
+  const environment = {
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_DATABASE: database,
+    CLICKHOUSE_READ_USER: readUser,
+    CLICKHOUSE_READ_PASSWORD: readPassword,
+    REDIS_URL: config.redis.url,
+    QUEUE_PREFIX: config.redis.prefix,
+    API_PORT: '0',
+    API_OPS_PORT: '0',
+    API_DRAIN_SECONDS: '1',
+    LOG_LEVEL: process.env.FAULTS_LOG_LEVEL ?? 'silent',
+  }
+  const start = async (): Promise<Member> => {
+    const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), environment)
+    const facts = await untilReady(child)
+    return { child, url: String(facts.url), isReady: false }
+  }
+  const members = await Promise.all(Array.from({ length: size }, start))
+  const answers = new Map<number, number>()
+  const failures: string[] = []
+  const running: Promise<void>[] = []
+  let isOpen = true
+  let turn = 0
+
+  /** The balancer's health check: a process gets requests while it says that it is ready. */
+  async function check(): Promise<void> {
+    while (isOpen) {
+      await Promise.all(
+        members.map(async (member) => {
+          const response = await fetch(`${member.url}/health/ready`).catch(() => undefined)
+          member.isReady = response?.status === 200
+          await response?.arrayBuffer()
+        }),
+      )
+      await wait(CHECK_MS)
+    }
+  }
+  async function askOn(paths: readonly string[]): Promise<void> {
+    for (let asked = 0; isOpen; asked += 1) {
+      const ready = members.filter(({ isReady }) => isReady)
+      turn += 1
+      const member = ready[turn % ready.length]
+      if (member === undefined) failures.push('no process is ready')
+      else await askOne(`${member.url}${paths[asked % paths.length]}`)
+      await wait(member === undefined ? CHECK_MS : 5)
+    }
+  }
+  async function askOne(address: string): Promise<void> {
+    try {
+      const response = await fetch(address)
+      await response.arrayBuffer()
+      answers.set(response.status, (answers.get(response.status) ?? 0) + 1)
+    } catch (error) {
+      failures.push(`${address}: ${error instanceof Error ? (error.cause ?? error.message) : error}`)
+    }
+  }
+  const checking = check()
+  while (members.some(({ isReady }) => !isReady)) await wait(CHECK_MS)
+  return {
+    size,
+    answers,
+    failures,
+    renew: async (index) => {
+      await members[index]?.child.stop()
+      const member = await start()
+      members[index] = member
+      while (!member.isReady) await wait(CHECK_MS)
+    },
+    ask: (paths, clients) => running.push(...Array.from({ length: clients }, () => askOn(paths))),
+    close: async () => {
+      isOpen = false
+      await Promise.all([checking, ...running])
+      await Promise.all(members.map(({ child }) => child.stop()))
+    },
+  }
+}

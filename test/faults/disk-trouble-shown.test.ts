@@ -1,0 +1,74 @@
+import { once } from 'node:events'
+import { afterEach, describe, expect, it } from 'vitest'
+import prices from '../../workers/jobs/prices.ts'
+import { startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import { createFullDisk, createReadOnlyDisk } from './disk.ts'
+import { createWatchedPipeline } from './watched-pipeline.ts'
+
+const MINUTE = 60_000
+const closing: (() => unknown)[] = []
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close()
+})
+
+const SLOT = Date.parse('2024-05-06T07:00:00Z')
+const PROMPTLY = 5_000
+
+describe.each([
+  ['full', createFullDisk, /^ClickHouse, insert into token_quotes_in: .*ENOSPC/],
+  ['read-only', createReadOnlyDisk, /^ClickHouse, insert into token_quotes_in: .*EROFS/],
+])('a disk that is %s', (_kind, createDisk, reason) => {
+  it('is shown before the next tick', async ({ skip }) => {
+    const disk = createDisk()
+    if (disk === undefined) return skip()
+    closing.push(() => disk.remove())
+    const clickhouse = await startEmbeddedClickHouse({ dataDir: `${disk.dir}/clickhouse` })
+    closing.push(() => clickhouse.kill())
+    const settings = {
+      CLICKHOUSE_URL: clickhouse.url,
+      CLICKHOUSE_USER: 'writer',
+      CLICKHOUSE_PASSWORD: '',
+      CLICKHOUSE_READ_USER: 'reader',
+      CLICKHOUSE_READ_PASSWORD: '',
+    }
+    const pipeline = await createWatchedPipeline(prices, { now: SLOT + PROMPTLY, settings, leavesDatabase: true })
+    closing.push(() => pipeline.close())
+    const runner = pipeline.serve()
+    await once(runner, 'completed')
+    expect(await pipeline.status()).toMatchObject({ state: 'fresh' })
+    pipeline.takeWarnings()
+
+    disk.fail()
+    pipeline.clock.now += 5 * MINUTE
+    const failed = once(runner, 'failed')
+    await pipeline.scheduler.look()
+    await failed
+    expect(await pipeline.metric('worker_storage_failures_total', { dataset: 'prices' })).toBeGreaterThan(0)
+    expect(await pipeline.metric('worker_jobs_total', { dataset: 'prices', outcome: 'retried' })).toBeGreaterThan(0)
+    const warnings = pipeline.takeWarnings()
+    expect(warnings).toContainEqual(
+      expect.objectContaining({
+        dataset: 'prices',
+        msg: 'will be tried again',
+        reason: expect.stringMatching(reason),
+      }),
+    )
+    pipeline.clock.now = SLOT + 9 * MINUTE
+    await pipeline.watch()
+    expect(await pipeline.status()).toMatchObject({ state: 'late' })
+    expect(await pipeline.metric('dataset_state', { dataset: 'prices', state: 'late' })).toBe(1)
+    expect(pipeline.takeWarnings()).toContainEqual(
+      expect.objectContaining({ dataset: 'prices', msg: 'data is late: its newest slot is enqueued but not stored' }),
+    )
+
+    if (disk.mend !== undefined) {
+      const completed = once(runner, 'completed')
+      disk.mend()
+      await completed
+      // What was told just now holds for some seconds.
+      pipeline.clock.now += 10_000
+      await pipeline.watch()
+      expect(await pipeline.status()).toMatchObject({ state: 'fresh' })
+    }
+  })
+})

@@ -1,0 +1,200 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { Redis } from 'ioredis'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { toBucketStart } from '../../shared/intervals.ts'
+import { findFreePort, type RedisServer, startRedis } from '../../tools/redis-server.ts'
+import { jobs } from '../../workers/jobs.ts'
+import { sendJson, startProviderServer } from '../provider-server.ts'
+import { type EmbeddedProcess, startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { toStandInSettings } from '../support/stand-in-settings.ts'
+
+const toSecret = (name: string) => `${name}-secret-0123456789abcdef`
+const REDIS_PASSWORD = toSecret('redis')
+const CLICKHOUSE_PASSWORD = toSecret('clickhouse')
+const KEYS = {
+  COINMARKETCAP_API_KEY: toSecret('coinmarketcap'),
+  COINGECKO_API_KEY: toSecret('coingecko'),
+  MORALIS_API_KEY: toSecret('moralis'),
+  ETHPLORER_API_KEY: toSecret('ethplorer'),
+  X_BEARER_TOKEN: toSecret('x'),
+  DISCORD_BOT_TOKEN: toSecret('discord'),
+  TELEGRAM_BOT_TOKEN: toSecret('telegram'),
+  SNAPSHOT_API_KEY: toSecret('snapshot'),
+  GOLDRUSH_API_KEY: toSecret('goldrush'),
+  OPS_TOKEN: toSecret('ops'),
+}
+/** Nodes have their keys in the path, in the query or before the host. */
+const NODE_SECRETS = ['path', 'query', 'user'].map(toSecret)
+const [IN_PATH, IN_QUERY, AS_USER] = NODE_SECRETS
+
+const workers: ChildProcess[] = []
+let redisDir: string
+let redis: RedisServer
+let redisUrl: string
+let clickhouse: EmbeddedProcess
+let pipeline: Pipeline
+let parrot: Awaited<ReturnType<typeof createParrot>>
+
+beforeAll(async () => {
+  redisDir = await mkdtemp(join(tmpdir(), 'dao-data-secrets-'))
+  redis = await startRedis(redisDir)
+  const admin = new Redis(redis.url)
+  await admin.config('SET', 'requirepass', REDIS_PASSWORD)
+  admin.disconnect()
+  redisUrl = redis.url.replace('redis://', `redis://:${REDIS_PASSWORD}@`)
+  clickhouse = await startEmbeddedClickHouse({ password: CLICKHOUSE_PASSWORD })
+  parrot = await createParrot()
+  const stores = { REDIS_URL: redisUrl, CLICKHOUSE_URL: clickhouse.url, CLICKHOUSE_USER: 'writer', CLICKHOUSE_PASSWORD }
+  pipeline = await createPipeline({ now: Date.now(), settings: stores })
+})
+afterAll(async () => {
+  for (const worker of workers) worker.kill('SIGKILL')
+  await pipeline?.close()
+  await Promise.all([parrot?.close(), clickhouse?.stop(), redis?.stop()])
+  await rm(redisDir, { recursive: true, force: true })
+})
+
+/** A provider that repeats all it was asked with, in every way an answer can go wrong, one after the other. */
+async function createParrot() {
+  let asked = 0
+  return startProviderServer((request, response, url) => {
+    asked += 1
+    const heard = { url: url.href, ...request.headers }
+    const ways = [
+      () => sendJson(response, { error: heard, message: JSON.stringify(heard) }, 401),
+      () => sendJson(response, { jsonrpc: '2.0', id: 0, error: { code: -32000, message: JSON.stringify(heard) } }),
+      () => sendJson(response, { errors: [{ message: JSON.stringify(heard) }], description: JSON.stringify(heard) }),
+      () => response.writeHead(500, { 'content-type': 'text/html' }).end(`<p>${JSON.stringify(heard)}</p>`),
+      () => response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>${JSON.stringify(heard)}</p>`),
+      () => sendJson(response, `no JSON: ${JSON.stringify(heard)}`),
+      () => response.writeHead(302, { location: `http://elsewhere.invalid${url.href.slice(15)}` }).end(),
+      () => request.socket.destroy(),
+    ]
+    ways[asked % ways.length]?.()
+  })
+}
+
+/** The settings of a worker that has every secret there is. */
+async function toEnvironment(providers: string, rpcUrl: string) {
+  const { database, url, user } = pipeline.config.clickhouse
+  return {
+    PATH: process.env.PATH,
+    ...toStandInSettings(providers),
+    ...KEYS,
+    RPC_URLS: `ethereum=${rpcUrl}`,
+    RATINGS_SOURCE: `${providers}/ratings.csv?token=${KEYS.OPS_TOKEN}`,
+    CLICKHOUSE_URL: url,
+    CLICKHOUSE_DATABASE: database,
+    CLICKHOUSE_USER: user,
+    CLICKHOUSE_PASSWORD,
+    REDIS_URL: redisUrl,
+    QUEUE_PREFIX: pipeline.config.redis.prefix,
+    LOG_LEVEL: 'trace',
+    WORKER_OPS_PORT: String(await findFreePort()),
+    WORKER_DRAIN_SECONDS: '0',
+  }
+}
+
+/** A worker process, and what it says until it ends. */
+function startWorker(env: NodeJS.ProcessEnv) {
+  const file = join(import.meta.dirname, '../../workers/main.ts')
+  const worker = spawn(process.execPath, ['--import', 'tsx', file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  workers.push(worker)
+  const said = Promise.all([text(worker.stdout), text(worker.stderr)])
+  const exited = once(worker, 'exit')
+  return { worker, said, exited }
+}
+
+/** All that a worker process says while it tries each job once, its metrics included. */
+async function listen(providers: string, rpcUrl: string): Promise<string> {
+  const env = await toEnvironment(providers, rpcUrl)
+  const { worker, said, exited } = startWorker(env)
+  const round = `round ${Date.now()}`
+  await Promise.all(
+    jobs.map(async (job) => {
+      const queue = pipeline.queue(job.name)
+      const slot = toBucketStart(Date.now(), job.cadence)
+      await queue.add(job.name, { kind: 'slot', slot }, { jobId: round })
+      const isTried = async () => {
+        const queued = await queue.getJob(round)
+        return queued?.finishedOn !== undefined || (queued?.attemptsMade ?? 0) > 0
+      }
+      await expect.poll(isTried, { timeout: 100_000, interval: 250 }).toBe(true)
+    }),
+  )
+  const metrics = await (await fetch(`http://127.0.0.1:${env.WORKER_OPS_PORT}/metrics`)).text()
+  worker.kill('SIGTERM')
+  await exited
+  return [...(await said), metrics].join('\n')
+}
+
+/** Everything that Redis holds under the queues' prefix, and what jobs remember in ClickHouse. */
+async function readStored(): Promise<string> {
+  const client = new Redis(redisUrl)
+  const found: unknown[] = []
+  for (const key of await client.keys(`${pipeline.config.redis.prefix}:*`)) {
+    const kind = await client.type(key)
+    if (kind === 'hash') found.push(await client.hgetall(key))
+    if (kind === 'string') found.push(await client.get(key))
+    if (kind === 'stream') found.push(await client.xrange(key, '-', '+'))
+  }
+  client.disconnect()
+  const sql = 'SELECT * FROM job_state FINAL'
+  const state = await pipeline.database.db.rows({ name: 'state', sql, schema: z.unknown() })
+  return JSON.stringify([found, state])
+}
+
+const SECRETS = [toSecret('wrong'), REDIS_PASSWORD, CLICKHOUSE_PASSWORD, ...Object.values(KEYS), ...NODE_SECRETS]
+const findSecrets = (from: string) =>
+  SECRETS.flatMap((secret) => {
+    const at = from.indexOf(secret)
+    return at < 0 ? [] : [from.slice(Math.max(0, at - 120), at + 60)]
+  })
+
+describe('no secret is told or stored', () => {
+  it.each([
+    ['answer', () => pipeline.upstream.url, (url: string) => `${url}/rpc/ethereum?apikey=${IN_QUERY}`],
+    [
+      'repeat what they are asked with',
+      () => parrot.baseUrl,
+      (url: string) => `${url}/v2/${IN_PATH}?apikey=${IN_QUERY}`,
+    ],
+    [
+      'cannot be reached',
+      () => 'http://127.0.0.1:9099',
+      (url: string) => `${url.replace('//', `//${AS_USER}:${AS_USER}@`)}/v2/${IN_PATH}`,
+    ],
+  ])('while providers %s', { timeout: 120_000 }, async (_how, toUrl, toNode) => {
+    const url = toUrl()
+    const said = await listen(url, toNode(url))
+    expect(said).toContain('worker started')
+    expect(findSecrets(said)).toEqual([])
+    expect(findSecrets(await readStored())).toEqual([])
+  })
+
+  it.each([
+    ['ClickHouse', (): object => ({ CLICKHOUSE_PASSWORD: toSecret('wrong') })],
+    ['Redis', () => ({ REDIS_URL: redisUrl.replace(REDIS_PASSWORD, toSecret('wrong')) })],
+  ])('when the password of %s is wrong', { timeout: 60_000 }, async (_store, toWrong) => {
+    const env = await toEnvironment(pipeline.upstream.url, `${pipeline.upstream.url}/rpc/ethereum`)
+    const { worker, said, exited } = startWorker({ ...env, ...toWrong() })
+    await new Promise<void>((resolve) => {
+      let heard = ''
+      worker.stderr.on('data', (bytes) => {
+        heard += String(bytes)
+        if (/AUTHENTICATION_FAILED|WRONGPASS/.test(heard)) resolve()
+      })
+    })
+    worker.kill('SIGTERM')
+    await exited
+    const all = (await said).join('\n')
+    expect(findSecrets(all)).toEqual([])
+  })
+})

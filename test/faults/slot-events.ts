@@ -1,0 +1,46 @@
+import { QueueEvents } from 'bullmq'
+import type { Redis } from 'ioredis'
+
+/** What becomes of the jobs of several queues, from when it is opened. */
+export interface SlotEvents {
+  /** `<dataset>: <reason>` of each job that failed for good. */
+  readonly deadLetters: readonly string[]
+  /** Resolves when all of these jobs are complete; at once, if they were before. Rejects when any job fails for good. */
+  untilComplete(ids: readonly string[]): Promise<void>
+  close(): Promise<void>
+}
+
+export async function openSlotEvents(queues: readonly string[], redis: Redis, prefix: string): Promise<SlotEvents> {
+  const complete = new Set<string>()
+  const deadLetters: string[] = []
+  let heard = () => {}
+  const opened = queues.map((name) => {
+    const connection = redis.duplicate({ maxRetriesPerRequest: null })
+    const events = new QueueEvents(name, { connection, prefix })
+    events.on('completed', ({ jobId }) => {
+      complete.add(jobId)
+      heard()
+    })
+    events.on('failed', ({ failedReason }) => {
+      deadLetters.push(`${name}: ${failedReason}`)
+      heard()
+    })
+    return { events, connection }
+  })
+  await Promise.all(opened.map(({ events }) => events.waitUntilReady()))
+  return {
+    deadLetters,
+    untilComplete: (ids) =>
+      new Promise((resolve, reject) => {
+        heard = () => {
+          if (deadLetters.length > 0) reject(new Error(`dead letters: ${deadLetters.join('; ')}`))
+          else if (ids.every((id) => complete.has(id))) resolve()
+        }
+        heard()
+      }),
+    close: async () => {
+      await Promise.all(opened.map(({ events }) => events.close()))
+      for (const { connection } of opened) connection.disconnect()
+    },
+  }
+}

@@ -1,0 +1,123 @@
+import { join } from 'node:path'
+import { storeRegistry } from '../../clickhouse/registry.ts'
+import { createDatabase } from '../../shared/clickhouse.ts'
+import type { Config } from '../../shared/config.ts'
+import { CADENCES, type Cadence } from '../../shared/intervals.ts'
+import { createQueue, type JobPayload, type JobReport } from '../../shared/queues.ts'
+import { createRedis } from '../../shared/redis.ts'
+import type { Job } from '../../workers/define.ts'
+import { jobs } from '../../workers/jobs.ts'
+import { createHttpClients } from '../../workers/providers/http.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { silent } from '../support/silent.ts'
+import { toStandInSettings } from '../support/stand-in-settings.ts'
+import { createUpstream } from '../upstream/server.ts'
+import { type Company, createCompany } from './company.ts'
+import { toClock, toClockTime } from './slot-clock.ts'
+import { openSlotEvents, type SlotEvents } from './slot-events.ts'
+import { loadSmallRegistry } from './small-registry.ts'
+
+const NAMES = ['worker 1', 'worker 2', 'worker 3', 'scheduler 1', 'scheduler 2']
+
+/** Settings that the parts need beside those of stores and providers. */
+const SETTINGS = {
+  RATINGS_SOURCE: join(import.meta.dirname, 'ratings.csv'),
+  DEX_FIRST_RUN_HOURS: '1',
+  LOG_LEVEL: process.env.FAULTS_LOG_LEVEL ?? 'silent',
+}
+
+/** Where the processes play: a database, queues, and a stand-in for the providers on each clock. */
+export interface Stage {
+  readonly config: Config
+  readonly database: TestDatabase
+  readonly company: Company
+  readonly events: SlotEvents
+  /** Moves all clocks, the stand-ins' too. */
+  moveTo(slot: number): Promise<void>
+  /** Jobs in the queues that are not finished. */
+  countOpen(): Promise<number>
+  /** Runs a job with nobody being killed, over the stage's own database or another one. */
+  collectAlone(job: Job, payload: JobPayload, other?: { database: string; firstRunHours: number }): Promise<JobReport>
+  /** Makes another database with the same registry and returns its name. */
+  openOther(): Promise<string>
+  close(): Promise<void>
+}
+
+export async function createStage(): Promise<Stage> {
+  const registry = loadSmallRegistry()
+  let current = 0
+  const toStandIn = (clock: Cadence) => createUpstream({ registry, now: () => toClockTime(clock, current) })
+  const standIns = { '5m': await toStandIn('5m'), '1h': await toStandIn('1h'), '1d': await toStandIn('1d') }
+  const urls = { '5m': standIns['5m'].url, '1h': standIns['1h'].url, '1d': standIns['1d'].url }
+  const config = createTestConfig()
+  const { clickhouse, redis: store } = config
+  const database = await createTestDatabase(config)
+  await storeRegistry(database.db, registry, silent)
+  const redis = createRedis(store.url, silent)
+  const queues = jobs.map(({ name }) => createQueue(name, redis, store.prefix))
+  const names = jobs.map(({ name }) => name)
+  const events = await openSlotEvents(names, redis, store.prefix)
+  const environment = {
+    ...SETTINGS,
+    CLICKHOUSE_URL: clickhouse.url,
+    CLICKHOUSE_USER: clickhouse.user,
+    CLICKHOUSE_PASSWORD: clickhouse.password,
+    CLICKHOUSE_DATABASE: clickhouse.database,
+    REDIS_URL: store.url,
+    QUEUE_PREFIX: store.prefix,
+  }
+  const company = createCompany(NAMES, environment, urls)
+  const others: TestDatabase[] = []
+  return {
+    config,
+    database,
+    company,
+    events,
+    moveTo: async (slot) => {
+      current = slot
+      await company.moveTo(slot)
+    },
+    countOpen: async () => {
+      const counts = await Promise.all(
+        queues.map((queue) => queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed')),
+      )
+      return counts.flatMap((each) => Object.values(each)).reduce((sum, count) => sum + count, 0)
+    },
+    openOther: async () => {
+      const own = createTestConfig()
+      const other = await createTestDatabase(own)
+      others.push(other)
+      await storeRegistry(other.db, registry, silent)
+      return own.clickhouse.database
+    },
+    collectAlone: async (job, payload, other) => {
+      const clock = toClock(job)
+      const own = createTestConfig({ ...SETTINGS, ...toStandInSettings(urls[clock]) })
+      const dex = other === undefined ? own.dex : { ...own.dex, firstRunHours: other.firstRunHours }
+      const stored = other === undefined ? clickhouse : { ...clickhouse, database: other.database }
+      const db = createDatabase(stored, 'write')
+      const context = {
+        config: { ...own, dex },
+        http: createHttpClients({ log: silent }),
+        db,
+        redis,
+        followUps: { enqueue: async () => {}, close: async () => {} },
+        registry,
+        log: silent,
+        now: () => toClockTime(clock, current),
+      }
+      const report = await runJob(job, job.connect(context), context, payload)
+      await db.close()
+      return report
+    },
+    close: async () => {
+      await company.stop()
+      await events.close()
+      await Promise.all(queues.map((queue) => queue.close()))
+      redis.disconnect()
+      await Promise.all([database, ...others].map((each) => each.drop()))
+      await Promise.all(CADENCES.map((clock) => standIns[clock].close()))
+    },
+  }
+}

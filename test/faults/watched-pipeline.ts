@@ -1,0 +1,109 @@
+import { pino } from 'pino'
+import { createDatabase } from '../../shared/clickhouse.ts'
+import { datasets } from '../../shared/datasets/list.ts'
+import { createMetrics } from '../../shared/metrics.ts'
+import type { Job } from '../../workers/define.ts'
+import { createWorkerMetrics } from '../../workers/metrics.ts'
+import { createHttpClients } from '../../workers/providers/http.ts'
+import { createQueueMetrics } from '../../workers/queue-metrics.ts'
+import { createQueueWatch } from '../../workers/queue-watch.ts'
+import { createRunner } from '../../workers/runner.ts'
+import { type Scheduler, startScheduler } from '../../workers/scheduler.ts'
+import { createSlotMetrics } from '../../workers/slot-metrics.ts'
+import { createWatchdog } from '../../workers/watchdog.ts'
+import { createApiConfig, createHandFeed, startApi } from '../support/api.ts'
+import { createPipeline, type Pipeline, type PipelineOptions } from '../support/pipeline.ts'
+
+/** A line of the log, with what the tests look for. */
+export interface Line {
+  readonly level: number
+  readonly msg: string
+  readonly dataset?: string
+  readonly provider?: string
+  readonly reason?: string
+  readonly waiting?: number
+}
+
+interface Status {
+  readonly state: string
+  readonly lagSeconds: number | null
+  readonly note?: string
+}
+
+/** One dataset's way from the scheduler to the API with everything that watches it, on a clock that a test moves. */
+export interface WatchedPipeline extends Pipeline {
+  readonly scheduler: Scheduler
+  /** Opens a worker of the dataset. */
+  serve(): ReturnType<typeof createRunner>
+  /** What the watchers do on their tick: those of schedulers and those of workers. */
+  watch(): Promise<void>
+  /** The lines since the last call that warn or tell of an error. */
+  takeWarnings(): Line[]
+  /** The value of a metric, by its name and some of its labels. */
+  metric(name: string, labels: Readonly<Record<string, string>>): Promise<number | undefined>
+  /** What `/data/status` tells of the dataset. */
+  status(): Promise<Status>
+}
+
+export async function createWatchedPipeline(
+  job: Job,
+  options: { now: number } & Pick<PipelineOptions, 'settings' | 'leavesDatabase'>,
+): Promise<WatchedPipeline> {
+  const { readUser, readPassword } = createApiConfig().clickhouse
+  const reader = { CLICKHOUSE_READ_USER: readUser, CLICKHOUSE_READ_PASSWORD: readPassword }
+  const pipeline = await createPipeline({ ...options, settings: { ...reader, ...options.settings } })
+  const { config, registry, clock, context } = pipeline
+  const lines: Line[] = []
+  const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(JSON.parse(line)) })
+  const now = () => clock.now
+  const metrics = createMetrics('test')
+  const workerMetrics = createWorkerMetrics(metrics)
+  const queue = pipeline.queue(job.name)
+  createQueueMetrics([queue], metrics)
+  const slotMetrics = createSlotMetrics([job.name], metrics)
+  const { redis, db } = context
+  const { prefix } = config.redis
+  const scheduler = startScheduler([{ job, queue }], { db, redis, prefix, registry, log, now, metrics: slotMetrics })
+  const watched = datasets.filter(({ name }) => name === job.name)
+  const watchdog = createWatchdog({ db, redis, prefix, datasets: watched, registry: metrics, log, now })
+  const queueWatch = createQueueWatch({ queues: [{ queue, cadence: job.cadence }], log, now })
+  const readDb = createDatabase(config.clickhouse, 'read')
+  const api = await startApi({ config, db: readDb, registry, commits: createHandFeed(), now })
+  const http = createHttpClients({ log, observe: workerMetrics.call, backoffMs: 1 })
+  const runners: ReturnType<typeof createRunner>[] = []
+  return {
+    ...pipeline,
+    scheduler,
+    serve: () => {
+      const runner = createRunner(job, { ...context, http, log, metrics: workerMetrics })
+      runners.push(runner)
+      return runner
+    },
+    watch: async () => {
+      await watchdog.check()
+      await queueWatch.check()
+    },
+    takeWarnings: () => lines.splice(0).filter(({ level }) => level >= 40),
+    metric: async (name, labels) => {
+      const found = (await metrics.getMetricsAsJSON()).find((one) => one.name === name)
+      const values = found?.values as { labels: Record<string, string>; value: number }[] | undefined
+      const wanted = Object.entries(labels)
+      return values?.find((one) => wanted.every(([label, value]) => one.labels[label] === value))?.value
+    },
+    status: async () => {
+      const { datasets: told } = (await (await fetch(`${api.url}/data/status`)).json()) as {
+        datasets: (Status & { dataset: string })[]
+      }
+      const found = told.find(({ dataset }) => dataset === job.name)
+      if (found === undefined) throw new Error(`/data/status does not tell of ${job.name}`)
+      return found
+    },
+    close: async () => {
+      await scheduler.stop()
+      await Promise.all(runners.map((runner) => runner.close(true)))
+      await api.close()
+      await readDb.close()
+      await pipeline.close()
+    },
+  }
+}

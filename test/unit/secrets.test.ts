@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config.ts'
+import { createRedactor, findSecrets, toUrlSecrets } from '../../shared/secrets.ts'
+import { toTarget } from '../../workers/providers/http/target.ts'
+
+describe('the secrets of a URL', () => {
+  it.each([
+    ['https://host/v2/0123456789abcdefg', ['0123456789abcdefg']],
+    ['https://host/api/v2.2/latest-and-greatest?apikey=12345678&page=1', ['12345678']],
+    ['https://name:p%40ssword@host/', ['p%40ssword', 'p@ssword']],
+    ['redis://:password-of-redis@127.0.0.1:6379', ['password-of-redis', 'password-of-redis']],
+    ['https://host/100%25?key=100%2', []],
+    ['C:\\ratings.csv?token=0123456789', []],
+  ])('%s', (url, secrets) => {
+    expect(toUrlSecrets(url)).toEqual(expect.arrayContaining(secrets))
+    expect(new Set(toUrlSecrets(url))).toEqual(new Set(secrets))
+  })
+})
+
+describe('the secrets of the settings', () => {
+  it('are found by their names and within URLs, words left alone', () => {
+    const config = parseConfig({
+      COINGECKO_API_KEY: 'demo',
+      X_BEARER_TOKEN: 'token-of-x',
+      OPS_TOKEN: 'token-of-ops',
+      CLICKHOUSE_PASSWORD: 'password-of-clickhouse',
+      REDIS_URL: 'redis://:password-of-redis@127.0.0.1',
+      RPC_URLS: 'ethereum=https://host/v2/key-of-a-node-0123',
+    })
+    expect(new Set(findSecrets(config))).toEqual(
+      new Set(['token-of-x', 'token-of-ops', 'password-of-clickhouse', 'password-of-redis', 'key-of-a-node-0123']),
+    )
+  })
+
+  it('are taken out of a text, also where one is within another', () => {
+    expect(createRedactor(['12345678', '12345678-9'])('a 12345678-9 b 12345678')).toBe('a [redacted] b [redacted]')
+  })
+})
+
+describe('a provider whose URL has credentials', () => {
+  it('gets them in the header, and no message names them', () => {
+    const headers = new Headers()
+    const { url, secrets } = toTarget('https://somebody:pass%40word@host/v1', '/path', {}, headers)
+    expect(url.href).toBe('https://host/v1/path')
+    expect(headers.get('authorization')).toBe(`Basic ${Buffer.from('somebody:pass@word').toString('base64')}`)
+    expect(secrets).toEqual(expect.arrayContaining(['somebody', 'pass@word']))
+  })
+})
