@@ -1,6 +1,8 @@
 import type { Benchmark } from './define.ts'
 import { dexData } from './dex-data.ts'
+import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
+import { storage } from './storage.ts'
 
 /** Every benchmark, in the order in which they run and stand on the page. */
-export const benchmarks = [dexData, sentiment] as const satisfies readonly Benchmark[]
+export const benchmarks = [storage, scale, dexData, sentiment] as const satisfies readonly Benchmark[]
