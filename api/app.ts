@@ -4,16 +4,18 @@ import type { Registry as MetricsRegistry } from 'prom-client'
 import type { Logger } from '../shared/log.ts'
 import type { Route, Surroundings } from './define.ts'
 import { createDocs } from './docs.ts'
+import { createFragments } from './fragments.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './headers.ts'
 import { createApiMetrics } from './metrics.ts'
 import { toOpenApi } from './openapi.ts'
 import { Problem } from './problem/problem.ts'
+import { inRequestSpan, noteFailure } from './request-span.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import type { Exchange } from './send.ts'
 import { createServing } from './serve.ts'
 
-export type AppOptions = Omit<Surroundings, 'now'> & {
+export type AppOptions = Omit<Surroundings, 'now' | 'fragments'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
@@ -52,9 +54,11 @@ function toRoutingProblem(error: unknown): unknown {
 
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
 export function createApp(options: AppOptions): RequestListener {
-  const surroundings: Surroundings = { ...options, now: options.now ?? Date.now }
+  // Whole answers and the parts of long ones share the budget.
+  const cacheBytes = options.config.api.cacheBytes / 2
+  const fragments = createFragments({ maxBytes: cacheBytes, commits: options.commits })
+  const surroundings: Surroundings = { ...options, fragments, now: options.now ?? Date.now }
   const metrics = createApiMetrics(options.metrics)
-  const cacheBytes = options.config.api.cacheBytes
   const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes })
   const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
@@ -65,7 +69,7 @@ export function createApp(options: AppOptions): RequestListener {
     response.once('close', () => {
       const route = String(response.locals.route ?? 'none')
       const started = (response.locals as { startedAt: number }).startedAt
-      metrics.request(route, response.statusCode, (performance.now() - started) / 1000)
+      metrics.of(route).requested(response.statusCode, (performance.now() - started) / 1000)
     })
     if (request.method === 'GET' || request.method === 'HEAD') next()
     else refuseMethod(request, response)
@@ -83,7 +87,9 @@ export function createApp(options: AppOptions): RequestListener {
     throw new Problem('not_found', 'There is nothing at this path.')
   })
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    serving.fail(toExchange(request, response), toRoutingProblem(error))
+    const failure = toRoutingProblem(error)
+    noteFailure(failure)
+    serving.fail(toExchange(request, response), failure)
   })
 
   return (request, response) => {
@@ -97,6 +103,6 @@ export function createApp(options: AppOptions): RequestListener {
     if (serving.serveKept(exchange)) return
     const { requestId, startedAt } = exchange
     Object.assign(response, { locals: { requestId, startedAt } })
-    app(request as Request, response as Response)
+    inRequestSpan(request, response, () => app(request as Request, response as Response))
   }
 }

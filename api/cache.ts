@@ -4,6 +4,7 @@ import type { DatasetFacts } from '../shared/datasets/list.ts'
 import type { StreamAnswer } from './define.ts'
 import type { Encoding } from './encoding.ts'
 import type { FlatHeaders } from './headers.ts'
+import type { Origin } from './metrics.ts'
 import { toUnavailable } from './problem/problem.ts'
 
 /** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
@@ -28,6 +29,9 @@ interface Kept {
   readonly answer: ReadyAnswer
   readonly versions: readonly (string | undefined)[]
   readonly madeAt: number
+  /** The feed's count of changes when the versions were last found to be current. */
+  foundAt: number
+  hits: number
 }
 
 /** How long bytes are served while nobody can tell whether the data changed. */
@@ -36,6 +40,10 @@ const UNHEARD_MS = 1000
 const MAX_COLD = 64
 /** What an entry costs beyond its bytes. */
 const ENTRY_BYTES = 1024
+/** From so many hits on an answer is asked for so often that a change would leave a crowd waiting for the new one. */
+const CROWD_HITS = 100
+/** How long after a change the crowd is still given the old answer, while the new one is made. */
+const STALE_MS = 1000
 
 export interface ByteCache {
   /** A kept answer that still holds. */
@@ -45,49 +53,83 @@ export interface ByteCache {
     key: string,
     datasets: readonly DatasetFacts[],
     make: () => Promise<ReadyAnswer | StreamAnswer>,
-  ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: 'cache' | 'flight' | 'made' }>
+  ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
 }
 
-/** A cache of answers by byte budget. An entry holds for the dataset versions that were current before it was made. */
-export function createByteCache(options: { maxBytes: number; commits: CommitFeed; now: () => number }): ByteCache {
-  const { commits, now } = options
+/**
+ * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before it
+ * was made. One that many ask for is served for a second longer, while its successor is made.
+ */
+export function createByteCache(options: {
+  maxBytes: number
+  commits: CommitFeed
+  now: () => number
+  /** Told of a failure that nobody waits for: the successor of an old answer could not be made. */
+  onLost: (error: unknown) => void
+}): ByteCache {
+  const { commits, now, onLost } = options
   const kept = new LRUCache<string, Kept>({
-    maxSize: options.maxBytes,
+    maxSize: Math.max(1, options.maxBytes),
     // Compressed forms are added later and are at most about as long as the body.
     sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
   })
   const flights = new Map<string, Promise<ReadyAnswer | StreamAnswer>>()
-  const versionsOf = (datasets: readonly DatasetFacts[]) => datasets.map(({ name }) => commits.version(name))
+  const isFull = () => flights.size >= MAX_COLD
 
   const holds = (entry: Kept, datasets: readonly DatasetFacts[]) => {
     const at = now()
     if (at >= entry.answer.expiresAt) return false
-    return datasets.every(({ name }, index) => {
-      const version = commits.version(name)
-      return version === entry.versions[index] && (version !== undefined || at - entry.madeAt < UNHEARD_MS)
-    })
+    if (entry.foundAt === commits.changes) return true
+    const { versions } = entry
+    if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
+    if (versions.includes(undefined)) return at - entry.madeAt < UNHEARD_MS
+    entry.foundAt = commits.changes
+    return true
+  }
+  /** Whether many ask for an entry that held until a moment ago. */
+  const isWanted = ({ answer, versions, hits }: Kept, datasets: readonly DatasetFacts[]) => {
+    if (hits < CROWD_HITS) return false
+    const over = datasets.flatMap(({ name }, index) =>
+      commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
+    )
+    return now() - Math.min(answer.expiresAt, ...over) < STALE_MS
   }
   const peek: ByteCache['peek'] = (key, datasets) => {
     const entry = kept.get(key)
-    return entry !== undefined && holds(entry, datasets) ? entry.answer : undefined
+    if (entry === undefined || !holds(entry, datasets)) return undefined
+    entry.hits++
+    return entry.answer
+  }
+  const fly = (key: string, datasets: readonly DatasetFacts[], make: () => Promise<ReadyAnswer | StreamAnswer>) => {
+    // Versions are read before the rows are: a commit in between makes the entry stale, never wrong.
+    const versions = datasets.map(({ name }) => commits.version(name))
+    const flightKey = `${versions.join()} ${key}`
+    const underway = flights.get(flightKey)
+    if (underway !== undefined) return { flight: underway, from: 'flight' as const }
+    if (isFull()) throw toUnavailable('Too many answers are being made at once.')
+    const madeAt = now()
+    const flight = make()
+      .then((answer) => {
+        if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
+        return answer
+      })
+      .finally(() => flights.delete(flightKey))
+    flights.set(flightKey, flight)
+    return { flight, from: 'made' as const }
   }
   return {
     peek,
     get: async (key, datasets, make) => {
       const hit = peek(key, datasets)
       if (hit !== undefined) return { answer: hit, from: 'cache' }
-      // Versions are read before the rows are: a commit in between makes the entry stale, never wrong.
-      const versions = versionsOf(datasets)
-      const flightKey = `${versions.join()} ${key}`
-      const underway = flights.get(flightKey)
-      if (underway !== undefined) return { answer: await underway, from: 'flight' }
-      if (flights.size >= MAX_COLD) throw toUnavailable('Too many answers are being made at once.')
-      const madeAt = now()
-      const flight = make().finally(() => flights.delete(flightKey))
-      flights.set(flightKey, flight)
-      const answer = await flight
-      if ('body' in answer) kept.set(key, { answer, versions, madeAt })
-      return { answer, from: 'made' }
+      const old = kept.get(key)
+      if (old === undefined || !isWanted(old, datasets)) {
+        const { flight, from } = fly(key, datasets, make)
+        return { answer: await flight, from }
+      }
+      // What cannot be made now is tried again with the next request, and told to whoever asks once the old has gone.
+      if (!isFull()) fly(key, datasets, make).flight.catch(onLost)
+      return { answer: old.answer, from: 'stale' }
     },
   }
 }

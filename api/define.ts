@@ -6,6 +6,7 @@ import type { Config } from '../shared/config.ts'
 import type { DatasetFacts } from '../shared/datasets/list.ts'
 import type { Registry } from '../shared/registry/registry.ts'
 import { type EntityKind, findOne, type Named, oneOfKind } from './entities.ts'
+import type { Fragments } from './fragments.ts'
 import type { QueryShape } from './parameters/parse.ts'
 
 /** What every route may use. `now` is the only clock, in Unix milliseconds. */
@@ -14,6 +15,7 @@ export interface Surroundings {
   readonly registry: Registry
   readonly config: Config
   readonly commits: CommitFeed
+  readonly fragments: Fragments
   readonly now: () => number
 }
 

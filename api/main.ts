@@ -8,6 +8,7 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { startTracing } from '../shared/tracing.ts'
 import { createApiServer } from './server.ts'
 
 /** How long requests under way may take to end once the process is told to. */
@@ -18,7 +19,8 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'read')
   // The service starts, and serves, without Redis.
-  const commits = createCommitFeed(createRedis(config.redis.url, log, 'subscriber'), config.redis.prefix, log)
+  const subscriber = createRedis(config.redis.url, log, 'subscriber')
+  const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const server = createApiServer({ db, registry, config, commits, log, metrics })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
@@ -48,9 +50,11 @@ async function start(config: Config, log: Logger): Promise<() => Promise<void>> 
 async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('api', config.logLevel)
+  const tracing = await startTracing('dao-data-api', config, log)
   const stop = await start(config, log)
   onStopSignal(async () => {
     await stop()
+    await tracing.stop()
     log.info('API stopped')
   })
 }

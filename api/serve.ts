@@ -7,7 +7,7 @@ import { toTagValue } from './conditional.ts'
 import type { Answer, Route, StreamAnswer, Surroundings } from './define.ts'
 import { toCacheControl, toStaleAt } from './freshness.ts'
 import type { FlatHeaders } from './headers.ts'
-import type { ApiMetrics } from './metrics.ts'
+import type { ApiMetrics, RouteMeters } from './metrics.ts'
 import { parseParameters } from './parameters/parse.ts'
 import { readQuery } from './parameters/raw.ts'
 import { Problem, toProblem } from './problem/problem.ts'
@@ -21,6 +21,14 @@ export interface Serving {
   serve(route: Route, request: Request, exchange: Exchange): Promise<void>
   /** Answers with a failure, and logs those that are the service's own. */
   fail(exchange: Exchange, error: unknown): void
+}
+
+/** What a raw URL meant when it was parsed. */
+interface KnownUrl {
+  readonly route: Route
+  readonly key: string
+  readonly type: string
+  readonly meters: RouteMeters
 }
 
 const MAX_KNOWN_URLS = 20_000
@@ -89,11 +97,12 @@ export function createServing(
 ): Serving {
   const { now, config, commits } = surroundings
   const { metrics } = options
-  const cache: ByteCache = createByteCache({ maxBytes: options.cacheBytes, commits, now })
+  const onLost = (error: unknown) => options.log.warn({ err: error }, 'an answer could not be renewed')
+  const cache: ByteCache = createByteCache({ maxBytes: options.cacheBytes, commits, now, onLost })
   const sendStream = createStreaming()
   const fail = createFail(options.log, config.api.publicUrl)
   // Which answer a raw URL had: parsing it again would give the same key.
-  const known = new LRUCache<string, { route: Route; key: string }>({ max: MAX_KNOWN_URLS })
+  const known = new LRUCache<string, KnownUrl>({ max: MAX_KNOWN_URLS })
 
   const serve: Serving['serve'] = async (route, request, exchange) => {
     checkAccept(route, exchange)
@@ -102,33 +111,33 @@ export function createServing(
       surroundings,
     )
     const { answer, from } = await cache.get(settled.key, route.datasets, () => make(route, settled.answer, now))
-    metrics.answer(route.path, from)
+    metrics.of(route.path).answered(from)
     if ('open' in answer) {
       const { headers, staleAt } = toReady(route, answer, now())
       return sendStream(exchange, answer, headers, { now: now(), staleAt })
     }
     const { url } = request
     if (!route.volatile && exchange.extra.length === 0 && url.length <= MAX_KNOWN_URL_LENGTH) {
-      known.set(url, { route, key: settled.key })
+      known.set(url, { route, key: settled.key, type: mediaType(route), meters: metrics.of(route.path) })
     }
     await sendReady(exchange, answer, now(), from)
   }
 
+  const count = ({ response, startedAt }: Exchange, { answered, requested }: RouteMeters) => {
+    answered('cache')
+    // Not at the response's end: a listener there costs more than finding the bytes.
+    requested(response.statusCode, (performance.now() - startedAt) / 1000)
+  }
   const serveKept: Serving['serveKept'] = (exchange) => {
-    const { request, response } = exchange
-    if (request.method !== 'GET' && request.method !== 'HEAD') return false
-    const meant = known.get(request.url ?? '')
+    const { method, url = '', headers } = exchange.request
+    if (method !== 'GET' && method !== 'HEAD') return false
+    const meant = known.get(url)
     if (meant === undefined) return false
     const answer = cache.peek(meant.key, meant.route.datasets)
-    if (answer === undefined || !accepts(request.headers.accept, mediaType(meant.route))) return false
-    const count = () => {
-      metrics.answer(meant.route.path, 'cache')
-      // Not at the response's end: a listener there costs more than finding the bytes.
-      metrics.request(meant.route.path, response.statusCode, (performance.now() - exchange.startedAt) / 1000)
-    }
+    if (answer === undefined || !accepts(headers.accept, meant.type)) return false
     const sending = sendReady(exchange, answer, now(), 'cache')
-    if (sending === undefined) count()
-    else sending.then(count, (error: unknown) => fail(exchange, error))
+    if (sending === undefined) count(exchange, meant.meters)
+    else sending.then(() => count(exchange, meant.meters)).catch((error: unknown) => fail(exchange, error))
     return true
   }
 

@@ -3,6 +3,7 @@ import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClien
 import type { z } from 'zod'
 import type { Config } from './config.ts'
 import { DataError, toReason } from './errors.ts'
+import { inQuerySpan, type QueryTrace, type TracedStatement } from './query-span.ts'
 
 type Params = Readonly<Record<string, unknown>>
 
@@ -49,13 +50,19 @@ function toStorageError(name: string, url: string, error: unknown): DataError {
   return new DataError('storage', `ClickHouse, ${name}: ${what}: ${toReason(error)}`, { cause: error })
 }
 
-async function guarded<T>(name: string, url: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    throw error instanceof DataError ? error : toStorageError(name, url, error)
-  }
+/** Runs a statement as one step of a trace; whatever fails comes out as a DataError. */
+function guarded<T>(statement: TracedStatement, work: (trace: QueryTrace | undefined) => Promise<T>): Promise<T> {
+  return inQuerySpan(statement, async (trace) => {
+    try {
+      return await work(trace)
+    } catch (error) {
+      throw error instanceof DataError ? error : toStorageError(statement.name, statement.url, error)
+    }
+  })
 }
+
+/** `OPTIMIZE` of `OPTIMIZE TABLE ...`. */
+const toOperation = (sql: string) => /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'COMMAND'
 
 /** Opens a database for writing, or read-only as the API's user. The connection pool lives until `close`. */
 export function createDatabase(
@@ -63,11 +70,12 @@ export function createDatabase(
   access: 'write' | 'read',
   options: { database?: string } = {},
 ): Database {
+  const database = options.database ?? config.database
   const client: ClickHouseClient = createClient({
     url: config.url,
     username: access === 'write' ? config.user : config.readUser,
     password: access === 'write' ? config.password : config.readPassword,
-    database: options.database ?? config.database,
+    database,
     clickhouse_settings: SETTINGS,
     max_open_connections: 32,
     request_timeout: 300_000,
@@ -75,17 +83,22 @@ export function createDatabase(
     log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true },
   })
-  const common = (s: Statement) => ({
+  const common = (s: Statement, trace: QueryTrace | undefined) => ({
     query: s.sql,
+    ...(trace === undefined ? {} : { http_headers: trace.headers }),
     ...(s.params === undefined ? {} : { query_params: { ...s.params } }),
     ...(s.settings === undefined ? {} : { clickhouse_settings: { ...s.settings } }),
     ...(s.signal === undefined ? {} : { abort_signal: s.signal }),
   })
+  const traced = ({ name, sql, signal }: Statement, operation: string): TracedStatement => {
+    return { name, operation, sql, signal, url: config.url, database }
+  }
   return {
     rows: (s) =>
-      guarded(s.name, config.url, async () => {
-        const result = await client.query({ ...common(s), format: 'JSONEachRow' })
+      guarded(traced(s, 'SELECT'), async (trace) => {
+        const result = await client.query({ ...common(s, trace), format: 'JSONEachRow' })
         const rows = await result.json<unknown>()
+        trace?.rows(rows.length)
         const parsed = s.schema.array().safeParse(rows)
         if (parsed.success) return parsed.data as z.output<typeof s.schema>[]
         throw new DataError(
@@ -94,22 +107,26 @@ export function createDatabase(
         )
       }),
     stream: (s) =>
-      guarded(s.name, config.url, async () => {
-        const statement = common(s)
+      guarded(traced(s, 'SELECT'), async (trace) => {
+        const statement = common(s, trace)
         const result = await client.exec({ ...statement, query: `${s.sql}\nFORMAT ${s.format ?? 'JSONEachRow'}` })
         return result.stream as Readable
       }),
-    command: (s) => guarded(s.name, config.url, async () => void (await client.command(common(s)))),
-    insert: ({ table, rows, settings, signal }) =>
-      guarded(`insert into ${table}`, config.url, async () => {
+    command: (s) =>
+      guarded(traced(s, toOperation(s.sql)), async (trace) => void (await client.command(common(s, trace)))),
+    insert: ({ table, rows, settings, signal }) => {
+      const name = `insert into ${table}`
+      return guarded({ name, operation: 'INSERT', table, signal, url: config.url, database }, async (trace) => {
         await client.insert({
           table,
           values: [...rows],
           format: 'JSONEachRow',
+          ...(trace === undefined ? {} : { http_headers: trace.headers }),
           ...(settings === undefined ? {} : { clickhouse_settings: { ...settings } }),
           ...(signal === undefined ? {} : { abort_signal: signal }),
         })
-      }),
+      })
+    },
     close: () => client.close(),
   }
 }

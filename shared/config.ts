@@ -35,7 +35,7 @@ export const settings = z.object({
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
-  API_CACHE_MB: count.default(64),
+  API_CACHE_MB: z.coerce.number().int().min(0).default(128),
   OPS_HOST: text.default('127.0.0.1'),
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
@@ -52,7 +52,7 @@ export const settings = z.object({
 
 type Settings = z.infer<typeof settings>
 
-function toConfig(s: Settings) {
+function toConfig(s: Settings, env: Environment) {
   return {
     mode: s.DAO_DATA_MODE,
     logLevel: s.LOG_LEVEL,
@@ -90,6 +90,7 @@ function toConfig(s: Settings) {
       concurrency: s.WORKER_CONCURRENCY,
       drainSeconds: s.WORKER_DRAIN_SECONDS,
     },
+    tracing: { wanted: wantsTracing(env) },
     dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
     providers: toProviders(s),
   }
@@ -97,8 +98,25 @@ function toConfig(s: Settings) {
 
 export type Config = ReturnType<typeof toConfig>
 
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** OpenTelemetry's standard variables that turn tracing on or off; its SDK reads these and all its others itself. */
+export const TRACING_VARIABLES = [
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  'OTEL_TRACES_EXPORTER',
+  'OTEL_SDK_DISABLED',
+] as const
+
+/** Whether the variables ask for traces: they name an exporter or where to send them, and do not turn the SDK off. */
+function wantsTracing(env: Environment): boolean {
+  const [endpoint, tracesEndpoint, exporters, disabled] = TRACING_VARIABLES.map((name) => env[name]?.trim() ?? '')
+  if (disabled?.toLowerCase() === 'true' || exporters?.split(',', 1)[0]?.trim() === 'none') return false
+  return [endpoint, tracesEndpoint, exporters].some((value) => value !== '')
+}
+
 /** Reads `NAME_FILE` into `NAME`, so that secrets can come from mounted files instead of the environment. */
-function withSecretFiles(env: Readonly<Record<string, string | undefined>>, mistakes: string[]) {
+function withSecretFiles(env: Environment, mistakes: string[]) {
   const merged: Record<string, string | undefined> = {}
   for (const name of Object.keys(settings.shape)) {
     const file = env[`${name}_FILE`]
@@ -121,7 +139,7 @@ function withSecretFiles(env: Readonly<Record<string, string | undefined>>, mist
  * The typed configuration from the environment.
  * @throws DataError `config` that lists every mistake at once, each by the setting's name.
  */
-export function parseConfig(env: Readonly<Record<string, string | undefined>>): Config {
+export function parseConfig(env: Environment): Config {
   const mistakes: string[] = []
   const parsed = settings.safeParse(withSecretFiles(env, mistakes))
   for (const issue of parsed.error?.issues ?? []) {
@@ -136,7 +154,7 @@ export function parseConfig(env: Readonly<Record<string, string | undefined>>): 
   if (mistakes.length > 0 || !parsed.success) {
     throw new DataError('config', `wrong settings:\n${mistakes.map((line) => `  - ${line}`).join('\n')}`)
   }
-  return toConfig(parsed.data)
+  return toConfig(parsed.data, env)
 }
 
 /** The configuration of this process: the environment over the `.env` file of the working directory, where there is one. */

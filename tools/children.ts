@@ -50,7 +50,8 @@ export function untilReady(child: Child): Promise<Record<string, unknown>> {
 }
 
 function toFacts(line: string): Record<string, unknown> | undefined {
-  if (!line.startsWith('{')) return undefined
+  // Not any line with a brace: what a part prints besides, such as traces on a console, is none of this.
+  if (!line.startsWith('{"')) return undefined
   const value: unknown = JSON.parse(line)
   return typeof value === 'object' && value !== null ? { ...value } : undefined
 }

@@ -8,6 +8,8 @@ interface Collected {
   /** Rows that fit the dataset's schema. */
   rows: object[]
   rejected: number
+  /** The keys of the entities that were read up to the slot, rows or not, as providers say. */
+  read: number[]
   /** The providers that answered. */
   providers: string[]
   /** How many entities no provider had an answer for. */
@@ -38,7 +40,7 @@ interface Wanted {
  * @throws DataError when none answered at all: a failure that may pass, where there is one, else the first.
  */
 export async function collect(collectors: readonly Collector[], wanted: Wanted, log: Logger): Promise<Collected> {
-  const collected = { rows: [] as object[], rejected: 0, providers: [] as string[] }
+  const collected = { rows: [] as object[], rejected: 0, read: [] as number[], providers: [] as string[] }
   const failures: DataError[] = []
   let left = wanted.entities
   for (const collector of collectors) {
@@ -47,11 +49,16 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
     try {
       const ownLog = log.child({ provider: collector.provider })
       const state = draftState(wanted.state)
-      const answer = await collector.collect({ ...wanted, entities: asked, state, log: ownLog })
+      const read = new Set<number>()
+      const noteRead = (some: readonly Entity[]) => {
+        for (const { key } of some) read.add(key)
+      }
+      const answer = await collector.collect({ ...wanted, entities: asked, state, noteRead, log: ownLog })
       const { rows, rejected } = wanted.check(collector.provider, answer)
       state.keep()
       for (const row of rows) collected.rows.push(row)
       collected.rejected += rejected
+      collected.read.push(...read)
       collected.providers.push(collector.provider)
       const settled = toSettled(asked, rows, wanted)
       left = left.filter((entity) => !settled.has(entity.key))

@@ -59,6 +59,11 @@ export interface Run<Source, E extends Entity> {
   readonly slot: number
   readonly range: Range | undefined
   readonly state: JobState
+  /**
+   * Says that all there is about these entities up to the slot was read, rows or not. Where rows come only when something
+   * happened, what is computed from them goes on to the slot for these entities, and for no others.
+   */
+  noteRead(entities: readonly E[]): void
   readonly log: Logger
   readonly signal: AbortSignal
 }

@@ -10,10 +10,12 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { startTracing } from '../shared/tracing.ts'
 import type { Job } from './define.ts'
 import { createFollowUps } from './follow-ups.ts'
 import { jobs } from './jobs.ts'
 import { createWorkerMetrics } from './metrics.ts'
+import { createSharedHourLimit } from './providers/http/hour-limit.ts'
 import { createSharedRateLimit } from './providers/http/shared-rate-limit.ts'
 import { createHttpClients } from './providers/http.ts'
 import { createRunner } from './runner.ts'
@@ -42,6 +44,7 @@ async function main(): Promise<void> {
   const config = loadConfig()
   const selected = selectJobs(config.worker.queues)
   const log = createLog('worker', config.logLevel)
+  const tracing = await startTracing('dao-data-worker', config, log)
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'write')
   await requireMigrated(db)
@@ -50,11 +53,12 @@ async function main(): Promise<void> {
   const followUps = createFollowUps(jobs, redis, config.redis.prefix)
   const registered = createMetrics('worker')
   const metrics = createWorkerMetrics(registered)
+  const sharedBy = { redis, prefix: config.redis.prefix, log }
   const http = createHttpClients({
     log,
     observe: metrics.call,
-    createLimit: (provider, perMinute) =>
-      createSharedRateLimit(provider, perMinute, { redis, prefix: config.redis.prefix, log }),
+    createLimit: (provider, perMinute) => createSharedRateLimit(provider, perMinute, sharedBy),
+    createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
   })
   const stopping = new AbortController()
   const handBack = stopping.signal
@@ -78,6 +82,7 @@ async function main(): Promise<void> {
     await db.close()
     redis.disconnect()
     blocking.disconnect()
+    await tracing.stop()
     log.info('worker stopped')
   })
 }

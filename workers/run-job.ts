@@ -62,8 +62,8 @@ export async function runJob(
         onRejected: (reason, count) => context.metrics?.rejected(job.name, reason, count),
       }),
   }
-  const { rows, rejected, uncovered, providers, pending } = await collect(collectors, wanted, log)
-  if (rows.length > 0) await store(job.dataset, rows, slot, context)
+  const { rows, read, rejected, uncovered, providers, pending } = await collect(collectors, wanted, log)
+  if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot }, context)
   await state.store()
   if (pending !== undefined) throw pending
   return { rows: rows.length, rejected, uncovered, providers }
@@ -77,13 +77,17 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
 }
 
 /** The one insert, what is computed from it, and the word to everybody who must know that the dataset changed. */
-async function store(dataset: Dataset, rows: readonly object[], slot: number, context: JobContext): Promise<void> {
-  await context.db.insert({ table: dataset.table, rows })
+async function store(
+  dataset: Dataset,
+  { rows, read, slot }: { rows: readonly object[]; read: readonly number[]; slot: number },
+  context: JobContext,
+): Promise<void> {
+  if (rows.length > 0) await context.db.insert({ table: dataset.table, rows })
   const { entity } = dataset
   const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
-  const params = { entities, slot: new Date(slot).toISOString().slice(0, -1) }
+  const params = { entities, read, slot: new Date(slot).toISOString().slice(0, -1) }
   for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
-  await announce(dataset, context)
+  await announce(dataset, context, rows)
   try {
     await context.followUps.enqueue(dataset, rows)
   } catch (cause) {
@@ -93,15 +97,34 @@ async function store(dataset: Dataset, rows: readonly object[], slot: number, co
 }
 
 /**
- * Tells readers that a dataset changed.
- * @throws DataError `storage` when Redis did not take it; the job is tried again then.
+ * Tells readers that a dataset changed; `rows` are those that changed, absent where nobody knows.
+ * @throws DataError `storage` when it could not be told; the job is tried again then.
  */
-export async function announce(dataset: Dataset, context: Pick<JobContext, 'redis' | 'config'>): Promise<void> {
+export async function announce(
+  dataset: Dataset,
+  context: Pick<JobContext, 'db' | 'redis' | 'config'>,
+  rows: readonly object[] = [],
+): Promise<void> {
+  const { db, redis, config } = context
   try {
-    await publishCommit(context.redis, context.config.redis.prefix, dataset.name)
+    const change = { dataset: dataset.name, ...toTimeRange(dataset, rows) }
+    await publishCommit({ db, redis, prefix: config.redis.prefix }, change)
   } catch (cause) {
+    if (cause instanceof DataError) throw cause
     throw new DataError('storage', `Redis, commit of ${dataset.name}: ${toReason(cause)}`, { cause })
   }
+}
+
+/** The times that the rows are about, in Unix milliseconds; nothing where the rows do not say. */
+function toTimeRange(dataset: Dataset, rows: readonly object[]): { from?: number; to?: number } {
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const row of rows) {
+    const time = Date.parse(String(Reflect.get(row, dataset.series.time)))
+    if (Number.isNaN(time)) return {}
+    from = Math.min(from, time)
+    to = Math.max(to, time)
+  }
+  return rows.length === 0 ? {} : { from, to }
 }
 
 function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../shared/errors.ts'
 import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../shared/queues.ts'
 import type { Collector, Job, ProviderContext } from './define.ts'
+import { inJobSpan, notePayload, toJobLogFields } from './job-span.ts'
 import { handLateSlotOver } from './late-slots.ts'
 import { announce, type JobContext, parsePayload, runJob } from './run-job.ts'
 
@@ -43,10 +44,10 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
   })
   context.metrics?.follow(job.name, worker)
   const log = context.log.child({ dataset: job.name })
-  worker.on('completed', (queued, report) => log.info({ job: queued.id, ...report }, 'done'))
+  worker.on('completed', (queued, report) => log.info({ job: queued.id, ...report, ...toJobLogFields(queued) }, 'done'))
   worker.on('failed', (queued, error) => {
     const final = queued === undefined || queued.finishedOn !== undefined
-    const told = { job: queued?.id, attempt: queued?.attemptsMade, reason: error.message }
+    const told = { job: queued?.id, attempt: queued?.attemptsMade, reason: error.message, ...toJobLogFields(queued) }
     log[final ? 'error' : 'warn'](told, final ? 'failed for good' : 'will be tried again')
   })
   worker.on('error', (error) => log.warn({ reason: error.message }, 'queue connection'))
@@ -63,18 +64,16 @@ interface Serving {
 const NOTHING: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
 
 async function serveJob(
-  { job, collectors, context, queue }: Serving,
+  serving: Serving,
   queued: QueuedJob<JobPayload, JobReport>,
   token: string | undefined,
 ): Promise<JobReport> {
+  const { job, context } = serving
+  const isHandedBack = () => context.handBack?.aborted ?? false
   try {
-    // An earlier attempt may have stored rows and died before it could say so.
-    if (queued.attemptsStarted > 1) await announce(job.dataset, context)
-    const payload = parsePayload(job, queued.data)
-    if (payload.kind === 'slot' && (await handLateSlotOver(job, payload.slot, queue, context))) return NOTHING
-    return await runJob(job, collectors, context, payload)
+    return await inJobSpan(queued, isHandedBack, () => attempt(serving, queued))
   } catch (error) {
-    if (context.handBack?.aborted) {
+    if (isHandedBack()) {
       await queued.moveToWait(token)
       context.metrics?.returned(job.name, queued)
       context.log.info({ dataset: job.name, job: queued.id }, 'handed back')
@@ -83,4 +82,16 @@ async function serveJob(
     if (isTransient(error)) throw error
     throw new UnrecoverableError(toReason(error))
   }
+}
+
+async function attempt(
+  { job, collectors, context, queue }: Serving,
+  queued: QueuedJob<JobPayload, JobReport>,
+): Promise<JobReport> {
+  // An earlier attempt may have stored rows and died before it could say so.
+  if (queued.attemptsStarted > 1) await announce(job.dataset, context)
+  const payload = parsePayload(job, queued.data)
+  notePayload(payload)
+  if (payload.kind === 'slot' && (await handLateSlotOver(job, payload.slot, queue, context))) return NOTHING
+  return await runJob(job, collectors, context, payload)
 }

@@ -13,8 +13,10 @@ import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.
 import { createQueue, type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../shared/queues.ts'
 import { createRedis } from '../shared/redis.ts'
 import { loadRegistry, type Registry } from '../shared/registry/registry.ts'
+import { startTracing } from '../shared/tracing.ts'
 import { planChunks } from './chunks.ts'
 import type { Job } from './define.ts'
+import { inEnqueueSpan } from './job-span.ts'
 import { jobs } from './jobs.ts'
 import { createQueueDashboard, DASHBOARD_PATH } from './queue-dashboard.ts'
 import { createQueueMetrics } from './queue-metrics.ts'
@@ -72,7 +74,10 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
   const { firstRunDays } = job.history ?? {}
   if (recorded === undefined && firstRunDays !== undefined)
     await enqueueHistory({ job, queue }, current - firstRunDays * DAY_MS, current, context)
-  await queue.add(job.name, { kind: 'slot', slot: current }, { jobId: toSlotJobId(job.name, current) })
+  const jobId = toSlotJobId(job.name, current)
+  await inEnqueueSpan(job.name, jobId, (options) =>
+    queue.add(job.name, { kind: 'slot', slot: current }, { jobId, ...options }),
+  )
   await context.redis.hset(slotsKey(context.prefix), job.name, current)
   context.metrics?.slots(job.name, 'enqueued', 1)
   context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
@@ -146,6 +151,7 @@ const WATCH = '*/15 * * * * *'
 async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('scheduler', config.logLevel)
+  const tracing = await startTracing('dao-data-scheduler', config, log)
   const redis = createRedis(config.redis.url, log)
   const db = createDatabase(config.clickhouse, 'write')
   const registered = createMetrics('scheduler')
@@ -173,6 +179,7 @@ async function main(): Promise<void> {
     await Promise.all(scheduled.map(({ queue }) => queue.close()))
     await db.close()
     redis.disconnect()
+    await tracing.stop()
     log.info('scheduler stopped')
   })
 }

@@ -12,7 +12,8 @@ export interface Dataset<Row extends object = object> {
   readonly entity?: keyof Row & string
   /**
    * Statements that the runner executes after the insert, for tables that are computed from what is stored. They get
-   * `{entities: Array(UInt64)}`, the keys of the inserted rows, and `{slot: DateTime64(3)}`, and may be repeated.
+   * `{entities: Array(UInt64)}`, the keys of the inserted rows, `{read: Array(UInt64)}`, the keys of those that were read
+   * up to the slot, rows or not, and `{slot: DateTime64(3)}`, and may be repeated.
    */
   readonly derive?: readonly { readonly name: string; readonly sql: string }[]
   /**

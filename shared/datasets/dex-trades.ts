@@ -27,12 +27,12 @@ export const dexTradeRow = z.strictObject({
 export type DexTradeRow = z.infer<typeof dexTradeRow>
 
 /**
- * A token's aggregates over all its trades, computed anew for the tokens that were inserted and for those whose last
- * computation lies behind while they still have trades in a window: a window must run empty for a token that nobody
- * trades any more. Only tokens of the chains that gave rows count: of a chain whose node is away nothing is known, and its
- * windows stay at the time up to which it was read. The windows end at `as_of`, up to which trades were collected: the slot of the run, or later where a
- * newer trade or a newer computation is on record, so that a back-fill of old history never moves it back. USD is
- * added up as decimals, because sums of floats depend on the order of the parts that a merge happens to leave.
+ * A token's aggregates over all its trades, computed anew for the tokens that were inserted and for those that were read
+ * and whose last computation lies behind while they still have trades in a window: a window must run empty for a token
+ * that nobody trades any more. The windows end at `as_of`, up to which trades were collected: the slot of the run for a
+ * token that it read, or later where a newer trade or a newer computation is on record. So neither a back-fill of old
+ * history nor a provider that fails moves them. USD is added up as decimals, because sums of floats depend on the order
+ * of the parts that a merge happens to leave.
  */
 const DEX_DATA = `
 INSERT INTO dex_data (token, total_trades, makers, takers, dexs, inflow_24h, inflow_7d, inflow_30d, inflow_max,
@@ -43,15 +43,11 @@ WITH
     SELECT arrayJoin({entities: Array(UInt64)}) AS token
     UNION DISTINCT
     SELECT token FROM dex_data FINAL
-    WHERE as_of < {slot: DateTime64(3, 'UTC')} AND inflow_30d + outflow_30d > 0 AND token IN
-    (
-      SELECT key FROM tokens FINAL
-      WHERE chain_id IN (SELECT chain_id FROM tokens FINAL WHERE has({entities: Array(UInt64)}, key))
-    )
+    WHERE as_of < {slot: DateTime64(3, 'UTC')} AND inflow_30d + outflow_30d > 0 AND has({read: Array(UInt64)}, token)
   ),
   ends AS
   (
-    SELECT token, greatest(max(at), {slot: DateTime64(3, 'UTC')}) AS as_of
+    SELECT token, if(has({read: Array(UInt64)}, token), greatest(max(at), {slot: DateTime64(3, 'UTC')}), max(at)) AS as_of
     FROM
     (
       SELECT token, max(traded_at) AS at FROM dex_trades WHERE token IN tokens_due GROUP BY token

@@ -71,7 +71,8 @@ async function fill({ db }: BenchDatabase, tokens: readonly Token[], trades: num
   }
   const startedAt = performance.now()
   for (const { name, sql } of dexTrades.derive ?? []) {
-    const params = { entities: tokens.map(({ key }) => key), slot: new Date(END).toISOString().slice(0, -1) }
+    const entities = tokens.map(({ key }) => key)
+    const params = { entities, read: entities, slot: new Date(END).toISOString().slice(0, -1) }
     await db.command({ name, sql, params })
   }
   return performance.now() - startedAt

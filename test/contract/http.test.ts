@@ -250,14 +250,14 @@ describe('kept bytes', () => {
   it('follow commits over Redis', async () => {
     const { url, prefix } = config.redis
     const [subscriber, publisher] = [createRedis(url, silent, 'subscriber'), createRedis(url, silent)]
-    const feed = createCommitFeed(subscriber, prefix, silent)
+    const feed = createCommitFeed(subscriber, { prefix, db: database.db, log: silent })
     await vi.waitFor(() => expect(feed.version('prices')).toBeDefined())
     const other = await startApi({ config, ...database, commits: feed, now: () => NOW })
     try {
       await volume(other.url)
       expect((await volume(other.url)).from).toBe('cache')
       const heard = new Promise((resolve) => subscriber.once('message', resolve))
-      await publishCommit(publisher, prefix, 'prices')
+      await publishCommit({ db: database.writer, redis: publisher, prefix }, { dataset: 'prices' })
       await heard
       expect((await volume(other.url)).from).toBe('made')
     } finally {

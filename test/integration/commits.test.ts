@@ -1,13 +1,20 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import type { Redis } from 'ioredis'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { type CommitFeed, createCommitFeed, publishCommit } from '../../shared/commits.ts'
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
+import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import { type Commit, type CommitFeed, createCommitFeed, publishCommit } from '../../shared/commits.ts'
 import { createRedis } from '../../shared/redis.ts'
-import { createTestConfig } from '../support/database.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 
-const { redis } = createTestConfig()
+const config = createTestConfig()
+const { redis } = config
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase(config)
+})
+afterAll(() => database.drop())
 const closers: (() => unknown)[] = []
 
 /** A way to Redis that can fall silent: connections stay open and take bytes, but nothing comes back. */
@@ -44,11 +51,19 @@ async function createProxy() {
 /** Unlike `once` of Node, an error on the way does not count. */
 const happened = (subscriber: Redis, event: string) => new Promise((resolve) => subscriber.once(event, resolve))
 
-const follow = (url: string) => {
+/** A database that cannot be asked, so that Redis alone tells. */
+const nowhere = createDatabase({ ...config.clickhouse, url: 'http://127.0.0.1:1' }, 'read')
+
+const follow = (url: string, db: Database = nowhere) => {
   const subscriber = createRedis(url, silent, 'subscriber')
-  const feed = createCommitFeed(subscriber, redis.prefix, silent)
+  const feed = createCommitFeed(subscriber, { prefix: redis.prefix, db, log: silent })
   closers.push(feed.close)
   return { subscriber, feed }
+}
+const createPublisher = () => {
+  const publisher = createRedis(redis.url, silent)
+  closers.push(() => publisher.disconnect())
+  return (change: Commit) => publishCommit({ db: database.db, redis: publisher, prefix: redis.prefix }, change)
 }
 const heard = (feed: CommitFeed) =>
   vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 30_000, interval: 20 })
@@ -63,15 +78,59 @@ afterEach(() => {
 
 it('a commit moves the version of its dataset only', async () => {
   const { feed, subscriber } = follow(proxy.url)
-  const publisher = createRedis(redis.url, silent)
-  closers.push(() => publisher.disconnect())
+  const publish = createPublisher()
+  const told: unknown[] = []
   await heard(feed)
+  feed.follow((change) => told.push(change))
+  const changes = feed.changes
   const [prices, holders] = [feed.version('prices'), feed.version('holders')]
   const message = happened(subscriber, 'message')
-  await publishCommit(publisher, redis.prefix, 'prices')
+  await publish({ dataset: 'prices', from: 1, to: 2 })
   await message
   expect(feed.version('prices')).not.toBe(prices)
   expect(feed.version('holders')).toBe(holders)
+  expect(feed.changes).toBe(changes + 1)
+  expect(told).toEqual([{ dataset: 'prices', from: 1, to: 2 }])
+  expect(feed.since('prices')).toBeGreaterThanOrEqual(feed.since('holders'))
+})
+
+it('a word on the channel that makes no sense begins new versions of everything', async () => {
+  const { feed, subscriber } = follow(proxy.url)
+  await heard(feed)
+  const before = feed.version('holders')
+  const message = happened(subscriber, 'message')
+  const stranger = createRedis(redis.url, silent)
+  closers.push(() => stranger.disconnect())
+  await stranger.publish(`${redis.prefix}:commits`, 'prices!')
+  await message
+  expect(feed.version('holders')).not.toBe(before)
+})
+
+it('recorded commits tell while Redis cannot be heard', async () => {
+  const publish = createPublisher()
+  await publish({ dataset: 'prices' })
+  const { feed } = follow('redis://127.0.0.1:1', database.db)
+  await heard(feed)
+  const [prices, holders] = [feed.version('prices'), feed.version('holders')]
+  await publish({ dataset: 'prices' })
+  await vi.waitFor(() => expect(feed.version('prices')).not.toBe(prices), { timeout: 10_000, interval: 20 })
+  expect(feed.version('holders')).toBe(holders)
+})
+
+it('Redis tells again as soon as it is back', async () => {
+  const publish = createPublisher()
+  const { feed, subscriber } = follow(proxy.url, database.db)
+  await heard(feed)
+  const closed = happened(subscriber, 'close')
+  proxy.cut()
+  await closed
+  await heard(feed)
+  await vi.waitFor(() => expect(feed.version('prices')).toMatch(/^redis/), { timeout: 10_000, interval: 20 })
+  const message = happened(subscriber, 'message')
+  const before = feed.version('prices')
+  await publish({ dataset: 'prices' })
+  await message
+  expect(feed.version('prices')).not.toBe(before)
 })
 
 it('a connection that falls silent is given up, and nothing it missed is held current', async () => {

@@ -28,13 +28,6 @@ function trade(token: number, n: number, more: Partial<DexTradeRow> = {}): DexTr
   }
 }
 
-/** A record of the `tokens` table of which only key and chain matter here. */
-function toTokenRecord(key: number, chain_id: string) {
-  const texts = { id: String(key), symbol: 'T', name: 'T', contract_address: hex(key, 40), dao_id: '', cmc_id: null }
-  const rest = { decimals: 18, dao_key: 0, live: true, live_price: true, changed_at: new Date(END).toISOString() }
-  return { key, chain_id, ...texts, ...rest }
-}
-
 const dexData = z.object({
   total_trades: z.number(),
   makers: z.number(),
@@ -57,18 +50,17 @@ describe('DEX aggregates', () => {
   let database: TestDatabase
   beforeAll(async () => {
     database = await createTestDatabase(createTestConfig())
-    const rows = [1, 2, 3, 4, 5, 6, 7].map((key) => toTokenRecord(key, key === 7 ? 'elsewhere' : 'here'))
-    await database.db.insert({ table: 'tokens', rows })
   })
   afterAll(() => database.drop())
 
-  async function store(rows: readonly DexTradeRow[], slot: number) {
+  async function store(rows: readonly DexTradeRow[], slot: number, read?: readonly number[]) {
     await database.db.insert({ table: dexTrades.table, rows: rows.map((row) => dexTrades.row.parse(row)) })
-    await derive([...new Set(rows.map(({ token }) => token))], slot)
+    await derive([...new Set(rows.map(({ token }) => token))], slot, read)
   }
-  async function derive(entities: readonly number[], slot: number) {
+  /** As a run does that stored rows of some tokens and read some to the slot, by default the same. */
+  async function derive(entities: readonly number[], slot: number, read = entities) {
     for (const { name, sql } of dexTrades.derive ?? []) {
-      const params = { entities, slot: new Date(slot).toISOString().slice(0, -1) }
+      const params = { entities, read, slot: new Date(slot).toISOString().slice(0, -1) }
       await database.db.command({ name, sql, params })
     }
   }
@@ -138,21 +130,26 @@ describe('DEX aggregates', () => {
     await store([trade(3, 0, { side: 'BUY', amount_usd: 5 })], END)
     expect(await read(3)).toMatchObject({ inflow_24h: 5, inflow_7d: 5, inflow_30d: 5, inflow_max: 5 })
     const later = END + 25 * HOUR
-    await store([trade(4, 0, { traded_at: new Date(later - HOUR).toISOString() })], later)
+    await store([trade(4, 0, { traded_at: new Date(later - HOUR).toISOString() })], later, [3, 4])
     expect(await read(3)).toMatchObject({ inflow_24h: 0, inflow_7d: 5, as_of: '2024-07-01T13:00:00.000Z' })
-    await derive([4], END + 31 * 24 * HOUR)
+    await derive([], END + 31 * 24 * HOUR, [3, 4])
     expect(await read(3)).toMatchObject({ inflow_7d: 0, inflow_30d: 0, inflow_max: 5, total_trades: 1 })
-    await derive([4], END + 32 * 24 * HOUR)
+    await derive([], END + 32 * 24 * HOUR, [3, 4])
     expect(await read(3)).toMatchObject({ as_of: '2024-07-31T12:00:00.000Z' })
   })
 
-  it('stay as they are for a token of another chain, which may not have been read', async () => {
+  it('stay as they are for a token that was not read', async () => {
     await store([trade(7, 0, { side: 'BUY', amount_usd: 5 })], END)
     const before = await read(7)
     await derive([4], END + 31 * 24 * HOUR)
     expect(await read(7)).toEqual(before)
-    await derive([7], END + 31 * 24 * HOUR)
+    await derive([], END + 31 * 24 * HOUR, [7])
     expect(await read(7)).toMatchObject({ inflow_30d: 0, inflow_max: 5 })
+  })
+
+  it('go no further than the newest trade where trades came in and nobody says that all were read', async () => {
+    await store([trade(8, 0), trade(8, 40)], END, [])
+    expect(await read(8)).toMatchObject({ total_trades: 2, as_of: '2024-06-30T11:00:00.000Z' })
   })
 
   it('tell the price of the latest trade, unknown where that trade has none', async () => {

@@ -1,198 +1,23 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import { gunzipSync } from 'node:zlib'
-import { formatUnits } from 'viem'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { DataError } from '../../shared/errors.ts'
 import { toId, toKey } from '../../shared/ids.ts'
-import dexTrades from '../../workers/jobs/dex-trades.ts'
-import { runJob } from '../../workers/run-job.ts'
-import { sendJson, startProviderServer } from '../provider-server.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { type Chain, type ChainLog, encodeV2Swap, FACTORIES, type NodeHabits } from '../upstream/chain.ts'
-import { createLoggedChain } from '../upstream/logged-chain.ts'
-import { type RecordedSwap, readSwaps, toRecordedChain } from '../upstream/recorded-swaps.ts'
-
-const dataDir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
-const recordings = join(dataDir, 'dex-swaps-uni-weth-univ2-2021')
-if (!existsSync(recordings)) console.log(`recorded swaps are not tested: there are none in ${dataDir}`)
+import { createDexPipeline, dump, readAggregates, readTrades } from '../support/dex-pipeline.ts'
+import type { PipelineOptions } from '../support/pipeline.ts'
+import { type ChainLog, encodeV2Swap, encodeV3Swap } from '../upstream/chain.ts'
+import { FIRST_BLOCK, hashOf, nowAt, ONE, START, swapAt, toChain, UNI } from '../upstream/small-chain.ts'
 
 const HOUR = 3_600_000
-const UNI = '0x1f9840a85d5af5bf1d1762f925bdaddc4201f984'
-const WETH = '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2'
-const ONE = 10n ** 18n
-
-type Writable<T> = { -readonly [K in keyof T]: T[K] }
 
 const closers: (() => Promise<void>)[] = []
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close()
 })
 
-async function start(options: Parameters<typeof createPipeline>[0]) {
-  const pipeline = await createPipeline(options)
-  closers.push(pipeline.close)
-  const collectors = dexTrades.connect(pipeline.context)
-  const ids = (symbols?: readonly string[]) =>
-    symbols && pipeline.registry.tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ id }) => id)
-  return {
-    ...pipeline,
-    runSlot: (slot = Math.floor(pipeline.clock.now / HOUR) * HOUR) =>
-      runJob(dexTrades, collectors, pipeline.context, { kind: 'slot', slot }),
-    runRange: (from: number, to: number, symbols?: readonly string[]) =>
-      runJob(dexTrades, collectors, pipeline.context, {
-        kind: 'range',
-        from,
-        to,
-        interval: '1h',
-        entities: ids(symbols),
-      }),
-  }
+async function start(options?: PipelineOptions) {
+  const run = await createDexPipeline(options)
+  closers.push(run.close)
+  return run
 }
-
-const storedTrade = z.object({
-  token: z.number(),
-  traded_at: z.string(),
-  block_number: z.number(),
-  transaction_hash: z.string(),
-  log_index: z.number(),
-  exchange: z.string(),
-  taker: z.string(),
-  side: z.string(),
-  amount: z.number(),
-  amount_usd: z.number().nullable(),
-  price: z.number().nullable(),
-})
-const readTrades = ({ database }: Pipeline) =>
-  database.db.rows({
-    name: 'trades',
-    sql: 'SELECT * FROM dex_trades FINAL ORDER BY traded_at, log_index, transaction_hash',
-    schema: storedTrade,
-  })
-async function dump({ database }: Pipeline) {
-  const tables = ['dex_trades', 'dex_data'].map((table) => `SELECT * FROM ${table} FINAL ORDER BY ALL`)
-  const schema = z.record(z.string(), z.unknown())
-  return JSON.stringify(await Promise.all(tables.map((sql) => database.db.rows({ name: 'dump', sql, schema }))))
-}
-const aggregates = z.object({
-  total_trades: z.number(),
-  makers: z.number(),
-  takers: z.number(),
-  dexs: z.number(),
-  inflow_max: z.number(),
-  outflow_max: z.number(),
-})
-async function readAggregates({ database }: Pipeline) {
-  const [row] = await database.db.rows({ name: 'aggregates', sql: 'SELECT * FROM dex_data FINAL', schema: aggregates })
-  return row
-}
-
-describe.skipIf(!existsSync(recordings))('2,000 recorded swaps of UNI and WETH', () => {
-  const swaps = () => readSwaps(dataDir) ?? []
-  const now = Date.parse('2021-06-22T14:00:30Z')
-  const settings = { DEX_FIRST_RUN_HOURS: '240' }
-  /** Side and amount of each transaction, from the other file: what its makers made of the same swaps. */
-  function readSides() {
-    const csv = gunzipSync(readFileSync(join(recordings, 'trades_buy_sell.csv.gz'))).toString()
-    const lines = csv.trimEnd().split('\n').slice(1)
-    return new Map(
-      lines.map((line) => {
-        const [, , side = '', , uni, , , hash] = line.split(',')
-        return [hash, { side: side.toUpperCase(), amount: Number(uni) }]
-      }),
-    )
-  }
-  const relative = (value: number | undefined, expected: number) => Math.abs((value ?? Number.NaN) / expected - 1)
-  const sum = (of: readonly RecordedSwap[], isBuy: boolean) =>
-    of.reduce((usd, swap) => usd + (swap.uni > 0n === isBuy ? swap.usd : 0), 0)
-  /** Swaps of one second have one price of ether here, although it was not quite the same for each of them. */
-  function isAloneOnItsSide(swap: RecordedSwap, _: number, all: readonly RecordedSwap[]) {
-    return all.every(({ at, uni }) => at !== swap.at || uni > 0n === swap.uni > 0n)
-  }
-
-  it('come out with the same sides, amounts, hashes, times and dollars', async () => {
-    const run = await start({ now, dataDir, settings })
-    expect(await run.runSlot()).toMatchObject({ rows: 2_000, rejected: 0 })
-    const trades = new Map((await readTrades(run)).map((trade) => [trade.transaction_hash, trade]))
-    const sides = readSides()
-    expect(trades.size).toBe(2_000)
-    for (const swap of swaps()) {
-      const trade = trades.get(swap.hash)
-      const told = sides.get(swap.hash)
-      expect(trade).toMatchObject({ side: told?.side, log_index: swap.logIndex, block_number: swap.block })
-      expect(trade?.amount).toBe(Math.abs(Number(formatUnits(swap.uni, 18))))
-      // The other file has fewer digits of small amounts.
-      expect(relative(trade?.amount, told?.amount ?? Number.NaN)).toBeLessThan(1e-7)
-      expect(Date.parse(trade?.traded_at ?? '')).toBe(swap.at * 1000)
-      expect(relative(trade?.amount_usd ?? undefined, swap.usd)).toBeLessThan(2e-3)
-    }
-    const count = (side: string) => [...trades.values()].filter((trade) => trade.side === side).length
-    expect([count('BUY'), count('SELL')]).toEqual([849, 1_151])
-    const total = await readAggregates(run)
-    expect(total).toMatchObject({ total_trades: 2_000, makers: 1, takers: 2_000, dexs: 1 })
-    const [bought, sold] = [sum(swaps(), true), sum(swaps(), false)]
-    expect(relative((total?.inflow_max ?? 0) + (total?.outflow_max ?? 0), bought + sold)).toBeLessThan(1e-9)
-    expect(relative(total?.inflow_max, bought)).toBeLessThan(1e-4)
-    expect(relative(total?.outflow_max, sold)).toBeLessThan(1e-4)
-  })
-
-  it('add up to the same inflow and outflow wherever the price of their second is their own', async () => {
-    const own = swaps().filter(isAloneOnItsSide)
-    console.log(`${own.length} of 2,000 swaps share their second with no swap of the other side`)
-    expect(own.length).toBeGreaterThan(1_800)
-    const run = await start({ now, dataDir, settings, chains: { ethereum: toRecordedChain(own) } })
-    await run.runSlot()
-    const total = await readAggregates(run)
-    expect(relative(total?.inflow_max, sum(own, true))).toBeLessThan(1e-9)
-    expect(relative(total?.outflow_max, sum(own, false))).toBeLessThan(1e-9)
-  })
-
-  it('change nothing when any range is read again, in pages of any size', async () => {
-    const recorded = toRecordedChain(swaps())
-    const habits: Writable<NodeHabits> = {}
-    const run = await start({ now, dataDir, settings, chains: { ethereum: { ...recorded, habits } } })
-    await run.runSlot()
-    const before = await dump(run)
-    const day = Date.parse('2021-06-14T00:00:00Z')
-    habits.mostLogs = 37
-    await run.runRange(day, day + 24 * HOUR)
-    habits.mostBlocks = 1_000
-    habits.logTimes = false
-    await run.runRange(day + 12 * HOUR, day + 60 * HOUR, ['UNI', 'AAVE'])
-    await Promise.all([
-      run.runRange(day + 190 * HOUR, day + 200 * HOUR),
-      run.runSlot(),
-      run.runRange(day, now, ['UNI']),
-    ])
-    expect(await dump(run)).toBe(before)
-  })
-})
-
-const START = Date.parse('2024-05-06T00:00:00Z') / 1000
-const FIRST_BLOCK = 19_800_000
-const POOL = `0x${'5'.repeat(40)}`
-const hashOf = (n: number) => `0x${n.toString(16).padStart(64, '0')}`
-
-/** UNI for ether in the n-th block after the first; blocks come every 12 seconds. */
-function swapAt(n: number, more: Partial<ChainLog> = {}): ChainLog {
-  return {
-    address: POOL,
-    ...encodeV2Swap(BigInt(n) * ONE, -ONE / 100n),
-    blockNumber: FIRST_BLOCK + n,
-    transactionHash: hashOf(n),
-    transactionIndex: 0,
-    logIndex: 5,
-    ...more,
-  }
-}
-function toChain(logs: readonly ChainLog[], more: { habits?: NodeHabits; missing?: ReadonlySet<number> } = {}): Chain {
-  const times = new Map([0, 1_000_000].map((n) => [FIRST_BLOCK + n, START + n * 12]))
-  const pools = [{ factory: FACTORIES.uniswapV2, tokens: [UNI, WETH], fee: null, address: POOL } as const]
-  return createLoggedChain({ logs, times, pools, ...more })
-}
-/** The clock when the n-th block is the newest. */
-const nowAt = (n: number) => (START + n * 12 + 1) * 1000
 
 describe('the trades of a chain', () => {
   it('are read up to the final block, and on from there', async () => {
@@ -291,6 +116,75 @@ describe('the trades of a chain', () => {
     expect(await readTrades(run)).toMatchObject([{ amount_usd: null, price: null }])
   })
 
+  it("are worth what the chain's reference pool says at their logs, which is also told when no chart is", async () => {
+    const ether = (n: number, logIndex: number, dollars: number) =>
+      swapAt(n, {
+        address: '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640',
+        ...encodeV3Swap(BigInt(dollars) * 1_000_000n, -ONE),
+        transactionHash: hashOf(100_000 + logIndex),
+        logIndex,
+      })
+    const logs = [ether(10, 1, 3_000), swapAt(10), ether(10, 7, 3_100), swapAt(10, { logIndex: 9 })]
+    const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([...logs, swapAt(30)]) } })
+    run.upstream.faults.set('defillama-coins', { kind: 'status', status: 503 })
+    await run.runSlot()
+    const dollars = async () => (await readTrades(run)).map(({ amount_usd }) => Number((amount_usd ?? 0).toFixed(9)))
+    expect(await dollars()).toEqual([30, 31, 31])
+    const before = await dump(run)
+    run.upstream.faults.clear()
+    await run.runRange((START + 30 * 12) * 1000, nowAt(500), ['UNI'])
+    await run.runRange(START * 1000, nowAt(500))
+    expect(await dump(run)).toBe(before)
+  })
+
+  it('are worth what the chart says where the reference pool was not traded in for five minutes', async () => {
+    const plain = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(40)]) } })
+    const more = {
+      address: '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640',
+      ...encodeV3Swap(1_000_000n, -ONE),
+      logIndex: 1,
+    }
+    const logs = [swapAt(14, more), swapAt(40), swapAt(39, { logIndex: 4 })]
+    const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain(logs) } })
+    await Promise.all([plain.runSlot(), run.runSlot()])
+    const [byChart] = await readTrades(plain)
+    const [byPool, old] = await readTrades(run)
+    expect(byPool?.amount_usd).toBeCloseTo(0.01, 9)
+    expect(old).toEqual(byChart)
+    expect(old?.amount_usd).toBeGreaterThan(1)
+  })
+
+  it('leave their windows after a quiet time that was read, and only then', async () => {
+    const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10), swapAt(20)]) } })
+    await run.runSlot()
+    const before = await readAggregates(run)
+    expect(before?.as_of).toBe('2024-05-06T03:00:00.000Z')
+    expect(before?.inflow_24h).toBeGreaterThan(0)
+    run.clock.now += 25 * HOUR
+    run.upstream.faults.set('rpc', { kind: 'status', status: 500 })
+    await expect(run.runSlot()).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(await readAggregates(run)).toEqual(before)
+    run.upstream.faults.clear()
+    expect(await run.runSlot()).toMatchObject({ rows: 0 })
+    const after = { ...before, inflow_24h: 0, as_of: '2024-05-07T04:00:00.000Z' }
+    expect(await readAggregates(run)).toEqual(after)
+    await run.runRange(START * 1000, nowAt(500))
+    expect(await readAggregates(run)).toEqual(after)
+  })
+
+  it('do not leave them while the node lags behind', async () => {
+    const chain = toChain([swapAt(10)])
+    let head = Number.POSITIVE_INFINITY
+    const lagging = { ...chain, headAt: (now: number) => Math.min(head, chain.headAt(now)) }
+    const run = await start({ now: nowAt(1_000), chains: { ethereum: lagging } })
+    await run.runSlot()
+    const before = await readAggregates(run)
+    head = FIRST_BLOCK + 1_000
+    run.clock.now += 25 * HOUR
+    await run.runSlot()
+    expect(await readAggregates(run)).toEqual(before)
+  })
+
   it('of a node that fails are read from where they stopped, in the next run', async () => {
     const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10), swapAt(1_100)]) } })
     await run.runSlot()
@@ -320,89 +214,5 @@ describe('a simulated day', () => {
     await run.runSlot()
     expect(await dump(run)).toBe(before)
     expect(run.upstream.requests.count('rpc')).toBeLessThan(10)
-  })
-})
-
-describe('a chain without a node', () => {
-  const swap = (hash: string, type: string, pair: string, bought: object, sold: object) => ({
-    transactionHash: hash,
-    transactionType: type,
-    blockTimestamp: '2024-05-06T01:00:00.000Z',
-    blockNumber: 19_800_300,
-    walletAddress: '0xABCDEFabcdefABCDEFabcdefABCDEFabcdefABCD',
-    pairAddress: pair,
-    exchangeName: 'Uniswap v2',
-    bought,
-    sold,
-    totalValueUsd: 30,
-  })
-  const uni = { address: UNI, amount: '3', usdAmount: 30 }
-  const weth = { address: WETH, amount: '0.01', usdAmount: 30 }
-  const pages = [
-    [swap(hashOf(1), 'buy', POOL, uni, weth), swap(hashOf(2), 'buy', POOL, uni, weth)],
-    [swap(hashOf(2), 'sell', POOL, weth, { ...uni, amount: '-6' }), swap(hashOf(2), 'buy', POOL, uni, weth)],
-  ]
-
-  it('has its trades from Moralis, page by page, each once', async () => {
-    const server = await startProviderServer((request, response, url) => {
-      const page = Number(url.searchParams.get('cursor') ?? '0')
-      const isUni = url.pathname === `/erc20/${UNI}/swaps`
-      const cursor = isUni && page === 0 ? '1' : null
-      expect(request.headers['x-api-key']).toBe('key')
-      sendJson(response, { cursor, result: isUni ? pages[page] : [] })
-    })
-    closers.push(server.close)
-    const settings = {
-      RPC_URLS: '',
-      MORALIS_BASE_URL: server.baseUrl,
-      MORALIS_API_KEY: 'key',
-      MORALIS_REQUESTS_PER_MINUTE: '60000',
-    }
-    const run = await start({ now: Date.parse('2024-05-06T02:03:04Z'), settings })
-    expect(await run.runSlot()).toMatchObject({ providers: ['moralis-swaps'], rejected: 0 })
-    const before = await dump(run)
-    expect(
-      (await readTrades(run)).map(({ side, amount, amount_usd, price, exchange, taker }) => [
-        side,
-        amount,
-        amount_usd,
-        price,
-        exchange,
-        taker,
-      ]),
-    ).toEqual([
-      ['BUY', 3, 30, 10, 'uniswap-v2', '0xabcdefabcdefabcdefabcdefabcdefabcdefabcd'],
-      ['BUY', 3, 30, 10, 'uniswap-v2', '0xabcdefabcdefabcdefabcdefabcdefabcdefabcd'],
-      ['SELL', 6, 30, 5, 'uniswap-v2', '0xabcdefabcdefabcdefabcdefabcdefabcdefabcd'],
-    ])
-    await run.runRange(Date.parse('2024-05-06T00:00:00Z'), Date.parse('2024-05-06T02:00:00Z'), ['UNI'])
-    expect(await dump(run)).toBe(before)
-  })
-
-  it('is named together with the key that is missing', async () => {
-    const run = await start({ settings: { RPC_URLS: '', MORALIS_API_KEY: '' } })
-    const error = await run.runSlot().catch((reason: unknown) => reason)
-    expect(error).toBeInstanceOf(DataError)
-    expect(error).toMatchObject({
-      code: 'provider_rejected',
-      message: expect.stringMatching(/MORALIS_API_KEY.*RPC_URLS.*ethereum/),
-    })
-  })
-
-  it('is the only one that Moralis is asked for', async () => {
-    const asked: string[] = []
-    const server = await startProviderServer((_, response, url) => {
-      asked.push(url.searchParams.get('chain') ?? '')
-      sendJson(response, { cursor: null, result: [] })
-    })
-    closers.push(server.close)
-    const settings = { MORALIS_BASE_URL: server.baseUrl, MORALIS_API_KEY: 'key', MORALIS_REQUESTS_PER_MINUTE: '60000' }
-    const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10)]) }, settings })
-    await run.runSlot()
-    expect(await readTrades(run)).toHaveLength(1)
-    expect(asked.length).toBeGreaterThan(0)
-    expect(asked).not.toContain('eth')
-    await run.runRange(START * 1000, START * 1000 + HOUR)
-    expect(asked).not.toContain('eth')
   })
 })

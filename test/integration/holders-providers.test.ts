@@ -245,7 +245,7 @@ describe('the job', () => {
     )
     const entities = Array.from({ length: 92 }, (_, key) => toTestToken(key, {}))
     const state = { get: async () => undefined, set: () => {} }
-    const run = { entities, slot, range: undefined, state, log: silent, signal }
+    const run = { entities, slot, range: undefined, state, noteRead: () => {}, log: silent, signal }
     const [, second] = holders.connect({ config, http, db: noDatabase, log: silent })
     await expect(second?.collect(run)).rejects.toMatchObject({ code: 'provider_unavailable' })
     expect(server.requests).toHaveLength(8)

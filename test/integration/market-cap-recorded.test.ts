@@ -75,15 +75,15 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 401 })
     runners = [createRunner(prices, context), createRunner(marketCap, context)]
     subscriber = createRedis(config.redis.url, silent, 'subscriber')
-    feed = createCommitFeed(subscriber, config.redis.prefix, silent)
-    await vi.waitFor(() => expect(feed.version('market-cap')).toBeDefined())
     db = createDatabase(config.clickhouse, 'read')
+    feed = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log: silent })
+    await vi.waitFor(() => expect(feed.version('market-cap')).toBeDefined())
     api = await startApi({ config, db, registry, commits: feed, now: () => clock.now })
     close = async () => {
       await api.close()
+      feed.close()
       await db.close()
       await Promise.all(runners.map((runner) => runner.close()))
-      feed.close()
       await pipeline.close()
     }
   })

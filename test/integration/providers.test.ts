@@ -249,7 +249,7 @@ describe('jobs', () => {
     expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
     expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
     const state = { get: () => Promise.resolve(undefined), set: () => undefined }
-    const run = { entities: [live], slot: start, signal, state, log: silent }
+    const run = { entities: [live], slot: start, signal, state, noteRead: () => {}, log: silent }
     expect(await collectors[0]?.collect({ ...run, range: undefined })).toMatchObject([{ is_latest: true }])
     const range: Range = { from: start, to: start + DAY, interval: '1d' }
     expect(await collectors[0]?.collect({ ...run, range })).toMatchObject([{ is_latest: false }])

@@ -166,7 +166,7 @@ describe('a derived table that is computed anew', () => {
   it('is the same, with what jobs derive meanwhile', async () => {
     const derive = async (entities: number[]) => {
       for (const { name, sql } of dexTrades.derive ?? [])
-        await db.command({ name, sql, params: { entities, slot: '2024-05-06T07:00:00.000' } })
+        await db.command({ name, sql, params: { entities, read: entities, slot: '2024-05-06T07:00:00.000' } })
     }
     const tokens = KEYS.slice(0, 12)
     await db.insert({

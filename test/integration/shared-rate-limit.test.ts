@@ -2,11 +2,17 @@ import { setMaxListeners } from 'node:events'
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Config } from '../../shared/config.ts'
+import { type Config, parseConfig } from '../../shared/config.ts'
 import { createRedis } from '../../shared/redis.ts'
+import { ethplorer } from '../../workers/providers/ethplorer.ts'
+import { createSharedHourLimit } from '../../workers/providers/http/hour-limit.ts'
 import type { RateLimit } from '../../workers/providers/http/rate-limit.ts'
 import { createSharedRateLimit } from '../../workers/providers/http/shared-rate-limit.ts'
+import { createHttpClients } from '../../workers/providers/http.ts'
+import { sendJson, startProviderServer } from '../provider-server.ts'
+import { toTestToken } from '../samples.ts'
 import { createTestConfig } from '../support/database.ts'
+import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 
 const never = new AbortController().signal
@@ -80,6 +86,83 @@ describe('a rate limit that processes share', () => {
     const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
     const { limit } = createLimit(100, 'redis://127.0.0.1:1', log)
     for (let n = 0; n < 20; n += 1) await limit.take(never)
+    expect(lines).toEqual(['Redis is away: each process keeps the rate limit for itself'])
+  })
+})
+
+describe('a limit of the hour that processes share', () => {
+  const share = (url = config.redis.url, log = silent) => {
+    const redis = createRedis(url, silent)
+    connections.push(redis)
+    return { redis, sharedBy: { redis, prefix: config.redis.prefix, log } }
+  }
+  const key = () => `${config.redis.prefix}:hour:{provider}`
+  const hoursAgo = async (redis: Redis, hours: number) => {
+    const [seconds] = await redis.time()
+    return Math.round((Number(seconds) - hours * 3_600) * 1000)
+  }
+
+  it('of 16 lets 16 through, whoever asks, and refuses all others for the rest of the hour', async () => {
+    const limits = [1, 2, 3].map(() => createSharedHourLimit('provider', 16, share().sharedBy))
+    const asked = limits.flatMap((limit) => Array.from({ length: 16 }, () => limit.take(never)))
+    const settled = await Promise.allSettled(asked)
+    const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
+    expect(refused).toHaveLength(32)
+    for (const reason of refused) {
+      expect(reason).toMatchObject({ code: 'provider_unavailable' })
+      expect(reason.retryAfterMs).toBeGreaterThan(59 * 60_000)
+    }
+  })
+
+  it('lets requests through again as those of an hour ago fall out of it', async () => {
+    const { redis, sharedBy } = share()
+    const limit = createSharedHourLimit('provider', 3, sharedBy)
+    const [old, recent] = [await hoursAgo(redis, 1.1), await hoursAgo(redis, 0.5)]
+    await redis.rpush(key(), old, old, recent)
+    await limit.take(never)
+    await limit.take(never)
+    const error = await limit.take(never).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: 'provider_unavailable', retryAfterMs: expect.any(Number) })
+    expect(await redis.llen(key())).toBe(3)
+    expect(await redis.pttl(key())).toBeGreaterThan(3_500_000)
+  })
+
+  it('holds for the calls of a provider, on all its hosts and in all processes', async () => {
+    const server = await startProviderServer((_, response, url) =>
+      sendJson(response, url.pathname.includes('Info') ? { holdersCount: 1 } : { holders: [{ address: 'a' }] }),
+    )
+    const { baseUrl } = server
+    const settings = { ETHPLORER_BASE_URL: baseUrl, ETHPLORER_BNB_BASE_URL: `${baseUrl}/bnb` }
+    const parsed = parseConfig({
+      ...settings,
+      ETHPLORER_REQUESTS_PER_MINUTE: '60000',
+      ETHPLORER_REQUESTS_PER_HOUR: '6',
+    })
+    const connect = () => {
+      const { sharedBy } = share()
+      const createHourLimit = (provider: string, perHour: number) => createSharedHourLimit(provider, perHour, sharedBy)
+      const http = createHttpClients({ log: silent, createHourLimit })
+      return ethplorer.connect({ config: parsed, http, db: noDatabase, log: silent })
+    }
+    const [one, other] = [connect(), connect()]
+    const on = (chain: string) => ({ ...toTestToken(1, {}), chain })
+    await one.fetchHolders(on('ethereum'), 0, never)
+    await other.fetchHolders(on('bnb'), 0, never)
+    await other.fetchHolders(on('ethereum'), 0, never)
+    for (const source of [one, other, connect()]) {
+      await expect(source.fetchHolders(on('bnb'), 0, never)).rejects.toMatchObject({ code: 'provider_unavailable' })
+    }
+    await server.close()
+    expect(server.requests).toHaveLength(6)
+  })
+
+  it('is kept by each process alone while Redis is away, which is said once', async () => {
+    const lines: string[] = []
+    const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
+    const limit = createSharedHourLimit('provider', 2, share('redis://127.0.0.1:1', log).sharedBy)
+    await limit.take(never)
+    await limit.take(never)
+    await expect(limit.take(never)).rejects.toMatchObject({ code: 'provider_unavailable' })
     expect(lines).toEqual(['Redis is away: each process keeps the rate limit for itself'])
   })
 })

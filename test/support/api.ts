@@ -3,27 +3,44 @@ import { inject } from 'vitest'
 import { createApiServer } from '../../api/server.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
-import type { CommitFeed } from '../../shared/commits.ts'
+import type { Commit, CommitFeed } from '../../shared/commits.ts'
 import type { Config } from '../../shared/config.ts'
 import { createMetrics } from '../../shared/metrics.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createTestConfig, createTestDatabase } from './database.ts'
 import { silent } from './silent.ts'
 
-/** A commit feed that a test turns by hand; `away()` is what it says while Redis cannot be heard. */
+/** A commit feed that a test turns by hand; `away()` is what it says while nobody tells of commits. */
 export interface HandFeed extends CommitFeed {
-  commit(dataset: string): void
+  commit(dataset: string, range?: { from: number; to: number }): void
   away(is: boolean): void
 }
 
-export function createHandFeed(): HandFeed {
-  const versions = new Map<string, number>()
-  let isAway = false
+export function createHandFeed(now: () => number = Date.now): HandFeed {
+  const versions = new Map<string, { version: number; since: number }>()
+  const listeners: ((change: Commit | undefined) => void)[] = []
+  let [isAway, changes] = [false, 0]
+  const tell = (change: Commit | undefined) => {
+    changes++
+    for (const listener of listeners) listener(change)
+  }
   return {
-    version: (dataset) => (isAway ? undefined : String(versions.get(dataset) ?? 'none')),
-    commit: (dataset) => versions.set(dataset, (versions.get(dataset) ?? 0) + 1),
+    version: (dataset) => (isAway ? undefined : String(versions.get(dataset)?.version ?? 'none')),
+    since: (dataset) => versions.get(dataset)?.since ?? 0,
+    get source() {
+      return isAway ? ('nobody' as const) : ('redis' as const)
+    },
+    get changes() {
+      return changes
+    },
+    follow: (listener) => void listeners.push(listener),
+    commit: (dataset, range = undefined) => {
+      versions.set(dataset, { version: (versions.get(dataset)?.version ?? 0) + 1, since: now() })
+      tell({ dataset, ...range })
+    },
     away: (is) => {
       isAway = is
+      tell(undefined)
     },
     close: () => {},
   }

@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createByteCache, type ReadyAnswer } from '../../api/cache.ts'
+import type { CommitFeed } from '../../shared/commits.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
@@ -12,9 +13,22 @@ const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer 
 })
 
 function setUp(maxBytes = 1_000_000) {
-  const state = { version: 'v1' as string | undefined, now: 0, made: 0 }
-  const commits = { version: () => state.version, close: async () => {} }
-  const cache = createByteCache({ maxBytes, commits, now: () => state.now })
+  const state = { version: 'v1' as string | undefined, since: 0, now: 0, made: 0, lost: [] as unknown[] }
+  let [changes, last] = [0, state.version]
+  const commits: CommitFeed = {
+    version: () => state.version,
+    since: () => state.since,
+    source: 'redis',
+    get changes() {
+      if (last !== state.version) changes++
+      last = state.version
+      return changes
+    },
+    follow: () => {},
+    close: () => {},
+  }
+  const onLost = (error: unknown) => void state.lost.push(error)
+  const cache = createByteCache({ maxBytes, commits, now: () => state.now, onLost })
   const get = (key: string, answer = ready(key)) =>
     cache.get(key, [tokenPrices], async () => {
       state.made++
@@ -69,6 +83,47 @@ describe('the byte cache', () => {
     await get('a', ready('a', 5))
     state.now = 5
     expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+  })
+
+  it('serves a crowd the old answer for a second while the new one is made', async () => {
+    const { state, cache, get } = setUp()
+    const old = await get('a')
+    for (let hit = 0; hit < 100; hit++) await get('a')
+    Object.assign(state, { version: 'v2', since: 5000, now: 5999 })
+    const { answer, from } = await get('a', ready('new'))
+    expect([answer, from]).toEqual([old.answer, 'stale'])
+    expect(state.made).toBe(2)
+    expect(cache.peek('a', [tokenPrices])?.tag).toBe('new')
+    expect((await get('a')).from).toBe('cache')
+  })
+
+  it('lets a crowd wait for the new answer once the change is a second old, and nobody else be served an old one', async () => {
+    const { state, get } = setUp()
+    await get('a')
+    for (let hit = 0; hit < 99; hit++) await get('a')
+    Object.assign(state, { version: 'v2', since: 5000, now: 5001 })
+    expect((await get('a')).from).toBe('made')
+    for (let hit = 0; hit < 100; hit++) await get('a')
+    Object.assign(state, { version: 'v3', since: 6000, now: 7000 })
+    expect((await get('a')).from).toBe('made')
+  })
+
+  it('tells of a successor that could not be made, and tries again', async () => {
+    const { state, cache, get } = setUp()
+    await get('a')
+    for (let hit = 0; hit < 100; hit++) await get('a')
+    state.version = 'v2'
+    const fail = async () => Promise.reject(new Error('no'))
+    expect((await cache.get('a', [tokenPrices], fail)).from).toBe('stale')
+    await vi.waitFor(() => expect(state.lost).toHaveLength(1))
+    expect((await get('a')).from).toBe('stale')
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])).toBeDefined())
+  })
+
+  it('keeps nothing with a budget of 0', async () => {
+    const { get } = setUp(0)
+    expect((await get('a')).from).toBe('made')
+    expect((await get('a')).from).toBe('made')
   })
 
   it('does not keep failures', async () => {

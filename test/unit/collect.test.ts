@@ -162,4 +162,18 @@ describe('collect', () => {
     }
     await expect(collect([broken, provider('second', {}).collector], wanted, silent)).rejects.toThrow(TypeError)
   })
+
+  it('tells who was read, as far as the answers are kept', async () => {
+    const noting = (fails?: DataError): Collector => ({
+      provider: 'noting',
+      covers: ({ key }) => (fails === undefined ? key > 2 : key <= 2),
+      collect: async ({ entities: asked, noteRead }) => {
+        noteRead(asked)
+        if (fails) throw fails
+        return []
+      },
+    })
+    const collected = await collect([noting(unavailable), noting()], wanted, silent)
+    expect(collected).toMatchObject({ rows: [], read: [3, 4] })
+  })
 })

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { parseConfig, settings } from '../../shared/config.ts'
+import { parseConfig, settings, TRACING_VARIABLES } from '../../shared/config.ts'
 import { DataError } from '../../shared/errors.ts'
 
 const failure = (env: Record<string, string>): DataError => {
@@ -67,9 +67,25 @@ describe('configuration', () => {
     expect(both).toContain('the URL of base must be')
   })
 
+  it.each([
+    [{}, false],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: '' }, false],
+    [{ OTEL_SERVICE_NAME: 'x' }, false],
+    [{ OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }, true],
+    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:4318/v1/traces' }, true],
+    [{ OTEL_TRACES_EXPORTER: 'otlp' }, true],
+    [{ OTEL_TRACES_EXPORTER: 'none', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }, false],
+    [{ OTEL_SDK_DISABLED: 'True', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318' }, false],
+    [{ OTEL_SDK_DISABLED: 'false', OTEL_TRACES_EXPORTER: 'console' }, true],
+  ])('reads from %j whether traces are wanted', (env, wanted) => {
+    expect(parseConfig(env).tracing.wanted).toBe(wanted)
+  })
+
   it.each(['.env.example', 'README.md'])('is described whole in %s', (file) => {
     const described = readFileSync(join(import.meta.dirname, '../..', file), 'utf8')
-    const missing = Object.keys(settings.shape).filter((name) => !new RegExp(`\\b${name}\\b`).test(described))
+    const missing = [...Object.keys(settings.shape), ...TRACING_VARIABLES].filter(
+      (name) => !new RegExp(`\\b${name}\\b`).test(described),
+    )
     expect(missing).toEqual([])
   })
 })

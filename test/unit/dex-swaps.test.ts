@@ -137,7 +137,7 @@ describe('trades of a swap', () => {
       pools: new Map([[pool.address, pool]]),
       timeOf: () => 1_700_000_000,
       senderOf: () => '0xsender',
-      usdOf: () => 2_000,
+      usdAt: ({ usd }) => (usd === 'dollar' ? 1 : 2_000),
       ...more,
     }
     return { rows: toTrades([{ log, net0, net1 }], facts, skipped), skipped }
@@ -185,7 +185,7 @@ describe('trades of a swap', () => {
   it('have no dollars where the price is not known or the sides do not go opposite ways', () => {
     const pool = poolOf(low.contractAddress, weth.address)
     const unknown = { amount_usd: null, price: null }
-    expect(trades(pool, ONE, -ONE, { usdOf: () => undefined }).rows).toMatchObject([unknown])
+    expect(trades(pool, ONE, -ONE, { usdAt: () => undefined }).rows).toMatchObject([unknown])
     expect(trades(pool, ONE, ONE).rows).toMatchObject([unknown])
     expect(trades(pool, ONE, 0n).rows).toMatchObject([{ side: 'BUY', amount: 1, ...unknown }])
   })

@@ -1,16 +1,21 @@
+import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parseUnits } from 'viem'
-import { type Chain, encodeV2Swap, FACTORIES } from './chain.ts'
+import { type Chain, type ChainLog, encodeV2Swap, encodeV3Swap, FACTORIES } from './chain.ts'
 import { createLoggedChain } from './logged-chain.ts'
 
 const UNI = '0x1f9840a85d5af5bf1d1762f925bdaddc4201f984'
 const WETH = '0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2'
 
+/** Uniswap V3's pool of USDC (token 0) and WETH with a fee of 0.05 %. */
+const REFERENCE_POOL = '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640'
+
 /** A recorded swap of UNI (token 0) against WETH (token 1) on Uniswap V2. Amounts in the smallest unit, net to the trader. */
 export interface RecordedSwap {
   readonly hash: string
+  /** Made up: the recording lists the swaps of a block without the order of its logs. Odd, so that others fit between. */
   readonly logIndex: number
   readonly block: number
   /** Unix seconds. */
@@ -27,15 +32,20 @@ export function readSwaps(dir: string): readonly RecordedSwap[] | null {
   if (!existsSync(file)) return null
   const [header = '', ...lines] = gunzipSync(readFileSync(file)).toString().trimEnd().split('\n')
   const names = header.split(',')
-  return lines.map((line) => toSwap(new Map(line.split(',').map((cell, at) => [names[at] ?? '', cell]))))
+  const inBlock = new Map<number, number>()
+  return lines.map((line) => {
+    const swap = toSwap(new Map(line.split(',').map((cell, at) => [names[at] ?? '', cell])))
+    const place = inBlock.get(swap.block) ?? 0
+    inBlock.set(swap.block, place + 1)
+    return { ...swap, logIndex: 2 * place + 1 }
+  })
 }
 
-function toSwap(cells: ReadonlyMap<string, string>): RecordedSwap {
+function toSwap(cells: ReadonlyMap<string, string>): Omit<RecordedSwap, 'logIndex'> {
   const cell = (name: string) => cells.get(name) ?? ''
   const units = (name: string) => parseUnits(cell(name), 18)
   return {
     hash: cell('transaction.id'),
-    logIndex: Number(cell('id').split('-')[1]),
     block: Number(cell('transaction.blockNumber')),
     at: Number(cell('timestamp')),
     pool: cell('pair.id'),
@@ -45,17 +55,14 @@ function toSwap(cells: ReadonlyMap<string, string>): RecordedSwap {
   }
 }
 
-/** A chain that has the recorded swaps as logs, rebuilt from their amounts. */
+/**
+ * A chain that has the recorded swaps as logs, rebuilt from their amounts. The recording values each swap by the price that
+ * ether had in the pools of dollars at its log, which moves inside a block as well: so a swap of the reference pool that
+ * leaves this price stands before each.
+ */
 export function toRecordedChain(swaps: readonly RecordedSwap[]): Chain {
   return createLoggedChain({
-    logs: swaps.map((swap) => ({
-      address: swap.pool,
-      ...encodeV2Swap(swap.uni, swap.ether),
-      blockNumber: swap.block,
-      transactionHash: swap.hash,
-      transactionIndex: 0,
-      logIndex: swap.logIndex,
-    })),
+    logs: swaps.flatMap((swap) => [toReferenceLog(swap), toLog(swap)]),
     times: new Map(swaps.map(({ block, at }) => [block, at])),
     pools: swaps
       .slice(0, 1)
@@ -63,15 +70,41 @@ export function toRecordedChain(swaps: readonly RecordedSwap[]): Chain {
   })
 }
 
+function toLog(swap: RecordedSwap): ChainLog {
+  return {
+    address: swap.pool,
+    ...encodeV2Swap(swap.uni, swap.ether),
+    blockNumber: swap.block,
+    transactionHash: swap.hash,
+    transactionIndex: swap.logIndex,
+    logIndex: swap.logIndex,
+  }
+}
+
+/** A thousand ether for dollars, at the price by which the swap was valued. */
+function toReferenceLog(swap: RecordedSwap): ChainLog {
+  const dollars = (swap.usd / toEther(swap)) * 1_000
+  return {
+    address: REFERENCE_POOL,
+    ...encodeV3Swap(BigInt(Math.round(dollars * 1e6)), -(10n ** 21n)),
+    blockNumber: swap.block,
+    transactionHash: `0x${createHash('sha256').update(`reference ${swap.hash}`).digest('hex')}`,
+    transactionIndex: swap.logIndex - 1,
+    logIndex: swap.logIndex - 1,
+  }
+}
+
+const toEther = ({ ether }: RecordedSwap) => Math.abs(Number(ether)) / 1e18
+
 /**
  * Ether's price in USD at the time of each swap, as the swaps tell it: [Unix milliseconds, price]. Swaps of the same second
  * give one price, weighted by their ether.
  */
 export function toEtherPrices(swaps: readonly RecordedSwap[]): (readonly [number, number])[] {
   const sums = new Map<number, { usd: number; ether: number }>()
-  for (const { at, usd, ether } of swaps) {
-    const sum = sums.get(at) ?? { usd: 0, ether: 0 }
-    sums.set(at, { usd: sum.usd + usd, ether: sum.ether + Math.abs(Number(ether)) / 1e18 })
+  for (const swap of swaps) {
+    const sum = sums.get(swap.at) ?? { usd: 0, ether: 0 }
+    sums.set(swap.at, { usd: sum.usd + swap.usd, ether: sum.ether + toEther(swap) })
   }
   return [...sums].sort(([a], [b]) => a - b).map(([at, sum]) => [at * 1000, sum.usd / sum.ether] as const)
 }

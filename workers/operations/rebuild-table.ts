@@ -74,7 +74,8 @@ async function main(): Promise<void> {
   } else {
     const rebuilt = await runRebuild(db, rollUp, values.force)
     if (values.json) console.log(JSON.stringify({ table, raw, ...rebuilt }, null, 2))
-    if (rollUp.dataset !== undefined) await publishCommit(redis, config.redis.prefix, rollUp.dataset.name)
+    const stores = { db, redis, prefix: config.redis.prefix }
+    if (rollUp.dataset !== undefined) await publishCommit(stores, { dataset: rollUp.dataset.name })
   }
   redis.disconnect()
   await db.close()

@@ -97,7 +97,7 @@ async function fill(db: Database, rollUp: RollUp, { now, onPlan, onStep }: Rebui
   for (const entities of parts) {
     const last = entities.at(-1) ?? 0
     if (last > from) {
-      const params = { entities, slot: new Date(slot).toISOString().slice(0, -1) }
+      const params = { entities, read: entities, slot: new Date(slot).toISOString().slice(0, -1) }
       await db.command({ name: 'fill-shadow', sql: rollUp.fill(shadow), params })
       state.set(rollUp.table, `${uuid} ${last}`)
       await state.store()

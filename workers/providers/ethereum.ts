@@ -2,17 +2,20 @@ import type { DexTradeRow } from '../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../define.ts'
-import { type ChainReader, readTrades, type Stretch } from './dex/chain-reader.ts'
+import { type ChainReader, readTrades } from './dex/chain-reader.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
 import { type Block, createNode, findBlockAt } from './dex/node.ts'
+import type { Stretch } from './dex/pool-logs.ts'
 import { findPools, type Pool } from './dex/pools.ts'
 import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/progress.ts'
 import { createJsonRpc } from './json-rpc.ts'
-import type { TradeRequest, TradeSource } from './sources/trades.ts'
+import type { NewTradeRequest, TradeRequest, TradeSource } from './sources/trades.ts'
 
 const DAY_MS = 86_400_000
 /** Read again on every run, should the node have missed logs the first time. */
 const OVERLAP_BLOCKS = 64
+/** Blocks are final after a quarter of an hour; a node whose final block is older than this knows nothing of the slot. */
+const LONGEST_LAG_MS = 3_600_000
 
 /** Whether the trades of a chain are read from its own node: others may then leave it alone. */
 export function isReadFromNode(chain: string, urls: Readonly<Record<string, string>>): boolean {
@@ -87,12 +90,10 @@ async function eachChain<R extends TradeRequest>(
   return rows.flat()
 }
 
-type NewTrades = TradeRequest & { readonly slot: number }
-
 /** From each pool's last block to the newest final one; a pool that was never read starts so long before the slot. */
 async function fetchNew(
   reader: ChainReader,
-  request: NewTrades,
+  request: NewTradeRequest,
   firstRunMs: number,
 ): Promise<Candidate<DexTradeRow>[]> {
   const { state, slot, signal } = request
@@ -106,6 +107,9 @@ async function fetchNew(
   const rows = await readTrades(reader, stretches, request)
   const read = stretches.flatMap((stretch) => stretch.pools.map(({ address }) => [address, stretch.to] as const))
   noteCursors(state, reader.slug, new Map([...known, ...read]))
+  if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(request.entities)
+  else
+    request.log.warn({ chain: reader.slug, block: head.number }, 'the node lags behind: its tokens are not up to date')
   return rows
 }
 
@@ -129,7 +133,7 @@ function toStretches(
 /** The pools as they were found, searched again once a day and whenever a token is new. */
 async function refreshPools(
   reader: ChainReader,
-  { entities, slot, state, signal }: NewTrades,
+  { entities, slot, state, signal }: NewTradeRequest,
 ): Promise<readonly Pool[]> {
   const found = await readFoundPools(state, reader.slug)
   const tokens = entities.map(({ contractAddress }) => contractAddress)

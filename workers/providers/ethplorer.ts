@@ -21,12 +21,12 @@ export const ethplorer: Provider<HoldersSource, Token> = {
   name: 'ethplorer',
   covers: ({ chain }) => chain === 'ethereum' || chain === 'bnb',
   connect({ config, http }) {
-    const { apiKey, baseUrl, bnbBaseUrl, requestsPerHour, ...settings } = config.providers.ethplorer
+    const { apiKey, baseUrl, bnbBaseUrl, ...settings } = config.providers.ethplorer
     const open = (url: string) => http.open({ provider: 'ethplorer', ...settings, baseUrl: url, readError })
     const [ethereum, bnb] = [open(baseUrl), open(bnbBaseUrl)]
     return {
       concurrency: CONCURRENCY,
-      tokensPerSlot: toTokensPerSlot(settings.requestsPerMinute, requestsPerHour),
+      tokensPerSlot: toTokensPerSlot(settings.requestsPerMinute, settings.requestsPerHour),
       async fetchHolders(token, slot, signal) {
         const client = token.chain === 'bnb' ? bnb : ethereum
         const query = { apiKey, limit: TOP_HOLDERS }

@@ -1,7 +1,9 @@
 import { DataError } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/log.ts'
 import { type Answer, attempt } from './http/attempt.ts'
+import { inAttemptSpan } from './http/attempt-span.ts'
 import { isJsonType } from './http/body.ts'
+import { createHourLimit } from './http/hour-limit.ts'
 import { createRateLimit, type RateLimit } from './http/rate-limit.ts'
 import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './http/retry.ts'
 import { type Target, toExcerpt, toTarget } from './http/target.ts'
@@ -17,6 +19,8 @@ export interface HttpSettings {
   readonly maxBytes: number
   /** Shared by all clients of one provider's name; the first to open in a process sets it. */
   readonly requestsPerMinute: number
+  /** Likewise, for a provider that counts by the hour too; none are left when they are used up, until the hour is over. */
+  readonly requestsPerHour?: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
 }
@@ -53,8 +57,8 @@ export interface HttpRequest {
 /**
  * Sends requests, within the provider's rate limit, again after network errors, timeouts, 408, 429 and 5xx.
  * Both calls throw DataError, its message naming provider, path and reason but never a key:
- * - `provider_unavailable` when the retries are used up, or at once when the provider asks for a wait of over a minute;
- *   `retryAfterMs` is the wait it asked for.
+ * - `provider_unavailable` when the retries are used up, or at once when the provider asks for a wait of over a minute or
+ *   the requests of the hour are used up for longer; `retryAfterMs` is the wait.
  * - `provider_rejected` for any other error status and for redirects to another host; never sent again.
  * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
  * An aborted signal rejects with the signal's reason.
@@ -83,6 +87,8 @@ interface Options {
   readonly log: Logger
   /** Makes a provider's limit; by default one that only this process keeps. */
   readonly createLimit?: (provider: string, perMinute: number) => RateLimit
+  /** The same for the hour; by default again one that only this process keeps. */
+  readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
   readonly observe?: (call: ProviderCall) => void
   /** The first backoff before jitter; each further one doubles. 500 by default. */
   readonly backoffMs?: number
@@ -100,13 +106,25 @@ const DEFAULT_RETRIES = 3
 /** The door to all providers. It keeps the rate limits, so a process creates it once. */
 export function createHttpClients(options: Options): HttpClients {
   const limits = new Map<string, RateLimit>()
-  const createLimit = options.createLimit ?? ((_provider, perMinute) => createRateLimit(perMinute))
   return {
     open(settings) {
-      const limit = limits.get(settings.provider) ?? createLimit(settings.provider, settings.requestsPerMinute)
+      const limit = limits.get(settings.provider) ?? toLimit(settings, options)
       limits.set(settings.provider, limit)
       toHeaders(settings.provider, settings.headers)
       return createClient(settings, limit, options)
+    },
+  }
+}
+
+function toLimit({ provider, requestsPerMinute, requestsPerHour }: HttpSettings, options: Options): RateLimit {
+  const ofMinute = options.createLimit?.(provider, requestsPerMinute) ?? createRateLimit(requestsPerMinute)
+  if (requestsPerHour === undefined) return ofMinute
+  const ofHour = options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour)
+  return {
+    take: async (signal) => {
+      // The hour's last: what it counts is then sent at once, and what it refuses has cost no more than a place in a line.
+      await ofMinute.take(signal)
+      await ofHour.take(signal)
     },
   }
 }
@@ -142,7 +160,8 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
     const { signal, retries = DEFAULT_RETRIES } = request
     for (;;) {
       await limit.take(signal)
-      const result = await attempt(settings, request, headers, target)
+      const traced = { provider, request, target, retries: progress.retries }
+      const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
       progress.status = result.status
       progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
       if ('body' in result) return result

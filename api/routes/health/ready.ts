@@ -10,7 +10,7 @@ export const readyRoute = defineRoute({
   tag: 'Service',
   summary: 'Whether data can be served',
   description:
-    'Ready when ClickHouse answers and has the tables of every dataset. Without Redis the service still serves: it then keeps answers for a second only, because it cannot hear of new data.',
+    'Ready when ClickHouse answers and has the tables of every dataset. Without Redis the service still serves: it then learns of new data a second later, from the database.',
   query: {},
   response: z.strictObject({
     status: z.literal('ready'),
@@ -33,7 +33,7 @@ export const readyRoute = defineRoute({
     } catch (error) {
       throw toUnavailable('The database does not answer, or is not set up yet.', error)
     }
-    const redis = datasets.every(({ name }) => commits.version(name) !== undefined) ? 'ok' : 'away'
+    const redis = commits.source === 'redis' ? 'ok' : 'away'
     return { body: Buffer.from(JSON.stringify({ status: 'ready', clickhouse: 'ok', redis })), asOf: null }
   },
 })

@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import type { Database } from '../../../shared/clickhouse.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { countBuckets, INTERVALS } from '../../../shared/intervals.ts'
 import { type Answer, defineRoute } from '../../define.ts'
@@ -10,7 +9,8 @@ import { oneOf, optionalLimit, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { describeSeries, nextGridTime, startAfter, toSeriesRange } from '../../series.ts'
 import { idValue, numberOrNull, timeValue } from '../../values.ts'
-import { JSON_SETTINGS, writeArray } from '../../written-json.ts'
+import { writeArray } from '../../written-json.ts'
+import { readLongSeries } from './long-series.ts'
 import { hasPoints, pointsSql, readNewest } from './price-points.ts'
 
 const EARLIEST = '2022-02-01'
@@ -35,21 +35,6 @@ const point = z.strictObject({
 
 const series = z.strictObject({ name: z.string(), id: idValue, data: z.array(point) })
 
-const summary = z.object({ points: z.int(), newest: z.int(), digest: z.string() })
-
-/** Points, newest time and a hash over all of an answer's data, in Unix milliseconds. */
-async function summarize(db: Database, sql: string, params: Readonly<Record<string, unknown>>) {
-  const [row] = await db.rows({
-    name: 'historic-financial-summary',
-    sql: `SELECT count() AS points, toUnixTimestamp64Milli(max(as_of)) AS newest,
-  toString(groupBitXor(sipHash64(tuple(bucket, as_of, price, volume_24h, market_cap, total_supply, circulating_supply)))) AS digest
-FROM (${sql})`,
-    params,
-    schema: summary,
-  })
-  return row ?? { points: 0, newest: 0, digest: '' }
-}
-
 function checkRange(start: number, end: number | undefined): void {
   if (end === undefined || end >= start) return
   throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
@@ -71,7 +56,7 @@ export const historicFinancialRoute = defineRoute({
   response: series,
   datasets: [tokenPrices],
   headers: SERIES_HEADERS,
-  handle: async ({ query, found: token, db, now }): Promise<Answer> => {
+  handle: async ({ query, found: token, db, fragments, now }): Promise<Answer> => {
     checkRange(query.start, query.end)
     const { interval, limit } = query
     const range = toSeriesRange(query, now())
@@ -94,23 +79,17 @@ export const historicFinancialRoute = defineRoute({
       const { body, records, asOf } = await writeArray(db, { name: 'historic-financial', sql: sql.records, params })
       return { body: Buffer.concat([Buffer.from(before), body, Buffer.from('}')]), ...(await describe(records, asOf)) }
     }
-    const { points, newest: asOf, digest } = await summarize(db, sql.columns, params)
-    // As many points as the tag is made of, even if one more arrives meanwhile.
-    const counted = { ...params, limit: points }
+    const series = await readLongSeries(
+      { db, fragments, now },
+      { token: token.key, interval, from: range.from, to: range.to, limit: limit === most ? limit : undefined },
+    )
     return {
-      ...(await describe(points, points === 0 ? null : asOf)),
-      digest: `${token.id} ${token.name} ${interval} ${points} ${asOf} ${digest}`,
+      ...(await describe(series.points, series.asOf)),
+      digest: `${token.id} ${token.name} ${interval} ${series.digest}`,
       before,
       after: '}',
-      open: (signal) =>
-        db.stream({
-          name: 'historic-financial-stream',
-          sql: sql.rows,
-          params: counted,
-          settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
-          signal,
-        }),
-      holds: async () => (await summarize(db, sql.columns, counted)).digest === digest,
+      open: series.open,
+      holds: series.holds,
     }
   },
 })

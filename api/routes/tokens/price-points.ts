@@ -22,7 +22,7 @@ const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), mark
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
 const FINE = `
-SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
 FROM token_prices FINAL
 WHERE ${RANGE('observed_at')}
 ORDER BY token, observed_at
@@ -30,7 +30,7 @@ LIMIT 1 BY bucket
 LIMIT {limit: UInt32}`
 
 const coarse = (table: string) => `
-SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
 FROM ${table} FINAL
 WHERE ${RANGE('bucket_at')}
 ORDER BY token, bucket_at
@@ -38,7 +38,7 @@ LIMIT {limit: UInt32}`
 
 /**
  * The points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest first:
- * as `columns`, as `rows` of the interface's shape, and as `records` of that shape with their time.
+ * as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that shape with their time.
  */
 export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
   const columns = interval === '5m' ? FINE : coarse(TABLES[interval])
@@ -49,6 +49,18 @@ export function pointsSql(interval: Interval): { columns: string; rows: string; 
     records: `SELECT as_of, CAST(tuple(bucket, ${quote}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
 FROM (${columns})`,
   }
+}
+
+/**
+ * The observations that the points of a token are made of (parameters `token`, `from` and `to` as above), in no order,
+ * each with the table's part that holds it: all of a bucket's, where `pointsSql` has the first.
+ */
+export function observationsSql(interval: Interval): string {
+  const [time, bucket] =
+    interval === '5m'
+      ? ['observed_at', "toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')"]
+      : ['bucket_at', 'bucket_at']
+  return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${TABLES[interval]} FINAL WHERE ${RANGE(time)}`
 }
 
 /** The time of a token's newest observation in Unix milliseconds; null while there is none. */

@@ -1,5 +1,6 @@
 import { jsonReply, type Provider, type Reply, type UpstreamRequest } from '../exchange.ts'
 import { type Asset, findAsset, type Holder, type HolderList } from '../world.ts'
+import { toSwaps } from './moralis-swaps.ts'
 
 /** The provider's names of the registry's chains. */
 const CHAINS: Readonly<Record<string, string>> = {
@@ -18,15 +19,17 @@ const MOST_OWNERS = 100
 const PERIODS = ['5min', '1h', '6h', '24h', '3d', '7d', '30d']
 const TIERS = [10, 25, 50, 100, 250, 500]
 
-/** Moralis' holders and owners of a token, mounted with its version prefix. Source: providers document, section 4. */
+/** Moralis' holders, owners and swaps of a token, mounted with its version prefix. Source: providers document, section 4. */
 export const moralis: Provider = {
   name: 'moralis',
   handle(request, world) {
     if (!request.headers['x-api-key']) return jsonReply({ message: 'Invalid key' }, 401)
-    const [, address, route] = /^\/api\/v2\.2\/erc20\/(0x[0-9a-fA-F]{40})\/(holders|owners)$/.exec(request.path) ?? []
+    const [, address, route] =
+      /^\/api\/v2\.2\/erc20\/(0x[0-9a-fA-F]{40})\/(holders|owners|swaps)$/.exec(request.path) ?? []
     const chain = CHAINS[request.query.get('chain') ?? 'eth']
     if (address === undefined || chain === undefined) return jsonReply({ message: 'Not Found' }, 404)
     const asset = findAsset(world, chain, address)
+    if (asset && route === 'swaps') return toSwaps(world, asset, request)
     const list = asset && world.holders(asset, request.now)
     if (!asset || !list) return jsonReply({ message: 'No token found' }, 404)
     return route === 'holders' ? jsonReply(toSummary(list)) : toOwners(asset, list, request)
@@ -34,7 +37,7 @@ export const moralis: Provider = {
   failure: (status) => jsonReply({ message: status === 429 ? 'Too Many Requests' : 'Internal server error' }, status),
   empty: ({ path }) =>
     jsonReply(
-      path.endsWith('/owners') ? { cursor: null, page: 1, page_size: MOST_OWNERS, result: [] } : { totalHolders: 0 },
+      path.endsWith('/holders') ? { totalHolders: 0 } : { cursor: null, page: 1, page_size: MOST_OWNERS, result: [] },
     ),
 }
 

@@ -18,6 +18,19 @@ export interface Exchange {
 export interface DexChain {
   readonly quotes: readonly QuoteToken[]
   readonly exchanges: readonly Exchange[]
+  readonly reference?: ReferencePool
+}
+
+/**
+ * A pool of the third version that is traded in all the time, and so deep that its price is the market's: what it says of a
+ * coin at each log is nearer to a trade than any chart. A chain without one is priced by the chart alone.
+ */
+export interface ReferencePool {
+  readonly address: string
+  readonly dollar: QuoteToken
+  readonly coin: QuoteToken
+  /** The number of blocks after which its word is too old. */
+  readonly lookBack: number
 }
 
 /** Uniswap V3's fee tiers, in millionths (providers document, section 6.2). */
@@ -35,6 +48,9 @@ const uniswapV3 = (factory: `0x${string}`): Exchange => ({ label: 'uniswap-v3', 
 /** Uniswap deployed its third version under one address on its first chains (providers document, section 6.1). */
 const FIRST_V3 = uniswapV3('0x1f98431c8ad98523631ae4a59f267346ea31f984')
 
+const ETHEREUM_ETHER = ether('0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2')
+const ETHEREUM_USDC = dollar('USDC', '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 6)
+
 /**
  * The chains whose trades can be read from a node, by slug. A chain needs addresses that are certain: a wrong factory
  * finds no pool, a wrong quote token gives wrong dollars.
@@ -42,8 +58,8 @@ const FIRST_V3 = uniswapV3('0x1f98431c8ad98523631ae4a59f267346ea31f984')
 export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
   ethereum: {
     quotes: [
-      ether('0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2'),
-      dollar('USDC', '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 6),
+      ETHEREUM_ETHER,
+      ETHEREUM_USDC,
       dollar('USDT', '0xdac17f958d2ee523a2206206994597c13d831ec7', 6),
       dollar('DAI', '0x6b175474e89094c44da98b954eedeac495271d0f', 18),
     ],
@@ -52,6 +68,13 @@ export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
       { label: 'sushiswap', kind: 'v2', factory: '0xc0aee478e3658e2610c5f7a4a2e1777ce9e4f2ac' },
       FIRST_V3,
     ],
+    // The factory's pool of USDC and WETH with a fee of 0.05 %; 25 blocks are five minutes, a step of the chart.
+    reference: {
+      address: '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640',
+      dollar: ETHEREUM_USDC,
+      coin: ETHEREUM_ETHER,
+      lookBack: 25,
+    },
   },
   arbitrum: {
     quotes: [

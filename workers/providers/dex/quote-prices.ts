@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { checkAnswer } from '../answer.ts'
 import type { HttpClient } from '../http.ts'
+import { findLast } from './find-last.ts'
 
 const STEP_SECONDS = 300
 /** An older price is none: nothing is guessed. */
@@ -47,14 +48,7 @@ export async function fetchPrices(
 function toPriceAt(points: readonly Point[]): PriceAt {
   const sorted = [...points].sort((a, b) => a.timestamp - b.timestamp)
   return (seconds) => {
-    let low = 0
-    let high = sorted.length
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if ((sorted[middle]?.timestamp ?? 0) <= seconds) low = middle + 1
-      else high = middle
-    }
-    const point = sorted[low - 1]
+    const point = findLast(sorted, ({ timestamp }) => timestamp <= seconds)
     return point !== undefined && seconds - point.timestamp <= OLDEST_SECONDS ? point.price : undefined
   }
 }

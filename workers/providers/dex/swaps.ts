@@ -45,6 +45,12 @@ export function decodeSwap(log: Pick<RpcLog, 'topics' | 'data'>): Pick<Swap, 'ne
   return { net0: -event.amount0, net1: -event.amount1 }
 }
 
+/** The square root of the price after a V3 swap, times 2^96: token 1 for token 0. Undefined for any other log. */
+export function decodeRootPrice(log: Pick<RpcLog, 'topics' | 'data'>): bigint | undefined {
+  const event = toEvent(log)
+  return event !== undefined && 'sqrtPriceX96' in event ? event.sqrtPriceX96 : undefined
+}
+
 function toEvent({ topics, data }: Pick<RpcLog, 'topics' | 'data'>) {
   const [selector, ...rest] = topics as readonly `0x${string}`[]
   if (selector === undefined || !SWAP_TOPICS.includes(selector)) return undefined

@@ -2,6 +2,7 @@ import { formatUnits } from 'viem'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../shared/registry/registry.ts'
 import type { Candidate } from '../../define.ts'
+import type { UsdAt } from './dollars.ts'
 import type { QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
 import { countSkip, type SkipCounts, type Swap } from './swaps.ts'
@@ -15,8 +16,7 @@ export interface TradeFacts {
   readonly pools: ReadonlyMap<string, Pool>
   readonly timeOf: (blockNumber: number) => number
   readonly senderOf: (transactionHash: string) => string
-  /** Dollars for one of a quote token at a time; undefined where nobody tells. */
-  readonly usdOf: (quote: QuoteToken, seconds: number) => number | undefined
+  readonly usdAt: UsdAt
 }
 
 /**
@@ -33,7 +33,7 @@ export function toTrades(swaps: readonly Swap[], facts: TradeFacts, skipped: Ski
 function toTradesOfSwap(swap: Swap, pool: Pool, facts: TradeFacts, skipped: SkipCounts): Candidate<DexTradeRow>[] {
   const { log } = swap
   const seconds = facts.timeOf(log.blockNumber)
-  const usd = toUsd(swap, pool, facts, seconds)
+  const usd = toUsd(swap, pool, facts)
   return [pool.token, pool.quote].flatMap((address) => {
     const token = facts.tokens.get(address)
     if (token === undefined) return []
@@ -72,12 +72,12 @@ function toNet(swap: Swap, pool: Pool, address: string): bigint {
  * What the swap was worth, by its quote side. Unknown where the quote token's price is, and where the two sides do not
  * go opposite ways: then the quote side is not what the other one was paid with.
  */
-function toUsd(swap: Swap, pool: Pool, facts: TradeFacts, seconds: number): number | undefined {
+function toUsd(swap: Swap, pool: Pool, facts: TradeFacts): number | undefined {
   const quote = facts.quotes.get(pool.quote)
   const paid = toNet(swap, pool, pool.quote)
   const isExchange = paid !== 0n && paid > 0n !== toNet(swap, pool, pool.token) > 0n
   if (quote === undefined || !isExchange) return undefined
-  const usd = quote.usd === 'dollar' ? 1 : facts.usdOf(quote, seconds)
+  const usd = facts.usdAt(quote, swap.log)
   return usd === undefined ? undefined : toAmount(paid, quote.decimals) * usd
 }
 

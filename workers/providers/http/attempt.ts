@@ -73,10 +73,13 @@ export async function attempt(
   }
 }
 
+/** What is sent has a body, what is only asked for has none, unless the request says otherwise. */
+export const toMethod = ({ method, body }: HttpRequest) => method ?? (body === undefined ? 'GET' : 'POST')
+
 /** Follows redirects on the same origin only: keys travel in headers and must not reach another host. */
 async function send(request: HttpRequest, headers: Headers, target: Target, signal: AbortSignal): Promise<Response> {
   const body = request.body === undefined ? null : JSON.stringify(request.body)
-  const method = request.method ?? (body === null ? 'GET' : 'POST')
+  const method = toMethod(request)
   let url = target.url
   for (let redirects = 0; ; redirects += 1) {
     const response = await fetch(url, { method, headers, body, signal, redirect: 'manual' })

@@ -1,8 +1,6 @@
-import type { Redis } from 'ioredis'
-import { toReason } from '../../../shared/errors.ts'
-import type { Logger } from '../../../shared/log.ts'
 import { createRateLimit, type RateLimit } from './rate-limit.ts'
 import { sleep } from './retry.ts'
+import { createSharedWait, type SharedBy } from './shared-wait.ts'
 
 /**
  * Reserves the next free place of a token bucket and returns the wait for it in milliseconds. KEYS[1] holds the time, in
@@ -20,14 +18,6 @@ return math.max(0, math.ceil((full_at - (ARGV[2] - 1) * per_token - now) / 1000)
 const MINUTE_US = 60_000_000
 /** A timer fires late by some milliseconds; a request that slips into the next minute must not make it one too many. */
 const TIMER_SLACK_US = 250_000
-const ANSWER_WITHIN_MS = 2_000
-
-interface Options {
-  /** For commands; its key prefix is `prefix`. */
-  readonly redis: Redis
-  readonly prefix: string
-  readonly log: Logger
-}
 
 /**
  * The same limit as `createRateLimit`, held by all processes that share a Redis. Within a process it is first come first
@@ -35,32 +25,13 @@ interface Options {
  * what is aborted leaves its place to the next. While Redis is away each process keeps the limit for itself, and says
  * so once.
  */
-export function createSharedRateLimit(provider: string, perMinute: number, options: Options): RateLimit {
-  const { redis, log } = options
+export function createSharedRateLimit(provider: string, perMinute: number, sharedBy: SharedBy): RateLimit {
   const burst = Math.max(1, Math.floor(perMinute / 5))
   const perTokenUs = Math.ceil((MINUTE_US + TIMER_SLACK_US) / (perMinute - burst + 1))
-  const key = `${options.prefix}:rate:{${provider}}`
+  const reserve = createSharedWait(provider, { script: RESERVE, key: 'rate', args: [perTokenUs, burst] }, sharedBy)
   const own = createRateLimit(perMinute)
   const line = new Set<() => void>()
   let isServing = false
-  let isAlone = false
-
-  /** The wait for the place that is now this process's; undefined when Redis cannot be asked. */
-  async function reserve(): Promise<number | undefined> {
-    // A connection that is known to be broken would only hold the command back until it is whole again.
-    if (isAlone && redis.status !== 'ready') return undefined
-    try {
-      const waitMs = Number(await withDeadline(redis.eval(RESERVE, 1, key, perTokenUs, burst)))
-      if (isAlone) log.info({ provider }, 'the rate limit is shared again')
-      isAlone = false
-      return waitMs
-    } catch (error) {
-      const reason = toReason(error)
-      if (!isAlone) log.warn({ provider, reason }, 'Redis is away: each process keeps the rate limit for itself')
-      isAlone = true
-      return undefined
-    }
-  }
 
   /** Lets those in line pass one by one, for as long as there are any. */
   async function serve(): Promise<void> {
@@ -97,15 +68,3 @@ export function createSharedRateLimit(provider: string, perMinute: number, optio
 
 /** A reserved place waits for whoever is first in line by then: no one caller's signal ends the wait for it. */
 const NEVER = new AbortController().signal
-
-async function withDeadline<T>(answer: Promise<T>): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}

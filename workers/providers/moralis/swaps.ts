@@ -28,23 +28,26 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
     const client = openMoralis(context)
     const fetchTrades = async (token: Token, from: number, to: number | undefined, signal: AbortSignal) => {
       if (apiKey === undefined) throw missingKey(token)
-      return toMoralisTrades(await fetchSwaps(client, token, from, to, signal), token)
+      const swaps = await fetchSwaps(client, token, from, to, signal)
+      return swaps && toMoralisTrades(swaps, token)
     }
     return {
-      fetchNew: async ({ entities, slot, state, log, signal }) => {
+      fetchNew: async ({ entities, slot, state, noteRead, log, signal }) => {
         const fetchSince = async (token: Token) => {
           const last = await state.get(toStateName(token))
           // An hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
           const trades = await fetchTrades(token, from, undefined, signal)
+          if (trades === undefined) return []
           state.set(toStateName(token), String(slot))
+          noteRead([token])
           return trades
         }
         return (await askEach(entities, fetchSince, { concurrency: CONCURRENCY, log })).flat()
       },
       fetchHistory: async ({ entities, range, signal }) => {
         const trades: Candidate<DexTradeRow>[][] = []
-        for (const token of entities) trades.push(await fetchTrades(token, range.from, range.to, signal))
+        for (const token of entities) trades.push((await fetchTrades(token, range.from, range.to, signal)) ?? [])
         return trades.flat()
       },
     }
@@ -58,14 +61,17 @@ function missingKey({ chain }: Token): DataError {
   return new DataError('provider_rejected', message)
 }
 
-/** All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end. */
+/**
+ * All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end. Undefined for a token that the
+ * provider does not know.
+ */
 async function fetchSwaps(
   client: HttpClient,
   token: Token,
   from: number,
   to: number | undefined,
   signal: AbortSignal,
-): Promise<MoralisSwap[]> {
+): Promise<MoralisSwap[] | undefined> {
   const path = `/erc20/${token.contractAddress}/swaps`
   const swaps: MoralisSwap[] = []
   let cursor: string | null | undefined
@@ -80,7 +86,7 @@ async function fetchSwaps(
       cursor: cursor ?? undefined,
     }
     const answer = await client.json({ path, route: '/erc20/{address}/swaps', query, signal, absent: NO_SUCH_TOKEN })
-    if (answer === undefined) return []
+    if (answer === undefined) return undefined
     const page = checkAnswer(swapsAnswer, answer, { provider: 'moralis', path })
     swaps.push(...page.result)
     cursor = page.result.length === 0 ? null : page.cursor

@@ -73,14 +73,14 @@ function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token):
     side: swap.transactionType.toUpperCase(),
     amount,
     amount_usd: usd,
-    price: usd === null || usd === 0 ? null : usd / amount,
+    price: usd === null ? null : usd / amount,
   }
 }
 
-/** Numbers may arrive as texts. */
+/** Numbers may arrive as texts. A trade is of some amount, so that 0 is what the provider says for an unknown value. */
 function toUsd(value: unknown): number | null {
   const usd = Math.abs(Number(value ?? Number.NaN))
-  return Number.isFinite(usd) ? usd : null
+  return Number.isFinite(usd) && usd > 0 ? usd : null
 }
 
 /** "Uniswap v2" is the label that a trade read from the chain carries, `uniswap-v2`. */

@@ -12,13 +12,18 @@ export interface TradeRequest {
   readonly signal: AbortSignal
 }
 
+export interface NewTradeRequest extends TradeRequest {
+  readonly slot: number
+  noteRead(tokens: readonly Token[]): void
+}
+
 /** Trades on decentralized exchanges, as one provider has them. A token that nobody traded gives no row. */
 export interface TradeSource {
   /**
    * The trades since the last run, which the state remembers; `slot` (Unix milliseconds) says where a first run begins. The
-   * state moves only where trades were read to the end.
+   * state moves, and a token is noted as read, only where trades were read to the end.
    */
-  fetchNew(request: TradeRequest & { readonly slot: number }): Promise<Candidate<DexTradeRow>[]>
+  fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
   /** The trades inside the range; the state is read and stays as it is. */
   fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>
 }

@@ -1,0 +1,109 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import type { Database } from '../../shared/clickhouse.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
+
+const NOW = Date.parse('2026-12-01T00:02:00Z')
+const STEP = 300_000
+const POINTS = 20_000
+const DAY = 86_400_000
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+/** The same service without a cache: what every answer must be. */
+let plain: TestApi
+let path: string
+let key: number
+/** Stretches that were read as rows, in hours before now. */
+let reads: [number, number][] = []
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
+  key = Number(uni?.key)
+  path = `/data/tokens/historic-financial?id=${uni?.id}&interval=5m&start=${NOW - 60 * DAY}`
+  await storeMarket(database.writer, { keys: [key], until: NOW - 60_000, points: POINTS, stepMs: STEP })
+  const db: Database = {
+    ...database.db,
+    stream: (statement) => {
+      const { from, to } = statement.params as { from: number; to: number }
+      reads.push([Math.round((NOW - from) / 3_600_000), Math.round((NOW - to) / 3_600_000)])
+      return database.db.stream(statement)
+    },
+  }
+  const now = () => NOW
+  api = await startApi({ config, ...database, db, commits, now })
+  const uncached = { ...config, api: { ...config.api, cacheBytes: 0 } }
+  plain = await startApi({ config: uncached, ...database, commits, now })
+})
+
+afterAll(async () => {
+  await api?.close()
+  await plain?.close()
+  await database?.drop()
+})
+
+/** The answer, which must be that of the service without a cache, and what was read for it. */
+async function ask(query = '') {
+  reads = []
+  const response = await fetch(api.url + path + query)
+  const [body, tag] = [await response.text(), response.headers.get('etag')]
+  const wanted = await fetch(plain.url + path + query)
+  expect(body).toBe(await wanted.text())
+  expect(tag).toBe(wanted.headers.get('etag'))
+  expect(JSON.parse(body).data).toHaveLength(Number(response.headers.get('x-series-points')))
+  return { body, tag, reads }
+}
+
+/** An observation in the middle of a bucket's second minute, so that it becomes the bucket's first. */
+const correct = async (at: number) => {
+  await storeMarket(database.writer, { keys: [key], until: at, points: 1, stepMs: STEP })
+  commits.commit('prices', { from: at, to: at })
+}
+
+it('a long series is read once, and then its open end alone', async () => {
+  const first = await ask()
+  expect(first.reads).toHaveLength(1)
+  const again = await ask()
+  expect(again.body).toBe(first.body)
+  // A chunk of 5-minute points is two weeks long: what was before the first whole one, and what came after the last.
+  const [head, tail] = again.reads
+  expect(head?.[0]).toBe(60 * 24)
+  expect(head?.[1]).toBeGreaterThan(45 * 24)
+  expect(tail?.[0]).toBeLessThan(15 * 24)
+  expect(again.reads).toHaveLength(2)
+})
+
+it('another range shares the parts that both hold', async () => {
+  await ask()
+  const { reads } = await ask(`&end=${NOW - 20 * DAY}`)
+  expect(Math.max(...reads.map(([from, to]) => from - to))).toBeLessThan(15 * 24)
+})
+
+it('a correction of the past reads its part again and no other', async () => {
+  const before = await ask()
+  const at = NOW - 30 * DAY + 30_000
+  await correct(at)
+  const after = await ask()
+  expect(after.tag).not.toBe(before.tag)
+  const hours = (NOW - at) / 3_600_000
+  expect(after.reads.filter(([from, to]) => from > hours && to < hours)).toHaveLength(1)
+  expect(after.reads.reduce((sum, [from, to]) => sum + from - to, 0)).toBeLessThan(45 * 24)
+  expect((await ask()).reads).toHaveLength(2)
+})
+
+it('nothing is reused while nobody tells of commits', async () => {
+  commits.away(true)
+  expect((await ask()).reads).toHaveLength(1)
+  commits.away(false)
+  expect((await ask()).reads).toHaveLength(1)
+  expect((await ask()).reads).toHaveLength(2)
+})
+
+it('a limit that cuts is read in one piece', async () => {
+  const { body, reads } = await ask('&limit=6000')
+  expect(JSON.parse(body).data).toHaveLength(6000)
+  expect(reads).toHaveLength(1)
+})

@@ -1,0 +1,173 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { DataError } from '../../shared/errors.ts'
+import { toId, toKey } from '../../shared/ids.ts'
+import { sendJson, startProviderServer } from '../provider-server.ts'
+import { createDexPipeline, dump, readAggregates, readTrades } from '../support/dex-pipeline.ts'
+import type { PipelineOptions } from '../support/pipeline.ts'
+import { hashOf, nowAt, POOL, START, swapAt, toChain, UNI, WETH } from '../upstream/small-chain.ts'
+
+const HOUR = 3_600_000
+
+const closers: (() => Promise<void>)[] = []
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+})
+
+async function start(options?: PipelineOptions) {
+  const run = await createDexPipeline(options)
+  closers.push(run.close)
+  return run
+}
+
+describe('a chain without a node', () => {
+  const swap = (hash: string, type: string, pair: string, bought: object, sold: object) => ({
+    transactionHash: hash,
+    transactionType: type,
+    blockTimestamp: '2024-05-06T01:00:00.000Z',
+    blockNumber: 19_800_300,
+    walletAddress: '0xABCDEFabcdefABCDEFabcdefABCDEFabcdefABCD',
+    pairAddress: pair,
+    exchangeName: 'Uniswap v2',
+    bought,
+    sold,
+    totalValueUsd: 30,
+  })
+  const uni = { address: UNI, amount: '3', usdAmount: 30 }
+  const weth = { address: WETH, amount: '0.01', usdAmount: 30 }
+  const pages = [
+    [swap(hashOf(1), 'buy', POOL, uni, weth), swap(hashOf(2), 'buy', POOL, uni, weth)],
+    [swap(hashOf(2), 'sell', POOL, weth, { ...uni, amount: '-6' }), swap(hashOf(2), 'buy', POOL, uni, weth)],
+  ]
+
+  it('has its trades from Moralis, page by page, each once', async () => {
+    const server = await startProviderServer((request, response, url) => {
+      const page = Number(url.searchParams.get('cursor') ?? '0')
+      const isUni = url.pathname === `/erc20/${UNI}/swaps`
+      const cursor = isUni && page === 0 ? '1' : null
+      expect(request.headers['x-api-key']).toBe('key')
+      sendJson(response, { cursor, result: isUni ? pages[page] : [] })
+    })
+    closers.push(server.close)
+    const settings = {
+      RPC_URLS: '',
+      MORALIS_BASE_URL: server.baseUrl,
+      MORALIS_API_KEY: 'key',
+      MORALIS_REQUESTS_PER_MINUTE: '60000',
+    }
+    const run = await start({ now: Date.parse('2024-05-06T02:03:04Z'), settings })
+    expect(await run.runSlot()).toMatchObject({ providers: ['moralis-swaps'], rejected: 0 })
+    const before = await dump(run)
+    expect(
+      (await readTrades(run)).map(({ side, amount, amount_usd, price, exchange, taker }) => [
+        side,
+        amount,
+        amount_usd,
+        price,
+        exchange,
+        taker,
+      ]),
+    ).toEqual([
+      ['BUY', 3, 30, 10, 'uniswap-v2', '0xabcdefabcdefabcdefabcdefabcdefabcdefabcd'],
+      ['BUY', 3, 30, 10, 'uniswap-v2', '0xabcdefabcdefabcdefabcdefabcdefabcdefabcd'],
+      ['SELL', 6, 30, 5, 'uniswap-v2', '0xabcdefabcdefabcdefabcdefabcdefabcdefabcd'],
+    ])
+    await run.runRange(Date.parse('2024-05-06T00:00:00Z'), Date.parse('2024-05-06T02:00:00Z'), ['UNI'])
+    expect(await dump(run)).toBe(before)
+  })
+
+  it('has the same trades as one with a node, when both are asked about the same chain', async () => {
+    const now = Date.parse('2024-05-06T07:08:09Z')
+    const [byNode, byMoralis] = [await start({ now }), await start({ now, settings: { RPC_URLS: '' } })]
+    expect(await byNode.runSlot()).toMatchObject({ providers: ['ethereum', 'moralis-swaps'] })
+    expect(await byMoralis.runSlot()).toMatchObject({ providers: ['moralis-swaps'], rejected: 0 })
+    const expected = await readTrades(byNode)
+    const newest = expected.at(-1)?.traded_at ?? ''
+    const facts = (trades: typeof expected) =>
+      trades
+        .filter(({ traded_at }) => traded_at <= newest)
+        .map(({ log_index, amount_usd, price, ...rest }) => rest)
+        .sort((a, b) => (a.transaction_hash + a.token < b.transaction_hash + b.token ? -1 : 1))
+    const found = await readTrades(byMoralis)
+    console.log(`${expected.length} trades of a day by the node, ${found.length} by Moralis`)
+    expect(facts(found)).toEqual(facts(expected))
+    const dollars = new Map(expected.map((trade) => [trade.transaction_hash + trade.token, trade.amount_usd ?? 0]))
+    for (const { transaction_hash, token, amount_usd, traded_at } of found) {
+      const same = dollars.get(transaction_hash + token)
+      // A token of dollars has a price of its own here, and is a dollar where it is read from the node.
+      if (traded_at <= newest) expect(Math.abs((amount_usd ?? 0) / (same ?? 0) - 1)).toBeLessThan(1e-3)
+    }
+    const before = await dump(byMoralis)
+    await byMoralis.runSlot()
+    await byMoralis.runRange(now - 20 * HOUR, now - 3 * HOUR)
+    expect(await dump(byMoralis)).toBe(before)
+  })
+
+  it('has no dollars for a trade that the provider values at 0', async () => {
+    const server = await startProviderServer((_, response, url) => {
+      const result = [{ ...swap(hashOf(1), 'buy', POOL, uni, weth), totalValueUsd: 0 }]
+      sendJson(response, { cursor: null, result: url.pathname === `/erc20/${UNI}/swaps` ? result : [] })
+    })
+    closers.push(server.close)
+    const settings = { RPC_URLS: '', MORALIS_BASE_URL: server.baseUrl }
+    const run = await start({ now: Date.parse('2024-05-06T02:03:04Z'), settings })
+    await run.runSlot()
+    expect(await readTrades(run)).toMatchObject([{ side: 'BUY', amount: 3, amount_usd: null, price: null }])
+  })
+
+  it('moves the windows of the tokens that were read, traded or not, and of no others', async () => {
+    const aave = '0x7fc66500c84a76ad7e9c93437bfc5ac33e2ddae9'
+    let down: string | undefined
+    const server = await startProviderServer((_, response, url) => {
+      const token = url.pathname.split('/')[2] ?? ''
+      if (token === down) return sendJson(response, { message: 'down' }, 500)
+      const own = { address: token, amount: '3', usdAmount: 30 }
+      const trades = [UNI, aave].includes(token) ? [swap(hashOf(token.length), 'buy', POOL, own, weth)] : []
+      const isAsked = String(url.searchParams.get('fromDate')) < '2024-05-06T01:00:00.000Z'
+      sendJson(response, { cursor: null, result: isAsked ? trades : [] })
+    })
+    closers.push(server.close)
+    const settings = { RPC_URLS: '', MORALIS_BASE_URL: server.baseUrl }
+    const run = await start({ now: Date.parse('2024-05-06T02:03:04Z'), settings })
+    const keyOf = (address: string) => toKey(toId('token', 'ethereum', address))
+    const asOf = async (address: string) => (await readAggregates(run, keyOf(address)))?.as_of
+    await run.runSlot()
+    expect([await asOf(UNI), await asOf(aave)]).toEqual(['2024-05-06T02:00:00.000Z', '2024-05-06T02:00:00.000Z'])
+    down = aave
+    run.clock.now += 25 * HOUR
+    expect(await run.runSlot()).toMatchObject({ rows: 0, providers: ['moralis-swaps'] })
+    expect([await asOf(UNI), await asOf(aave)]).toEqual(['2024-05-07T03:00:00.000Z', '2024-05-06T02:00:00.000Z'])
+    expect(await readAggregates(run, keyOf(UNI))).toMatchObject({ inflow_24h: 0, inflow_max: 30 })
+    expect(await readAggregates(run, keyOf(aave))).toMatchObject({ inflow_24h: 30, inflow_max: 30 })
+    down = undefined
+    run.clock.now += HOUR
+    await run.runSlot()
+    expect(await readAggregates(run, keyOf(aave))).toMatchObject({ inflow_24h: 0, as_of: '2024-05-07T04:00:00.000Z' })
+  })
+
+  it('is named together with the key that is missing', async () => {
+    const run = await start({ settings: { RPC_URLS: '', MORALIS_API_KEY: '' } })
+    const error = await run.runSlot().catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(DataError)
+    expect(error).toMatchObject({
+      code: 'provider_rejected',
+      message: expect.stringMatching(/MORALIS_API_KEY.*RPC_URLS.*ethereum/),
+    })
+  })
+
+  it('is the only one that Moralis is asked for', async () => {
+    const asked: string[] = []
+    const server = await startProviderServer((_, response, url) => {
+      asked.push(url.searchParams.get('chain') ?? '')
+      sendJson(response, { cursor: null, result: [] })
+    })
+    closers.push(server.close)
+    const settings = { MORALIS_BASE_URL: server.baseUrl, MORALIS_API_KEY: 'key', MORALIS_REQUESTS_PER_MINUTE: '60000' }
+    const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10)]) }, settings })
+    await run.runSlot()
+    expect(await readTrades(run)).toHaveLength(1)
+    expect(asked.length).toBeGreaterThan(0)
+    expect(asked).not.toContain('eth')
+    await run.runRange(START * 1000, START * 1000 + HOUR)
+    expect(asked).not.toContain('eth')
+  })
+})

@@ -1,0 +1,15 @@
+import { startTracing } from '../../shared/tracing.ts'
+import { type Collector, startCollector } from './collector.ts'
+import { silent } from './silent.ts'
+
+/** Traces this process, once and for all, to a collector of its own; closing that ends the tracing. */
+export async function traceThisProcess(): Promise<Collector> {
+  const collector = await startCollector()
+  Object.assign(process.env, collector.env)
+  const tracing = await startTracing('dao-data-test', { tracing: { wanted: true } }, silent)
+  const close = async () => {
+    await tracing.stop()
+    await collector.close()
+  }
+  return { ...collector, close }
+}

@@ -1,0 +1,98 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { encodeAbiParameters, getContractAddress, keccak256 } from 'viem'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { DEX_CHAINS, type ReferencePool } from '../../workers/providers/dex/exchanges.ts'
+import { toPriceAtPlace } from '../../workers/providers/dex/reference-prices.ts'
+import { decodeSwap, type RpcLog } from '../../workers/providers/dex/swaps.ts'
+import { encodeV2Swap, encodeV3Swap } from '../upstream/chain.ts'
+
+const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
+const file = join(dir, 'fixtures-ethereum-logs-rotki', 'swap_logs.jsonl')
+if (!existsSync(file)) console.log(`recorded logs of the reference pool are not tested: there are none in ${dir}`)
+
+const reference = DEX_CHAINS.ethereum?.reference as ReferencePool
+const plain = { topics: [], data: '0x', transactionHash: '0xaa', blockTimestamp: undefined, removed: false }
+/** One ether for so many dollars. */
+const at = (blockNumber: number, logIndex: number, dollars: number, more: Partial<RpcLog> = {}): RpcLog => ({
+  ...plain,
+  ...encodeV3Swap(BigInt(dollars * 1e6), -(10n ** 18n)),
+  address: reference.address,
+  blockNumber,
+  logIndex,
+  ...more,
+})
+
+describe('the reference pool', () => {
+  it("has the address that Uniswap V3's factory gives its pool of USDC and WETH with a fee of 0.05 %", () => {
+    const types = [{ type: 'address' }, { type: 'address' }, { type: 'uint24' }] as const
+    const [dollar, coin] = [reference.dollar.address, reference.coin.address] as [`0x${string}`, `0x${string}`]
+    const address = getContractAddress({
+      opcode: 'CREATE2',
+      from: '0x1f98431c8ad98523631ae4a59f267346ea31f984',
+      salt: keccak256(encodeAbiParameters(types, [dollar, coin, 500])),
+      bytecodeHash: '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54',
+    })
+    expect(reference.address).toBe(address.toLowerCase())
+  })
+
+  it('tells the price of the last swap at or before a log, inside a block as well', () => {
+    const priceAt = toPriceAtPlace([at(101, 2, 1_900), at(100, 7, 2_000), at(100, 30, 2_100)], reference)
+    expect(priceAt({ blockNumber: 100, logIndex: 6 })).toBeUndefined()
+    expect(priceAt({ blockNumber: 100, logIndex: 8 })).toBeCloseTo(2_000, 9)
+    expect(priceAt({ blockNumber: 100, logIndex: 31 })).toBeCloseTo(2_100, 9)
+    expect(priceAt({ blockNumber: 101, logIndex: 1 })).toBeCloseTo(2_100, 9)
+    expect(priceAt({ blockNumber: 101, logIndex: 3 })).toBeCloseTo(1_900, 9)
+  })
+
+  it('has nothing to tell once its last swap is too old', () => {
+    const priceAt = toPriceAtPlace([at(100, 7, 2_000)], reference)
+    expect(priceAt({ blockNumber: 100 + reference.lookBack, logIndex: 0 })).toBeCloseTo(2_000, 9)
+    expect(priceAt({ blockNumber: 101 + reference.lookBack, logIndex: 0 })).toBeUndefined()
+  })
+
+  it('is not confused by logs that were taken back, are of other pools or tell no price', () => {
+    const others = [
+      at(100, 8, 1, { removed: true }),
+      at(100, 9, 1, { address: `0x${'9'.repeat(40)}` }),
+      at(100, 10, 1, encodeV2Swap(1n, -1n)),
+      at(100, 11, 1, { data: '0x' }),
+    ]
+    const priceAt = toPriceAtPlace([at(100, 7, 2_000), ...others], reference)
+    expect(priceAt({ blockNumber: 100, logIndex: 99 })).toBeCloseTo(2_000, 9)
+  })
+
+  it('may have its tokens in either order', () => {
+    const turned = { ...reference, dollar: { ...reference.dollar, address: `0x${'f'.repeat(40)}` } }
+    const log = at(100, 7, 1, encodeV3Swap(-(10n ** 18n), 2_000_000_000n))
+    expect(toPriceAtPlace([log], turned)({ blockNumber: 100, logIndex: 8 })).toBeCloseTo(2_000, 9)
+  })
+})
+
+const recorded = z
+  .object({
+    address: z.string(),
+    topics: z.array(z.string()),
+    data: z.string(),
+    blockNumber: z.string().transform(Number),
+    logIndex: z.string().transform(Number),
+  })
+  .transform((log): RpcLog => ({ ...plain, ...log }))
+
+describe.skipIf(!existsSync(file))("the reference pool's recorded logs", () => {
+  it('tell the price that was paid, but for the fee and what the swap itself moved', () => {
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n')
+    const logs = lines
+      .map((line) => recorded.parse(JSON.parse(line)))
+      .filter(({ address }) => address === reference.address)
+    expect(logs).toHaveLength(10)
+    for (const log of logs) {
+      const { net0, net1 } = decodeSwap(log) ?? { net0: 0n, net1: 0n }
+      const paid = Math.abs(Number(net0) / 1e6 / (Number(net1) / 1e18))
+      const price = toPriceAtPlace([log], reference)(log) ?? Number.NaN
+      expect(Math.abs(price / paid - 1)).toBeLessThan(0.01)
+      expect(price).toBeGreaterThan(100)
+    }
+  })
+})

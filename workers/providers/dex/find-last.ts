@@ -1,0 +1,11 @@
+/** The last member of an ordered list that a test holds for; it holds for the first members and for none after them. */
+export function findLast<T>(sorted: readonly T[], holds: (member: T) => boolean): T | undefined {
+  let low = 0
+  let high = sorted.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (holds(sorted[middle] as T)) low = middle + 1
+    else high = middle
+  }
+  return sorted[low - 1]
+}

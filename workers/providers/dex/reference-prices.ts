@@ -1,0 +1,54 @@
+import type { ReferencePool } from './exchanges.ts'
+import { findLast } from './find-last.ts'
+import type { Node } from './node.ts'
+import { readLogs } from './pool-logs.ts'
+import { decodeRootPrice, type RpcLog } from './swaps.ts'
+
+/** A place in the order of a chain's logs. */
+export type Place = Pick<RpcLog, 'blockNumber' | 'logIndex'>
+
+/** The price of a coin in USD at a place: undefined when the pool was not traded in for too long before it. */
+export type PriceAtPlace = (place: Place) => number | undefined
+
+const isAtOrBefore = (a: Place, b: Place) =>
+  a.blockNumber === b.blockNumber ? a.logIndex <= b.logIndex : a.blockNumber < b.blockNumber
+
+/**
+ * What a chain's reference pool said of its coin at the places of these logs; at least one. How far back is read depends on
+ * each log alone, so that the price of one place is the same whatever range it is asked in.
+ */
+export async function readReferencePrices(
+  node: Node,
+  reference: ReferencePool,
+  places: readonly Place[],
+  signal: AbortSignal,
+): Promise<PriceAtPlace> {
+  const blocks = places.map(({ blockNumber }) => blockNumber)
+  const [first, to] = [blocks.reduce((a, b) => Math.min(a, b)), blocks.reduce((a, b) => Math.max(a, b))]
+  const from = Math.max(0, first - reference.lookBack)
+  return toPriceAtPlace(await readLogs(node, [{ pools: [reference], from, to }], signal), reference)
+}
+
+/** Looks prices up in the pool's logs, which come in any order. */
+export function toPriceAtPlace(logs: readonly RpcLog[], reference: ReferencePool): PriceAtPlace {
+  const points = logs
+    .filter(({ address, removed }) => address === reference.address && !removed)
+    .flatMap((log) => {
+      const price = toPrice(log, reference)
+      return price === undefined ? [] : [{ blockNumber: log.blockNumber, logIndex: log.logIndex, price }]
+    })
+    .sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
+  return (place) => {
+    const point = findLast(points, (one) => isAtOrBefore(one, place))
+    return point && place.blockNumber - point.blockNumber <= reference.lookBack ? point.price : undefined
+  }
+}
+
+/** Dollars for one coin after a swap. The pool's price is token 1 for token 0, in smallest units and as a square root. */
+function toPrice(log: RpcLog, { coin, dollar }: ReferencePool): number | undefined {
+  const root = decodeRootPrice(log)
+  if (root === undefined || root === 0n) return undefined
+  const ratio = (Number(root) / 2 ** 96) ** 2
+  const dollars = dollar.address < coin.address ? 1 / ratio : ratio
+  return dollars * 10 ** (coin.decimals - dollar.decimals)
+}
