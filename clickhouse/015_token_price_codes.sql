@@ -12,7 +12,8 @@
 --
 -- The columns of old are computed from these, so that nobody who reads sees a difference. Every step may be repeated, and
 -- reads and inserts go on meanwhile: first new rows bring codes, of which the columns of old take their values; then rows
--- that were there before get codes, as bits; then the columns of old give up their bytes.
+-- that were there before get codes, as bits; then the columns of old give up their bytes. A query over them may not call
+-- something else `price`: a cluster's nodes are sent the expression under that name.
 --
 -- Roll-ups have so few rows that their parts stayed compact, a block of each column every 1024 rows. As wide parts from
 -- 256 kB on they take 12 % less.
@@ -60,8 +61,7 @@ ALTER TABLE token_prices_30m
         bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
         reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
     MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0)))),
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
 
 ALTER TABLE token_prices_30m_mv MODIFY QUERY
 SELECT token,
@@ -98,8 +98,7 @@ ALTER TABLE token_prices_1h
         bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
         reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
     MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0)))),
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
 
 ALTER TABLE token_prices_1h_mv MODIFY QUERY
 SELECT token,
@@ -136,8 +135,7 @@ ALTER TABLE token_prices_4h
         bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
         reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
     MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0)))),
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
 
 ALTER TABLE token_prices_4h_mv MODIFY QUERY
 SELECT token,
@@ -174,8 +172,7 @@ ALTER TABLE token_prices_1d
         bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
         reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
     MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0)))),
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
 
 ALTER TABLE token_prices_1d_mv MODIFY QUERY
 SELECT token,
@@ -212,8 +209,7 @@ ALTER TABLE token_prices_7d
         bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
         reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
     MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0)))),
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
 
 ALTER TABLE token_prices_7d_mv MODIFY QUERY
 SELECT token,
@@ -358,3 +354,18 @@ ALTER TABLE token_prices_7d
         reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
     ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
         reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_30m
+    MODIFY SETTING min_bytes_for_wide_part = 262144;
+
+ALTER TABLE token_prices_1h
+    MODIFY SETTING min_bytes_for_wide_part = 262144;
+
+ALTER TABLE token_prices_4h
+    MODIFY SETTING min_bytes_for_wide_part = 262144;
+
+ALTER TABLE token_prices_1d
+    MODIFY SETTING min_bytes_for_wide_part = 262144;
+
+ALTER TABLE token_prices_7d
+    MODIFY SETTING min_bytes_for_wide_part = 262144;
