@@ -12,6 +12,8 @@ type Point = Pick<Quote, 'at' | 'price' | 'volume24h' | 'marketCap' | 'totalSupp
 export interface PriceData {
   readonly name: string
   readonly about: string
+  /** Why its points may not get much smaller, and cannot be rolled up; absent where they are 5 minutes apart. */
+  readonly coarse?: string
   series(): Iterable<readonly Point[]>
 }
 
@@ -52,6 +54,7 @@ function toChartData(dataDir: string): PriceData | null {
   return {
     name: 'market charts',
     about: `recorded daily market charts of ${ids.length} tokens, in all digits; supplies are not known`,
+    coarse: 'three values a day, each with all its digits, and no supply to tell the market cap from',
     *series() {
       for (const file of ids) {
         const chart = readChart(dataDir, file.replace('.json', ''))
