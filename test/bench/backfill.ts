@@ -5,7 +5,7 @@ import { type Chunk, planChunks } from '../../workers/chunks.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { atLeast, type BenchContext, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define.ts'
 import { compare, compareWithItself, type Side } from './measure.ts'
-import { readMemory } from './processes.ts'
+import { readPeakBytes, readResidentBytes } from './processes.ts'
 import { collect, type Stack, withStack } from './stack.ts'
 
 const FROM = Date.parse('2024-01-01T00:00:00Z')
@@ -146,7 +146,6 @@ async function measureApi(stack: Stack, { range, tokens }: ReturnType<typeof toW
   return cells
 }
 
-function toMemoryCells(name: string, pid: number | undefined): string[] {
-  const { resident, most } = readMemory(pid ?? 0)
-  return [name, ...[resident, most].map((bytes) => (bytes / 2 ** 20).toFixed(0))]
+function toMemoryCells(name: string, pid = 0): string[] {
+  return [name, ...[readResidentBytes(pid), readPeakBytes(pid)].map((bytes) => (bytes / 2 ** 20).toFixed(0))]
 }

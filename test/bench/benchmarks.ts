@@ -4,7 +4,16 @@ import { dexData } from './dex-data.ts'
 import { replay } from './replay.ts'
 import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
+import { serving } from './serving.ts'
 import { storage } from './storage.ts'
 
 /** Every benchmark, in the order in which they run and stand on the page. */
-export const benchmarks = [storage, scale, backfill, replay, dexData, sentiment] as const satisfies readonly Benchmark[]
+export const benchmarks = [
+  serving,
+  storage,
+  scale,
+  backfill,
+  replay,
+  dexData,
+  sentiment,
+] as const satisfies readonly Benchmark[]

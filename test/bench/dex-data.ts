@@ -42,9 +42,9 @@ async function measure({ quick, say }: BenchContext, few: BenchDatabase, many: B
   const derived = await fill(many, tokens, size)
   const ids = tokens.map(({ id }) => id)
   const sums = (of: BenchDatabase) => () =>
-    ask(of, (surroundings) => dexDataRoute.settle({ id: ids, limit: TOKENS }, surroundings))
+    ask(of, (surroundings) => dexDataRoute.settle({ id: ids, limit: TOKENS }, 'json', surroundings))
   const newest = (of: BenchDatabase) => () =>
-    ask(of, (surroundings) => historicDexTradesRoute.settle({ id: ids[0], limit: 100 }, surroundings))
+    ask(of, (surroundings) => historicDexTradesRoute.settle({ id: ids[0], limit: 100 }, 'json', surroundings))
   const name = (trades: number) => `${trades.toLocaleString('en-US')} trades a token`
   const against = (work: (of: BenchDatabase) => () => Promise<unknown>) => ({
     unit: 'ms',
@@ -71,8 +71,8 @@ async function fill({ db }: BenchDatabase, tokens: readonly Token[], trades: num
   }
   const startedAt = performance.now()
   for (const { name, sql } of dexTrades.derive ?? []) {
-    const entities = tokens.map(({ key }) => key)
-    const params = { entities, read: entities, slot: new Date(END).toISOString().slice(0, -1) }
+    const keys = tokens.map(({ key }) => key)
+    const params = { entities: keys, read: keys, slot: new Date(END).toISOString().slice(0, -1) }
     await db.command({ name, sql, params })
   }
   return performance.now() - startedAt

@@ -1,13 +1,32 @@
 import { readFileSync } from 'node:fs'
 
-/** What a process has in RAM, now and at most so far, in bytes; NaN where the system does not tell. */
-export function readMemory(pid: number): { resident: number; most: number } {
+/** What /proc says of a process; undefined where the system has no /proc. */
+function readProc(pid: number, file: string): string | undefined {
   try {
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8')
-    const read = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) * 1024
-    return { resident: read('VmRSS'), most: read('VmHWM') }
+    return readFileSync(`/proc/${pid}/${file}`, 'utf8')
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return { resident: Number.NaN, most: Number.NaN }
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
+}
+
+function readStatusBytes(pid: number, name: string): number {
+  const [, kilobytes] = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readProc(pid, 'status') ?? '') ?? []
+  return Number(kilobytes) * 1024
+}
+
+/** Memory that a process has in RAM now, in bytes; NaN where the system does not tell. */
+export const readResidentBytes = (pid: number): number => readStatusBytes(pid, 'VmRSS')
+
+/** The most that it had so far. */
+export const readPeakBytes = (pid: number): number => readStatusBytes(pid, 'VmHWM')
+
+/** Linux counts processor time in hundredths of a second, whatever the kernel's own clock. */
+const TICKS_A_SECOND = 100
+
+/** Processor time that a process has used, in seconds; NaN where the system does not tell. */
+export function readCpuSeconds(pid: number): number {
+  // The name in parentheses may hold anything; the 12th and 13th fields after it are user and system time.
+  const fields = (readProc(pid, 'stat') ?? '').split(') ').at(-1)?.split(' ') ?? []
+  return (Number(fields[11]) + Number(fields[12])) / TICKS_A_SECOND
 }

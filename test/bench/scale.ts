@@ -4,7 +4,7 @@ import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings
 import { withEngine } from './engine.ts'
 import { compare, compareWithItself, timed } from './measure.ts'
 import { measurePostgres } from './postgres.ts'
-import { readMemory } from './processes.ts'
+import { readResidentBytes } from './processes.ts'
 import { type Range, type Table, toEnd, toRanges, toToken, withTables } from './scale-tables.ts'
 import { surround } from './surroundings.ts'
 import { measureTick } from './ticks.ts'
@@ -46,7 +46,7 @@ async function measure(engine: EmbeddedProcess, context: BenchContext, tables: r
   rows.push(await compareWithItself(once, 'ms', 21))
   if (context.postgres) rows.push(...(await measurePostgres(toPeer(middle), { day, year }, context)))
   for (const tokens of TICKS) rows.push(await measureTick(large, tokens, context))
-  const resident = readMemory(engine.pid).resident / 2 ** 20
+  const resident = readResidentBytes(engine.pid) / 2 ** 20
   return {
     rows,
     notes: [
