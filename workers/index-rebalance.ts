@@ -71,18 +71,18 @@ export async function rebalance(
   }
 }
 
-const newestPrice = z.object({ token: z.number(), price: z.number() })
+const newestPrice = z.object({ token: z.number(), newest_price: z.number() })
 
 async function readPrices(db: Database, compositions: readonly Composition[]): Promise<ReadonlyMap<number, number>> {
   const tokens = compositions.flatMap(({ elements }) => elements.map(({ token }) => token.key))
   const rows = await db.rows({
     name: 'newest-prices',
-    sql: `SELECT token, argMax(price, observed_at) AS price FROM token_prices FINAL
+    sql: `SELECT token, argMax(price, observed_at) AS newest_price FROM token_prices FINAL
 WHERE has({tokens: Array(UInt64)}, token) GROUP BY token`,
     params: { tokens },
     schema: newestPrice,
   })
-  return new Map(rows.map(({ token, price }) => [token, price]))
+  return new Map(rows.map(({ token, newest_price }) => [token, newest_price]))
 }
 
 function toValue({ elements }: Composition, prices: ReadonlyMap<number, number>): number {

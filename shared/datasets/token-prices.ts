@@ -3,8 +3,11 @@ import { defineDataset } from './define.ts'
 
 const known = z.number().finite().nullable()
 
-/** Sources say 0 where they do not know the supply, which a token with a price has (contract section 4). */
-const knownAbove0 = known.transform((value) => (value === 0 ? null : value))
+/**
+ * Sources say 0 where they do not know the supply, which a token with a price has (contract section 4). Back-fills check
+ * millions of rows: `transform` took half as long again for the whole row.
+ */
+const knownAbove0 = known.overwrite((value) => (value === 0 ? null : value))
 
 /**
  * One observation of a token on the market: what a latest or a historical quote says. `observed_at` is the

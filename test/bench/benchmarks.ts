@@ -1,7 +1,19 @@
+import { backfill } from './backfill.ts'
 import type { Benchmark } from './define.ts'
 import { dexData } from './dex-data.ts'
+import { replay } from './replay.ts'
+import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
 import { serving } from './serving.ts'
+import { storage } from './storage.ts'
 
 /** Every benchmark, in the order in which they run and stand on the page. */
-export const benchmarks = [serving, dexData, sentiment] as const satisfies readonly Benchmark[]
+export const benchmarks = [
+  serving,
+  storage,
+  scale,
+  backfill,
+  replay,
+  dexData,
+  sentiment,
+] as const satisfies readonly Benchmark[]

@@ -10,11 +10,16 @@ function readProc(pid: number, file: string): string | undefined {
   }
 }
 
-/** Memory that a process has in RAM now, in bytes; NaN where the system does not tell. */
-export function readResidentBytes(pid: number): number {
-  const [, kilobytes] = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(pid, 'status') ?? '') ?? []
+function readStatusBytes(pid: number, name: string): number {
+  const [, kilobytes] = new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(readProc(pid, 'status') ?? '') ?? []
   return Number(kilobytes) * 1024
 }
+
+/** Memory that a process has in RAM now, in bytes; NaN where the system does not tell. */
+export const readResidentBytes = (pid: number): number => readStatusBytes(pid, 'VmRSS')
+
+/** The most that it had so far. */
+export const readPeakBytes = (pid: number): number => readStatusBytes(pid, 'VmHWM')
 
 /** Linux counts processor time in hundredths of a second, whatever the kernel's own clock. */
 const TICKS_A_SECOND = 100

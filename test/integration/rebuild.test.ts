@@ -136,7 +136,7 @@ describe('a roll-up that is computed anew', () => {
   it('is not swapped for one with fewer rows, unless that is wanted', async () => {
     await db.command({
       name: 'more',
-      sql: "INSERT INTO token_prices_1d (token, bucket_at, rank, price) VALUES (1, '2001-01-01', 8, 1)",
+      sql: "INSERT INTO token_prices_1d (token, bucket_at, rank, price_code) VALUES (1, '2001-01-01', 8, 1)",
     })
     const before = await dump('token_prices_1d')
     await expect(run('token_prices_1d')).rejects.toMatchObject({ code: 'storage' })

@@ -27,11 +27,11 @@ const quote = z.object({
   last_updated: asSent,
 })
 
-/** v3 answers a list of quotes, v2 and historical answers a map by currency. */
-const usdQuote = z
-  .union([z.array(quote), z.record(z.string(), quote)])
-  .nullish()
-  .transform((quotes) => (Array.isArray(quotes) ? quotes.find(({ symbol }) => symbol === 'USD') : quotes?.USD))
+/** v3 answers a list of quotes, v2 and historical answers a map by currency. Only the one in USD is looked at. */
+const usdQuote = z.preprocess((quotes) => {
+  if (Array.isArray(quotes)) return quotes.find((one) => isObject(one) && one.symbol === 'USD')
+  return isObject(quotes) ? quotes.USD : (quotes ?? undefined)
+}, quote.optional())
 
 const latestCoin = z.object({
   id,

@@ -58,11 +58,11 @@ const pricedToken = z.object({ address: z.string(), decimals: z.int(), price: z.
 const PRICES = `
 WITH members AS
   (SELECT * FROM tokens FINAL WHERE chain_id = {chain: String} AND has({addresses: Array(String)}, contract_address))
-SELECT m.contract_address AS address, m.decimals AS decimals, p.price AS price
+SELECT m.contract_address AS address, m.decimals AS decimals, p.nearest_price AS price
 FROM members AS m
 INNER JOIN
 (
-  SELECT token, argMin(price, (abs(toUnixTimestamp64Milli(observed_at) - {at: Int64}), observed_at)) AS price
+  SELECT token, argMin(price, (abs(toUnixTimestamp64Milli(observed_at) - {at: Int64}), observed_at)) AS nearest_price
   FROM token_prices FINAL
   WHERE token IN (SELECT key FROM members)
     AND observed_at >= fromUnixTimestamp64Milli({at: Int64} - {reach: Int64}, 'UTC')

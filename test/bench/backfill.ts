@@ -1,0 +1,151 @@
+import { z } from 'zod'
+import type { Database } from '../../shared/clickhouse.ts'
+import type { Token } from '../../shared/registry/registry.ts'
+import { type Chunk, planChunks } from '../../workers/chunks.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { atLeast, type BenchContext, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define.ts'
+import { compare, compareWithItself, type Side } from './measure.ts'
+import { readPeakBytes, readResidentBytes } from './processes.ts'
+import { collect, type Stack, withStack } from './stack.ts'
+
+const FROM = Date.parse('2024-01-01T00:00:00Z')
+const STEP = 300_000
+const CONCURRENCIES = [1, 2, 4]
+const TABLES = [
+  'token_prices',
+  'token_quotes',
+  ...['30m', '1h', '4h', '1d', '7d'].map((tier) => `token_prices_${tier}`),
+]
+
+export const backfill: Benchmark = {
+  name: 'backfill',
+  about:
+    'Rows a second of a back-fill through queue, provider, checks and insert, by jobs at once in one worker, against inserting the same rows in the same batches; and the memory of every process.',
+  run: (context) => withStack('backfill', (stack) => measure(stack, context)),
+}
+
+/** What is collected: whole chunks, so that all of them have as many rows. */
+function toWanted({ quick }: BenchContext, { database }: Stack) {
+  const { chunkEntities, chunkPoints } = prices.history ?? { chunkEntities: 1, chunkPoints: 1 }
+  const grid = chunkPoints * STEP
+  const from = Math.ceil(FROM / grid) * grid
+  const range = { from, to: from + grid * (quick ? 1 : 2), interval: '5m' as const }
+  const tokens = database.registry.tokens.filter(({ live, livePrice, cmcId }) => live && livePrice && cmcId !== null)
+  return { range, tokens: tokens.slice(0, chunkEntities * 2) }
+}
+
+async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
+  const { db } = stack.database
+  const wanted = toWanted(context, stack)
+  const chunks = planChunks(prices, wanted.tokens, wanted.range)
+  const first = await startWorker(stack, 1)
+  const total = await collect(stack, chunks)
+  await first.stop()
+  context.say(`${chunks.length} parts of together ${total.toLocaleString('en-US')} rows`)
+  const batches = await readBatches(db, chunks, wanted.tokens)
+  const rows: BenchRow[] = []
+  const memory: string[][] = []
+  for (const concurrency of CONCURRENCIES) {
+    const worker = await startWorker(stack, concurrency)
+    const throughWorker = toSide(`${concurrency} at once`, db, total, () => collect(stack, chunks))
+    const bare = toSide('bare insert', db, total, () => insertAll(db, batches, concurrency))
+    const what = `back-fill, ${concurrency} ${concurrency === 1 ? 'job' : 'jobs'} at once`
+    const rounds = context.quick ? 1 : 5
+    rows.push({ ...(await compare({ what, unit: 'rows/s', a: throughWorker, b: bare, rounds })), target: atLeast(0.5) })
+    if (concurrency === CONCURRENCIES[0]) rows.push(await compareWithItself(bare, 'rows/s', rounds))
+    memory.push(toMemoryCells(`worker, ${concurrency} at once`, worker.process.pid))
+    await worker.stop()
+    context.say(`${what} done`)
+  }
+  memory.push(toMemoryCells('engine', stack.engine.pid), await measureApi(stack, wanted))
+  const table: BenchTable = {
+    title: 'Memory of the processes after all this',
+    head: ['process', 'now, MB', 'at most, MB'],
+    body: memory,
+  }
+  return {
+    rows,
+    tables: [table],
+    notes: [
+      `${chunks.length} jobs of ${(total / chunks.length).toLocaleString('en-US')} rows each. The provider answers from memory; what it costs to make answers up is not measured. Follow-ups are enqueued, and not served.`,
+    ],
+  }
+}
+
+const startWorker = (stack: Stack, concurrency: number) =>
+  stack.start('worker', 'workers/main.ts', { WORKER_QUEUES: 'prices', WORKER_CONCURRENCY: String(concurrency) })
+
+/** Rows a second into tables that are empty. */
+function toSide(name: string, db: Database, rows: number, work: () => Promise<unknown>): Side {
+  return {
+    name,
+    measure: async () => {
+      for (const table of TABLES) await db.command({ name: 'truncate', sql: `TRUNCATE TABLE ${table} SYNC` })
+      const startedAt = performance.now()
+      await work()
+      return rows / ((performance.now() - startedAt) / 1000)
+    },
+  }
+}
+
+type Row = Record<string, unknown>
+
+/** The rows of each chunk, as a worker inserts them. */
+async function readBatches(db: Database, chunks: readonly Chunk[], tokens: readonly Token[]): Promise<Row[][]> {
+  const keys = new Map(tokens.map(({ id, key }) => [id, key]))
+  const unknown = [
+    'max_supply',
+    'fully_diluted_market_cap',
+    'volume_change_24h',
+    'percent_change_60d',
+    'percent_change_90d',
+    'tvl',
+  ]
+  const batches: Row[][] = []
+  for (const { payload } of chunks) {
+    batches.push(
+      await db.rows({
+        name: 'batch',
+        sql: `SELECT token, observed_at, false AS is_latest, price, volume_24h, market_cap, total_supply, circulating_supply,
+          ${unknown.map((column) => `NULL AS ${column}`).join(', ')},
+          1.2345678 AS percent_change_1h, -2.3456789 AS percent_change_24h, 3.4567891 AS percent_change_7d, -4.5678912 AS percent_change_30d
+          FROM token_prices FINAL WHERE token IN {keys: Array(UInt64)} AND observed_at >= fromUnixTimestamp64Milli({from: Int64})
+          AND observed_at < fromUnixTimestamp64Milli({to: Int64}) ORDER BY token, observed_at`,
+        params: { keys: (payload.entities ?? []).map((id) => keys.get(id)), from: payload.from, to: payload.to },
+        schema: z.record(z.string(), z.unknown()),
+      }),
+    )
+  }
+  return batches
+}
+
+async function insertAll(db: Database, batches: readonly Row[][], concurrency: number): Promise<void> {
+  const left = [...batches]
+  const insertNext = async () => {
+    for (let rows = left.shift(); rows !== undefined; rows = left.shift())
+      await db.insert({ table: 'token_quotes_in', rows })
+  }
+  await Promise.all(Array.from({ length: concurrency }, insertNext))
+}
+
+async function measureApi(stack: Stack, { range, tokens }: ReturnType<typeof toWanted>): Promise<string[]> {
+  const api = await stack.start('api', 'api/main.ts')
+  for (const { id } of tokens) {
+    const query = new URLSearchParams({
+      id,
+      interval: '5m',
+      start: new Date(range.from).toISOString(),
+      end: new Date(range.to).toISOString(),
+    })
+    const answer = await fetch(`${api.ready.url}/data/tokens/historic-financial?${query}`)
+    await answer.arrayBuffer()
+    if (answer.status !== 200) throw new Error(`the API answered ${answer.status}`)
+  }
+  const cells = toMemoryCells(`API, after ${tokens.length} long series`, api.process.pid)
+  await api.stop()
+  return cells
+}
+
+function toMemoryCells(name: string, pid = 0): string[] {
+  return [name, ...[readResidentBytes(pid), readPeakBytes(pid)].map((bytes) => (bytes / 2 ** 20).toFixed(0))]
+}

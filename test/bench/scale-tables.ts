@@ -1,0 +1,103 @@
+import type { EmbeddedProcess } from '../support/embedded-clickhouse.ts'
+import type { BenchContext } from './define.ts'
+import { type BenchDatabase, withDatabase } from './engine.ts'
+
+const START = Date.parse('2022-02-01T00:00:00Z')
+const STEP = 300_000
+const DAY_POINTS = 288
+const YEAR_POINTS = 365 * DAY_POINTS
+/** Most points of a token: two years and four months; a larger table has more tokens, as it would. */
+const MOST_POINTS = 250_000
+/** How many tokens are stored by one statement: enough rows for large parts, few enough to tell how far it is. */
+const TOKENS_AT_ONCE = 20
+
+export interface Range {
+  readonly start: number
+  readonly end: number
+}
+
+/** A generated table: `history` points of each of its tokens, the first of which is the registry's. */
+export interface Table {
+  readonly name: string
+  readonly points: number
+  readonly history: number
+  readonly database: BenchDatabase
+}
+
+/** The first moment behind the history. */
+export const toEnd = ({ history }: Table): number => START + history * STEP
+
+/** A day and a year in the middle of the history, and all of it. */
+export function toRanges(table: Table): { day: Range; year: Range; all: Range } {
+  const middle = (points: number) => {
+    const first = Math.floor((table.history - points) / 2 / DAY_POINTS) * DAY_POINTS
+    return { start: START + first * STEP, end: START + (first + points) * STEP }
+  }
+  const year = Math.min(YEAR_POINTS, table.history)
+  return { day: middle(DAY_POINTS), year: middle(year), all: { start: START, end: toEnd(table) } }
+}
+
+/** The token that is asked for. */
+export const toToken = ({ database }: Table) => database.registry.tokens.find(({ live }) => live)
+
+/** Prices in all digits that wander as a market does, the market cap being price times supply, as providers have it. */
+const FILL = `
+INSERT INTO token_quotes_in (token, observed_at, is_latest, price, volume_24h, market_cap, total_supply, circulating_supply)
+SELECT token, fromUnixTimestamp64Milli({start: Int64} + n * {step: Int64}, 'UTC'), false, price,
+  price * supply * (0.05 + 0.02 * sin(n / 300) + 0.001 * noise), price * supply, 1.3e9, supply
+FROM
+(
+  SELECT arrayElement({tokens: Array(UInt64)}, intDiv(number, {points: UInt64}) + 1) AS token,
+    toInt64(number % {points: UInt64}) AS n,
+    (cityHash64(number, token) % 1000003) / 1000003 AS noise,
+    floor(7.6e8 + intDiv(n, 288) * 12345) AS supply,
+    (1 + token % 97) * exp(0.4 * sin(n / 31000) + 0.1 * sin(n / 2100) + 0.02 * sin(n / 170) + 0.002 * noise) AS price
+  FROM numbers({points: UInt64} * length({tokens: Array(UInt64)}))
+)`
+
+/** Makes a table of each size, the smallest first, and runs `work` with all of them there. */
+export function withTables<T>(
+  engine: EmbeddedProcess,
+  context: BenchContext,
+  sizes: readonly number[],
+  work: (tables: readonly Table[]) => Promise<T>,
+): Promise<T> {
+  const history = Math.min(MOST_POINTS, Math.floor(Math.min(...sizes) / 4))
+  const make = ([points, ...rest]: readonly number[], made: readonly Table[]): Promise<T> => {
+    if (points === undefined) return work(made)
+    return withDatabase(engine, `points_${Math.round(points)}`, async (database) => {
+      const table = { name: toSizeName(points), points, history, database }
+      await fill(table, context)
+      return make(rest, [...made, table])
+    })
+  }
+  return make(
+    [...sizes].sort((a, b) => a - b),
+    [],
+  )
+}
+
+const toSizeName = (points: number) => (points >= 1e6 ? `${points / 1e6} M points` : `${points / 1e3} k points`)
+
+/** Keys spread over 52 bits, as those of tokens are. */
+function toKeys(table: Table): number[] {
+  const others = Math.round(table.points / table.history) - 1
+  return [toToken(table)?.key ?? 0, ...Array.from({ length: others }, (_, at) => (at + 1) * 11_111_111_113)]
+}
+
+async function fill(table: Table, { say }: BenchContext): Promise<void> {
+  const { db } = table.database
+  const keys = toKeys(table)
+  const startedAt = performance.now()
+  for (let at = 0; at < keys.length; at += TOKENS_AT_ONCE) {
+    const params = { tokens: keys.slice(at, at + TOKENS_AT_ONCE), points: table.history, start: START, step: STEP }
+    await db.command({ name: 'fill', sql: FILL, params, settings: { max_insert_block_size: 1_000_000 } })
+    if (at % (5 * TOKENS_AT_ONCE) === 0) say(`${table.name}: storing, ${at} of ${keys.length} tokens are`)
+  }
+  const stored = performance.now()
+  for (const tier of ['', '_30m', '_1h', '_4h', '_1d', '_7d']) {
+    await db.command({ name: 'merge', sql: `OPTIMIZE TABLE token_prices${tier} FINAL` })
+  }
+  const seconds = (ms: number) => `${(ms / 1000).toFixed(0)} s`
+  say(`${table.name}: stored in ${seconds(stored - startedAt)}, merged in ${seconds(performance.now() - stored)}`)
+}

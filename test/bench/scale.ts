@@ -1,0 +1,72 @@
+import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
+import type { EmbeddedProcess } from '../support/embedded-clickhouse.ts'
+import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define.ts'
+import { withEngine } from './engine.ts'
+import { compare, compareWithItself, timed } from './measure.ts'
+import { measurePostgres } from './postgres.ts'
+import { readResidentBytes } from './processes.ts'
+import { type Range, type Table, toEnd, toRanges, toToken, withTables } from './scale-tables.ts'
+import { surround } from './surroundings.ts'
+import { measureTick } from './ticks.ts'
+
+const TICKS = [50, 500, 5_000]
+
+export const scale: Benchmark = {
+  name: 'scale',
+  about:
+    'What one token costs in tables of different size: its points through the route, written to the end and not cached; and what it takes to store a tick into the largest.',
+  run: (context) =>
+    withEngine((engine) => {
+      const sizes = [context.rows / 100, context.rows / 10, context.rows]
+      return withTables(engine, context, sizes, (tables) => measure(engine, context, tables))
+    }),
+}
+
+async function measure(engine: EmbeddedProcess, context: BenchContext, tables: readonly Table[]): Promise<Findings> {
+  const [small, middle, large] = tables
+  if (!small || !middle || !large) throw new RangeError('three sizes are compared')
+  const { day, year, all } = toRanges(small)
+  const against = async (what: string, range: Range, rounds: number, times: number): Promise<BenchRow[]> => {
+    const rows: BenchRow[] = []
+    for (const table of [middle, large]) {
+      context.say(`${what}, ${table.name}`)
+      const [a, b] = [table, small].map((one) => timed(one.name, () => ask(one, range), times))
+      if (a && b) rows.push(await compare({ what: `${what} of one token`, unit: 'ms', a, b, rounds }))
+    }
+    return rows
+  }
+  const [dayOfMiddle, dayOfLarge] = await against('one day', day, 21, 20)
+  const rows = [
+    ...(dayOfMiddle ? [dayOfMiddle] : []),
+    ...(dayOfLarge ? [{ ...dayOfLarge, target: atMost(1.3) }] : []),
+    ...(await against('one year', year, 7, 1)),
+    ...(await against('the whole history', all, 5, 1)),
+  ]
+  const once = timed(small.name, () => ask(small, day), 20)
+  rows.push(await compareWithItself(once, 'ms', 21))
+  if (context.postgres) rows.push(...(await measurePostgres(toPeer(middle), { day, year }, context)))
+  for (const tokens of TICKS) rows.push(await measureTick(large, tokens, context))
+  const resident = readResidentBytes(engine.pid) / 2 ** 20
+  return {
+    rows,
+    notes: [
+      `A token has ${small.history.toLocaleString('en-US')} points, 5 minutes apart; larger tables have more tokens. They are fully merged and in one engine, whose process takes ${resident.toFixed(0)} MB at the end.`,
+      'A tick goes through the row check, over HTTP and into the raw table, the latest quotes and five roll-ups.',
+    ],
+  }
+}
+
+function toPeer(table: Table) {
+  const { database, points } = table
+  return { database, points, token: toToken(table)?.key ?? 0, ask: (range: Range) => ask(table, range) }
+}
+
+/** Asks the route for the points in a range and reads the answer to its end. @returns its bytes. */
+async function ask(table: Table, range: Range): Promise<number> {
+  const query = { id: toToken(table)?.id, interval: '5m', ...range, limit: undefined }
+  const answer = await historicFinancialRoute.settle(query, surround(table.database, toEnd(table))).answer()
+  if ('body' in answer) return answer.body.length
+  let bytes = 0
+  for await (const chunk of await answer.open(AbortSignal.timeout(60_000))) bytes += (chunk as Buffer).length
+  return bytes
+}
