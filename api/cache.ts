@@ -22,6 +22,8 @@ export interface ReadyAnswer {
   readonly headers: FlatHeaders
   readonly staleAt: number | null
   readonly expiresAt: number
+  /** Compressed already: it has no other encodings. */
+  readonly isPacked?: boolean
   readonly forms: Map<Encoding, EncodedForm>
 }
 

@@ -6,9 +6,9 @@ import { type Answer, defineRoute, type Route } from './define.ts'
 import { daoKind } from './entities.ts'
 import { toStaleAt } from './freshness.ts'
 import { SERIES_HEADERS } from './headers.ts'
-import { limit, time } from './parameters/kinds.ts'
+import { page, time } from './parameters/kinds.ts'
 import { Problem } from './problem/problem.ts'
-import { writeArray } from './written-json.ts'
+import { answerRecords } from './records/answer.ts'
 
 const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
 
@@ -22,7 +22,7 @@ interface DailySeries {
   readonly time: 'lastUpdated' | 'recordedAt'
   /** The members after time, `_id` and `dao`: their types as ClickHouse writes them, their values from the table's row. */
   readonly members: { readonly types: string; readonly values: string }
-  readonly point: z.ZodType
+  readonly point: z.ZodObject
 }
 
 const summary = z.object({ points: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
@@ -47,7 +47,7 @@ ORDER BY dao DESC, ${at} DESC
 LIMIT ${limit}`
   const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
     toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
-  const sql = `SELECT ${at} AS as_of,
+  const sql = `SELECT ${at} AS as_of, toUnixTimestamp64Milli(as_of) AS page_key,
   CAST(tuple(${at}, ${id}, {id: String}, ${series.members.values}), $record$${record}$record$) AS record${points('{limit: UInt32}')}`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
@@ -68,23 +68,24 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     query: {
       start: time('First moment, inclusive; the first point when it is not given.', '2026-01-01').optional(),
       end: time('Last moment, exclusive; now when it is not given.', '2026-02-01').optional(),
-      limit: limit('points', { default: 365, max: 10_000 }),
+      ...page('points', { default: 365, max: 10_000 }),
     },
-    response: z.array(series.point),
+    record: series.point,
     datasets: [series.dataset],
     headers: SERIES_HEADERS,
-    handle: async ({ query, found: dao, db, now }): Promise<Answer> => {
-      checkRange(query)
+    handle: async (call): Promise<Answer> => {
+      const { found: dao, db, now, wanted } = call
+      checkRange(call.query)
+      // A page that goes on holds the days before the last one of the page before.
+      const query = wanted.after === '' ? call.query : { ...call.query, end: Number(wanted.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
-      const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name, ...range, limit: query.limit }
-      const [written, summed] = await Promise.all([
-        writeArray(db, { name: series.dataset.name, sql, params }),
-        summarize(db, params),
+      const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name, ...range }
+      const [{ records: points, ...answer }, summed] = await Promise.all([
+        answerRecords(call, { name: series.dataset.name, sql, params, page: query.limit }),
+        summarize(db, { ...params, limit: query.limit }),
       ])
-      return {
-        ...written,
-        ...describe(series.dataset, query, { ...summed, asOf: written.asOf, points: written.records }, now()),
-      }
+      const described = describe(series.dataset, query, { ...summed, asOf: answer.asOf, points }, now())
+      return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
     },
   })
 }

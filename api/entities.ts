@@ -90,8 +90,26 @@ export function findOne<E extends Named>(
   return (byId ?? byName) as E
 }
 
+/**
+ * Each of the entities that ids and names mean, live or not, once and in the order of their ids.
+ * @throws Problem as `findOne` for any of them.
+ */
+export function findEach<E extends Named>(
+  kind: EntityKind<E>,
+  registry: Registry,
+  wanted: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
+): readonly E[] {
+  const { id: ids = [], name: names = [] } = wanted
+  if (ids.length + names.length === 0) return [findOne(kind, registry, {})]
+  const found = [
+    ...ids.map((id) => findOne(kind, registry, { id })),
+    ...names.map((name) => findOne(kind, registry, { name })),
+  ]
+  return [...new Set(found)].sort((a, b) => a.key - b.key)
+}
+
 /** Which records a list route is asked for, by the integer keys of ClickHouse. */
-export interface Selection {
+export type Selection = {
   /** Nothing was asked for: every live record. */
   readonly all: boolean
   readonly keys: readonly number[]

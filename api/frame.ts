@@ -14,15 +14,21 @@ export class DataChanged extends DataError {
 /** Held back until more comes, so that a mark across two chunks is seen. */
 const HELD_BYTES = 32
 
+/** Whether bytes are the end of a whole answer: of a JSON array where none is given, of anything where there is none. */
+function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
+  if (ending === undefined) return end.toString('latin1').trimEnd().endsWith(']')
+  return ending === null || end.subarray(-ending.length).equals(ending)
+}
+
 /**
- * Puts a frame around the JSON array that ClickHouse writes. Its end is held back until `holds` says that the data is
+ * Puts a frame around the JSON array, or the table, that ClickHouse writes. Its end is held back until `holds` says that the data is
  * still what the answer's headers tell of.
- * @throws DataError `storage` when the array breaks off or reports a failure, DataChanged when it no longer holds, so that the response
+ * @throws DataError `storage` when the answer breaks off or reports a failure, DataChanged when it no longer holds, so that the response
  * breaks off too and nobody takes half a series, or one under another's entity tag, for a whole one.
  */
 export async function* frame(
   source: AsyncIterable<Buffer>,
-  { before, after, holds }: Pick<StreamAnswer, 'before' | 'after' | 'holds'>,
+  { before, after, ending, holds }: Pick<StreamAnswer, 'before' | 'after' | 'ending' | 'holds'>,
 ): AsyncGenerator<Buffer> {
   yield Buffer.from(before)
   let held: Buffer = Buffer.alloc(0)
@@ -35,7 +41,7 @@ export async function* frame(
     if (cut > 0) yield joined.subarray(0, cut)
     held = joined.subarray(cut)
   }
-  if (!held.toString('latin1').trimEnd().endsWith(']')) {
+  if (!isWhole(held, ending)) {
     throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
   }
   if (!(await holds())) throw new DataChanged()

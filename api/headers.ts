@@ -19,7 +19,20 @@ export const SERIES_HEADERS = {
   'X-Series-Missing': 'How many buckets of the range have no observation.',
 } as const
 
-const EXPOSED = [...Object.keys(ANSWER_HEADERS), ...Object.keys(SERIES_HEADERS), 'Link', 'Retry-After'].join(', ')
+/** The headers of answers in another format than JSON. */
+export const RECORD_HEADERS = {
+  'Content-Disposition': 'A name for the file; absent for JSON.',
+} as const
+
+/** The header of answers that come in pages. */
+export const PAGE_HEADERS = {
+  Link: 'With `rel="next"` where to find what follows, while something does; with `rel="canonical"` the path itself.',
+} as const
+
+const EXPOSED = [
+  ...[ANSWER_HEADERS, SERIES_HEADERS, RECORD_HEADERS, PAGE_HEADERS].flatMap((headers) => Object.keys(headers)),
+  'Retry-After',
+].join(', ')
 
 /** Header names and values in turn, as `writeHead` takes them. */
 export type FlatHeaders = readonly string[]

@@ -1,9 +1,11 @@
 import { z } from 'zod'
 import type { Route } from './define.ts'
 import { ANSWER_HEADERS } from './headers.ts'
-import { exampleOf, isRequired, type QueryShape, takesSeveral } from './parameters/parse.ts'
+import { exampleOf, isRequired, takesSeveral } from './parameters/parse.ts'
 import { PROBLEM_CODES, type ProblemCode } from './problem/codes.ts'
 import { problemBody } from './problem/problem.ts'
+import { toColumns } from './records/columns.ts'
+import { FORMAT_NAMES, FORMATS } from './records/formats.ts'
 
 type Json = Record<string, unknown>
 
@@ -12,18 +14,23 @@ function toSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
   return rest
 }
 
-function toParameters(path: string, query: QueryShape): Json[] {
+function toParameters({ path, query, tableQuery }: Route): Json[] {
   return Object.entries(query).map(([name, schema]) => {
     const { description, examples: _, ...rest } = toSchema(schema, 'input')
+    const inTables = tableQuery[name] ?? schema
+    const { description: more, examples: __, ...several } = toSchema(inTables, 'input')
+    const isBoth = inTables !== schema
     const example = exampleOf(schema)
     const place = path.includes(`{${name}}`) ? 'path' : 'query'
     return {
       name,
       in: place,
       required: place === 'path' || isRequired(schema),
-      ...(description === undefined ? {} : { description }),
-      ...(takesSeveral(schema) ? { style: 'form', explode: true } : {}),
-      schema: rest,
+      ...(description === undefined
+        ? {}
+        : { description: isBoth ? `${description} With another format than JSON: ${more}` : description }),
+      ...(takesSeveral(inTables) ? { style: 'form', explode: true } : {}),
+      schema: isBoth ? { anyOf: [rest, several] } : rest,
       ...(example === undefined ? {} : { example }),
     }
   })
@@ -68,11 +75,24 @@ const toHeaders = (headers: Readonly<Record<string, string>>): Json =>
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
   )
 
+/** A body of each format; a table is described by the names of its columns. */
+function toContent({ contentType, response, record }: Route): Json {
+  const type = contentType.split(';', 1)[0] ?? contentType
+  const own = { [type]: { schema: toSchema(response, 'output') } }
+  if (record === undefined) return own
+  const tables = FORMAT_NAMES.filter((name) => name !== 'json').map((name) => {
+    const { mediaType, shape, isBinary } = FORMATS[name]
+    const columns = toColumns(record, Object.keys(record.shape), FORMATS[name]).map((column) => column.name)
+    const description = shape === 'nested' ? 'One record as JSON on each line.' : `Columns: ${columns.join(', ')}.`
+    return [mediaType, { schema: isBinary ? { description } : { type: 'string', description } }]
+  })
+  return { ...own, ...Object.fromEntries(tables) }
+}
+
 /** Answers of the moment have no entity tag. */
 const { ETag: _, ...MOMENT_HEADERS } = ANSWER_HEADERS
 
 function toOperation(route: Route): Json {
-  const type = route.contentType.split(';', 1)[0] ?? route.contentType
   const served = route.aliases.length === 0 ? '' : `\n\nServed at ${route.aliases.join(', ')} as well.`
   return {
     tags: [route.tag],
@@ -82,12 +102,12 @@ function toOperation(route: Route): Json {
       .join('-'),
     summary: route.summary,
     description: `${route.description ?? ''}${served}`.trim(),
-    parameters: toParameters(route.path, route.query),
+    parameters: toParameters(route),
     responses: {
       200: {
         description: 'The answer.',
         headers: toHeaders({ ...(route.volatile ? MOMENT_HEADERS : ANSWER_HEADERS), ...route.headers }),
-        content: { [type]: { schema: toSchema(route.response, 'output') } },
+        content: toContent(route),
       },
       ...(route.volatile ? {} : { 304: { description: 'The client has this answer: `If-None-Match` names it.' } }),
       ...toErrors(route),

@@ -56,7 +56,8 @@ export function sendReady(
   from: string,
 ): Promise<void> | undefined {
   const small = answer.body.length < MIN_ENCODED_BYTES
-  const encoding: Encoding = small ? 'identity' : chooseEncoding(exchange.request.headers['accept-encoding'])
+  const encoding: Encoding =
+    small || answer.isPacked ? 'identity' : chooseEncoding(exchange.request.headers['accept-encoding'])
   const form = answer.forms.get(encoding)
   if (form !== undefined) {
     writeForm(exchange, answer, form, now, from)
@@ -86,13 +87,14 @@ export function toAnswerHeaders(facts: {
   contentType: string
   cacheControl: string
   asOf: number | null
+  vary: string
   own: Readonly<Record<string, string>>
 }): FlatHeaders {
   const asOf = facts.asOf === null ? undefined : new Date(facts.asOf)
   return [
     ...['Content-Type', facts.contentType],
     ...['Cache-Control', facts.cacheControl],
-    ...['Vary', 'Accept-Encoding'],
+    ...['Vary', facts.vary],
     ...(asOf === undefined ? [] : ['Last-Modified', asOf.toUTCString(), 'X-Data-As-Of', asOf.toISOString()]),
     ...toFlat(facts.own),
   ]

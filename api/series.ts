@@ -1,7 +1,7 @@
 import { countBuckets, INTERVAL_SECONDS, type Interval, toBucketStart } from '../shared/intervals.ts'
 
 /** What a series covers: whole buckets that start in [from, to), both on the grid and in Unix milliseconds. */
-interface SeriesRange {
+export interface SeriesRange {
   readonly from: number
   readonly to: number
   /** Whether it reaches up to now, so that time adds buckets to it. */

@@ -12,6 +12,7 @@ import type { ApiMetrics, RouteMeters } from './metrics.ts'
 import { parseParameters } from './parameters/parse.ts'
 import { readQuery } from './parameters/raw.ts'
 import { Problem, toProblem, toUnavailable } from './problem/problem.ts'
+import { chooseFormat, FORMATS, type Format, findFormat, toKnownFormat } from './records/formats.ts'
 import { type Exchange, sendProblem, sendReady, toAnswerHeaders } from './send.ts'
 import { createStreaming } from './stream.ts'
 
@@ -29,6 +30,9 @@ interface KnownUrl {
   readonly route: Route
   readonly key: string
   readonly type: string
+  readonly format: Format
+  /** Whether the URL itself names the format. */
+  readonly isNamed: boolean
   readonly meters: RouteMeters
 }
 
@@ -37,8 +41,13 @@ const MAX_KNOWN_URL_LENGTH = 512
 
 const mediaType = (route: Route) => route.contentType.split(';', 1)[0] ?? route.contentType
 
-function checkAccept(route: Route, exchange: Exchange): void {
-  if (accepts(exchange.request.headers.accept, mediaType(route))) return
+/**
+ * The format of an answer. A parameter wins over `Accept`; what the parameter says is checked with the others.
+ * @throws Problem `not_acceptable`
+ */
+function toFormat(route: Route, accept: string | undefined, named: string | undefined): Format {
+  if (route.record !== undefined) return named === undefined ? chooseFormat(accept) : (toKnownFormat(named) ?? 'json')
+  if (accepts(accept, mediaType(route))) return 'json'
   throw new Problem('not_acceptable', `This path answers with ${mediaType(route)} only.`, {
     allowed: [mediaType(route)],
   })
@@ -50,15 +59,22 @@ function readPath(route: Route, request: Request): Record<string, string> {
   return Object.fromEntries(parts.map(([name, value]) => [name, String(value)]))
 }
 
+/** Whether a known URL means the same to a client with this `Accept`. */
+function isWished({ route, type, format, isNamed }: KnownUrl, accept: string | undefined): boolean {
+  if (route.record === undefined) return accepts(accept, type)
+  return isNamed || findFormat(accept) === format
+}
+
 function toReady(route: Route, answer: Answer, now: number): { headers: FlatHeaders; staleAt: number | null } {
   const [main] = route.datasets
   const follows = answer.asOf === null || main === undefined ? null : toStaleAt(answer.asOf, main)
   const lasts = answer.expiresAt === undefined ? undefined : (answer.expiresAt - now) / 1000
   const cacheControl = route.volatile ? 'no-store' : toCacheControl(route.datasets, lasts)
   const headers = toAnswerHeaders({
-    contentType: route.contentType,
+    contentType: answer.format === undefined ? route.contentType : FORMATS[answer.format].contentType,
     cacheControl,
     asOf: answer.asOf,
+    vary: route.record === undefined ? 'Accept-Encoding' : 'Accept, Accept-Encoding',
     own: answer.headers ?? {},
   })
   return { headers, staleAt: answer.staleAt === undefined ? follows : answer.staleAt }
@@ -73,6 +89,7 @@ async function make(route: Route, find: () => Promise<Answer>, now: () => number
     tag: route.volatile ? null : toTagValue(answer.body),
     ...toReady(route, answer, startedAt),
     expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
+    isPacked: FORMATS[answer.format ?? 'json'].isPacked,
     forms: new Map(),
   }
 }
@@ -123,11 +140,11 @@ export function createServing(
     }
   }
   const serveOnce: Serving['serve'] = async (route, request, exchange) => {
-    checkAccept(route, exchange)
-    const settled = route.settle(
-      parseParameters(route.query, readQuery(request.url), readPath(route, request)),
-      surroundings,
-    )
+    const raw = readQuery(request.url)
+    const named = raw.values.get('format')?.[0]
+    const format = toFormat(route, request.headers.accept, named)
+    const shape = format === 'json' ? route.query : route.tableQuery
+    const settled = route.settle(parseParameters(shape, raw, readPath(route, request)), format, surroundings)
     const { answer, from } = await cache.get(settled.key, route.datasets, () => make(route, settled.answer, now))
     metrics.of(route.path).answered(from)
     if ('open' in answer) {
@@ -136,7 +153,8 @@ export function createServing(
     }
     const { url } = request
     if (!route.volatile && exchange.extra.length === 0 && url.length <= MAX_KNOWN_URL_LENGTH) {
-      known.set(url, { route, key: settled.key, type: mediaType(route), meters: metrics.of(route.path) })
+      const meters = metrics.of(route.path)
+      known.set(url, { route, key: settled.key, type: mediaType(route), format, isNamed: named !== undefined, meters })
     }
     await sendReady(exchange, answer, now(), from)
   }
@@ -152,7 +170,7 @@ export function createServing(
     const meant = known.get(url)
     if (meant === undefined) return false
     const answer = cache.peek(meant.key, meant.route.datasets)
-    if (answer === undefined || !accepts(headers.accept, meant.type)) return false
+    if (answer === undefined || !isWished(meant, headers.accept)) return false
     const sending = sendReady(exchange, answer, now(), 'cache')
     if (sending === undefined) count(exchange, meant.meters)
     else sending.then(() => count(exchange, meant.meters)).catch((error: unknown) => fail(exchange, error))

@@ -8,6 +8,7 @@ import { chooseEncoding, createEncoder } from './encoding.ts'
 import { DataChanged, frame } from './frame.ts'
 import { FIXED_HEADERS, type FlatHeaders } from './headers.ts'
 import { toUnavailable } from './problem/problem.ts'
+import { FORMATS } from './records/formats.ts'
 import { type Exchange, toMomentHeaders } from './send.ts'
 
 /** Most long answers of an app on their way at once: each holds a connection to the database. */
@@ -38,10 +39,11 @@ async function* join(read: readonly Buffer[], rest: AsyncGenerator<Buffer>): Asy
 }
 
 /** Opens an answer and waits for its first byte: a query that fails at once still gets a proper problem. */
-async function open(answer: StreamAnswer, signal: AbortSignal): Promise<Readable> {
+export async function openStream(answer: StreamAnswer, signal: AbortSignal): Promise<Readable> {
   try {
     const source = await answer.open(signal)
-    await once(source, 'readable', { signal })
+    // An empty answer may be at its end before anybody looks: then there is nothing to read, and no word of it.
+    await Promise.race(['readable', 'end'].map((event) => once(source, event, { signal })))
     return source
   } catch (cause) {
     if (cause instanceof DataError) throw cause
@@ -65,7 +67,8 @@ export function createStreaming(): SendStream {
   let streams = 0
   return async (exchange, answer, headers, moment) => {
     const { request, response } = exchange
-    const encoding = chooseEncoding(request.headers['accept-encoding'])
+    const isPacked = FORMATS[answer.format ?? 'json'].isPacked
+    const encoding = isPacked ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
     const tag = toTagValue(answer.digest)
     const all = () => [
       ...FIXED_HEADERS,
@@ -77,13 +80,13 @@ export function createStreaming(): SendStream {
     ]
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, all()).end()
     if (request.method === 'HEAD') return void response.writeHead(200, all()).end()
-    if (streams >= MAX_STREAMS) throw toUnavailable('Too many long series are on their way at once.')
+    if (streams >= MAX_STREAMS) throw toUnavailable('Too many long answers are on their way at once.')
     const left = new AbortController()
     const leave = () => left.abort()
     response.once('close', leave)
     streams++
     try {
-      const source = await open(answer, left.signal)
+      const source = await openStream(answer, left.signal)
       const rest = frame(source, answer)
       const framed = join(await readAhead(rest), rest)
       response.writeHead(200, all())

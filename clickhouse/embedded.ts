@@ -28,6 +28,8 @@ export type EmbeddedClickHouseOptions = {
   readonly readerLimits?: ReaderLimits
   /** Bytes: the engine's own bound for all queries, merges and caches together. */
   readonly maxServerMemoryBytes?: number
+  /** A ClickHouse configuration file for what has no option here, such as the clusters it knows. */
+  readonly configFile?: string
   /** Bytes: a larger statement, or a larger insert, gets status 413. */
   readonly maxStatementBytes?: number
   readonly maxInsertBytes?: number
@@ -62,6 +64,7 @@ export async function createEmbeddedClickHouse(options: EmbeddedClickHouseOption
     maxServerMemoryBytes: options.maxServerMemoryBytes ?? 4096 * MIB,
     markCacheBytes: 256 * MIB,
     backgroundPoolSize: 2,
+    ...(options.configFile === undefined ? {} : { configFile: options.configFile }),
   })
   // What a killed process left behind was never acknowledged.
   const spoolDir = join(dataDir, 'embedded-spool')

@@ -9,13 +9,16 @@ import { DataError } from '../shared/errors.ts'
 import { createLog, type Logger } from '../shared/log.ts'
 import { isMain, runProgram } from '../shared/process.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
+import { onCluster } from '../shared/topology.ts'
 import { storeRegistry } from './registry.ts'
+import { renderStatement } from './render.ts'
 
 export interface Migration {
   /** The file's name, `NNN_<dataset>.sql`. */
   readonly name: string
   /** SHA-256 of the file as it stands, so that an edit after it was applied is noticed. */
   readonly checksum: string
+  /** As they stand in the file; `renderStatement` makes of them what the server gets. */
   readonly statements: readonly string[]
 }
 
@@ -31,21 +34,20 @@ export function loadMigrations(from: string = directory): Migration[] {
   })
 }
 
-/** `{engine}` is where a replicated cluster puts its engine's prefix; a single server needs none. */
 function toStatements(sql: string): string[] {
-  const rendered = sql.replaceAll('{engine}', '')
-  return rendered.split(/;[ \t]*$/m).filter((statement) => statement.replace(/--.*$/gm, '').trim() !== '')
+  return sql.split(/;[ \t]*$/m).filter((statement) => statement.replace(/--.*$/gm, '').trim() !== '')
 }
 
 const appliedRow = z.object({ name: z.string(), checksum: z.string() })
 
-const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations
+/** Where it is recorded which files were applied; it comes before all of them. */
+export const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations
 (
     name       String,
     checksum   String,
     applied_at DateTime64(3, 'UTC')
 )
-ENGINE = ReplacingMergeTree(applied_at)
+ENGINE = {engine}ReplacingMergeTree(applied_at)
 ORDER BY name`
 
 /**
@@ -60,20 +62,29 @@ export async function migrate(
   log: Logger,
   from?: string,
 ): Promise<void> {
-  await server.command({ name: 'create-database', sql: `CREATE DATABASE IF NOT EXISTS ${database}` })
+  const { cluster } = db
+  const create = `CREATE DATABASE IF NOT EXISTS ${database}${onCluster(cluster)}`
+  await server.command({ name: 'create-database', sql: create })
   const migrations = loadMigrations(from)
   const applied = await readApplied(db)
   refuseDrift(migrations, applied)
   for (const migration of migrations.filter(({ name }) => !applied.has(name))) {
-    for (const sql of migration.statements) await db.command({ name: migration.name, sql })
+    await apply(db, migration.name, migration.statements)
     const row = { name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() }
     await db.insert({ table: 'migrations', rows: [row] })
     log.info({ migration: migration.name, statements: migration.statements.length }, 'migration applied')
   }
 }
 
+async function apply(db: Database, name: string, statements: readonly string[]): Promise<void> {
+  const target = db.cluster === undefined ? undefined : { cluster: db.cluster, database: db.name }
+  for (const sql of statements.flatMap((statement) => renderStatement(statement, target)))
+    await db.command({ name, sql })
+}
+
 async function readApplied(db: Database): Promise<Map<string, string>> {
-  await db.command({ name: 'create-migrations', sql: MIGRATIONS_TABLE })
+  await refuseOtherTopology(db)
+  await apply(db, 'create-migrations', [MIGRATIONS_TABLE])
   const rows = await db.rows({
     name: 'migrations',
     sql: 'SELECT name, checksum FROM migrations FINAL',
@@ -92,6 +103,27 @@ export async function requireMigrated(db: Database): Promise<void> {
   if (missing.length === 0) return
   const names = missing.map(({ name }) => name).join(', ')
   throw new DataError('migration', `the database lacks ${names}: run npm run migrate first`)
+}
+
+/**
+ * Refuses a database that was made for a single server where a cluster is set, for another cluster, or for a cluster
+ * where none is set: half of its tables would be here and half there.
+ */
+async function refuseOtherTopology(db: Database): Promise<void> {
+  const [made] = await db.rows({
+    name: 'topology',
+    sql: "SELECT engine_full FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'",
+    schema: z.object({ engine_full: z.string() }),
+  })
+  if (made === undefined) return
+  const cluster = /^Distributed\('([^']*)'/.exec(made.engine_full)?.[1]
+  if (cluster === db.cluster) return
+  const toWords = (name: string | undefined) => (name === undefined ? 'a single server' : `the cluster ${name}`)
+  throw new DataError(
+    'migration',
+    `${db.name} was made for ${toWords(cluster)}, and CLICKHOUSE_CLUSTER says ${toWords(db.cluster)}. ` +
+      'Data moves with `npm run backup` and `npm run restore` into an empty database (docs/operations.md)',
+  )
 }
 
 function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<string, string>): void {
@@ -155,10 +187,12 @@ async function main(): Promise<void> {
 
 async function check(server: Database, db: Database, config: Config['clickhouse'], log: Logger): Promise<void> {
   const scratch = createDatabase(config, 'write', { database: SCRATCH })
-  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${SCRATCH}` })
+  // At once, so that the next check may make its tables where this one's were.
+  const on = config.cluster === undefined ? '' : `${onCluster(config.cluster)} SYNC`
+  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${SCRATCH}${on}` })
   await migrate(server, scratch, SCRATCH, log)
   const differences = await findDrift(db, config.database, scratch, SCRATCH)
-  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE ${SCRATCH}` })
+  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE ${SCRATCH}${on}` })
   await scratch.close()
   console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))
   if (differences.length > 0) process.exitCode = 1

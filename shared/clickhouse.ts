@@ -4,6 +4,7 @@ import type { z } from 'zod'
 import type { Config } from './config.ts'
 import { DataError, toReason } from './errors.ts'
 import { inQuerySpan, type QueryTrace, type TracedStatement } from './query-span.ts'
+import { CLUSTER_SETTINGS } from './topology.ts'
 
 type Params = Readonly<Record<string, unknown>>
 
@@ -18,6 +19,10 @@ export interface Statement {
 
 /** The one door to ClickHouse; `createDatabase` opens it. Every method throws DataError `storage`. */
 export interface Database {
+  /** The database that statements run in. */
+  readonly name: string
+  /** The cluster that it is spread over; undefined for a single server. */
+  readonly cluster: string | undefined
   /** The rows of a SELECT, each checked against `schema`. */
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /** The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. */
@@ -31,6 +36,8 @@ export interface Database {
     settings?: Readonly<Record<string, string | number>>
     signal?: AbortSignal
   }): Promise<void>
+  /** Stores rows that are text of `format` already; when it resolves they are stored as after `insert`. */
+  load(rows: { table: string; columns: readonly string[]; format: string; data: Readable }): Promise<void>
   close(): Promise<void>
 }
 
@@ -76,7 +83,7 @@ export function createDatabase(
     username: access === 'write' ? config.user : config.readUser,
     password: access === 'write' ? config.password : config.readPassword,
     database,
-    clickhouse_settings: SETTINGS,
+    clickhouse_settings: config.cluster === undefined ? SETTINGS : { ...SETTINGS, ...CLUSTER_SETTINGS },
     max_open_connections: 32,
     request_timeout: 300_000,
     // Every failure is thrown to the caller, who logs it once with what it was doing.
@@ -94,6 +101,8 @@ export function createDatabase(
     return { name, operation, sql, signal, url: config.url, database }
   }
   return {
+    name: database,
+    cluster: config.cluster,
     rows: (s) =>
       guarded(traced(s, 'SELECT'), async (trace) => {
         const result = await client.query({ ...common(s, trace), format: 'JSONEachRow' })
@@ -125,6 +134,15 @@ export function createDatabase(
           ...(settings === undefined ? {} : { clickhouse_settings: { ...settings } }),
           ...(signal === undefined ? {} : { abort_signal: signal }),
         })
+      })
+    },
+    load: ({ table, columns, format, data }) => {
+      const name = `load into ${table}`
+      return guarded({ name, operation: 'INSERT', table, url: config.url, database }, async (trace) => {
+        const query = `INSERT INTO ${table} (${columns.join(', ')}) FORMAT ${format}`
+        const http = trace === undefined ? {} : { http_headers: trace.headers }
+        const { stream } = await client.exec({ query, values: data, ...http })
+        for await (const _ of stream);
       })
     },
     close: () => client.close(),

@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from './errors.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
+import { isRedisCluster } from './redis-url.ts'
 
 const text = z.string().trim().min(1)
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
@@ -21,6 +22,7 @@ export const settings = z.object({
 
   CLICKHOUSE_URL: url.default('http://127.0.0.1:8123'),
   CLICKHOUSE_DATABASE: identifier.default('dao_data'),
+  CLICKHOUSE_CLUSTER: identifier.optional(),
   CLICKHOUSE_USER: text.default('writer'),
   CLICKHOUSE_PASSWORD: z.string().default(''),
   CLICKHOUSE_READ_USER: text.default('reader'),
@@ -29,8 +31,10 @@ export const settings = z.object({
   CLICKHOUSE_EMBEDDED_PORT: port.default(8123),
   CLICKHOUSE_EMBEDDED_CONNECTIONS: count.default(4),
 
-  REDIS_URL: z.url({ protocol: /^rediss?$/, error: 'must be a redis or rediss URL' }).default('redis://127.0.0.1:6379'),
-  QUEUE_PREFIX: text.default('dao-data'),
+  REDIS_URL: z
+    .url({ protocol: /^rediss?(\+cluster)?$/, error: 'must be a redis, rediss, redis+cluster or rediss+cluster URL' })
+    .default('redis://127.0.0.1:6379'),
+  QUEUE_PREFIX: text.regex(/^[^{}]+$/, 'must not hold braces').default('dao-data'),
 
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
@@ -62,6 +66,7 @@ function toConfig(s: Settings, env: Environment) {
     clickhouse: {
       url: s.CLICKHOUSE_URL,
       database: s.CLICKHOUSE_DATABASE,
+      cluster: s.CLICKHOUSE_CLUSTER,
       user: s.CLICKHOUSE_USER,
       password: s.CLICKHOUSE_PASSWORD,
       readUser: s.CLICKHOUSE_READ_USER,
@@ -73,7 +78,8 @@ function toConfig(s: Settings, env: Environment) {
         connections: s.CLICKHOUSE_EMBEDDED_CONNECTIONS,
       },
     },
-    redis: { url: s.REDIS_URL, prefix: s.QUEUE_PREFIX },
+    // A cluster keeps keys with the same word in braces on one node, where alone a script may use several of them.
+    redis: { url: s.REDIS_URL, prefix: isRedisCluster(s.REDIS_URL) ? `{${s.QUEUE_PREFIX}}` : s.QUEUE_PREFIX },
     api: {
       host: s.API_HOST,
       port: s.API_PORT,

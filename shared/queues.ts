@@ -47,9 +47,17 @@ const DEFAULT_OPTIONS: JobsOptions = {
   removeOnFail: { age: 14 * DAY_SECONDS },
 }
 
+/**
+ * The prefix of a queue's own keys. On a cluster, where the configured prefix stands in braces, each queue has a word of
+ * its own in them: its keys are on one node, as its scripts need, and queues are spread over the nodes.
+ */
+export const toQueuePrefix = (prefix: string, dataset: string): string =>
+  prefix.startsWith('{') ? `{${prefix.slice(1, -1)}:${dataset}}` : prefix
+
 /** One queue per dataset, under the configured key prefix. */
 export function createQueue(dataset: string, connection: Redis, prefix: string): DatasetQueue {
-  const queue: DatasetQueue = new Queue(dataset, { connection, prefix, defaultJobOptions: DEFAULT_OPTIONS })
+  const options = { connection, prefix: toQueuePrefix(prefix, dataset), defaultJobOptions: DEFAULT_OPTIONS }
+  const queue: DatasetQueue = new Queue(dataset, options)
   // The connection logs its own errors; a queue that nobody listens to prints each of them once more.
   queue.on('error', () => undefined)
   return queue

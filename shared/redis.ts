@@ -1,6 +1,7 @@
-import { Redis, type RedisOptions } from 'ioredis'
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { DataError, toReason } from './errors.ts'
 import type { Logger } from './log.ts'
+import { isRedisCluster, readClusterUrl } from './redis-url.ts'
 
 type Use = 'commands' | 'blocking' | 'subscriber'
 
@@ -21,12 +22,38 @@ const OPTIONS = {
   },
 } as const satisfies Record<Use, RedisOptions>
 
-/** A Redis connection, which comes back by itself whenever it is lost. */
+const retryStrategy = (attempt: number) => Math.min(200 * attempt, 5_000)
+
+/** A Redis connection, which comes back by itself whenever it is lost. A cluster answers the same commands. */
 export function createRedis(url: string, log: Logger, use: Use = 'commands'): Redis {
-  const redis = new Redis(url, { ...OPTIONS[use], retryStrategy: (attempt: number) => Math.min(200 * attempt, 5_000) })
+  const redis = isRedisCluster(url) ? toCluster(url, use) : new Redis(url, { ...OPTIONS[use], retryStrategy })
   redis.on('error', (error) => log.warn({ reason: error.message, use }, 'redis connection'))
   return redis
 }
+
+/**
+ * A cluster is asked through any of its nodes; the URL's own is the first of those that are tried. What is published
+ * reaches every node, so that a subscriber is an ordinary connection to one of them, and to the next when it is lost.
+ */
+function toCluster(url: string, use: Use): Redis {
+  const { nodes, login } = readClusterUrl(url)
+  if (use !== 'subscriber')
+    return new Cluster([...nodes], {
+      redisOptions: { ...OPTIONS[use], ...login },
+      clusterRetryStrategy: retryStrategy,
+    }) as unknown as Redis
+  const redis = new Redis({ ...OPTIONS[use], ...login, ...nodes[0], retryStrategy })
+  let tried = 0
+  redis.on('close', () => {
+    tried += 1
+    // They are read at every attempt to connect.
+    Object.assign(redis.options, nodes[tried % nodes.length])
+  })
+  return redis
+}
+
+/** Longer than the tries of a single server's commands take. */
+const ANSWER_WITHIN_MS = 10_000
 
 /**
  * Waits for Redis to answer, so that a command ends with a reason instead of waiting for as long as Redis is away. The
@@ -34,11 +61,22 @@ export function createRedis(url: string, log: Logger, use: Use = 'commands'): Re
  * @throws DataError `storage` that names the host, never the password.
  */
 export async function requireRedis(redis: Redis): Promise<void> {
+  const late = new AbortController()
   try {
-    await redis.ping()
+    await Promise.race([redis.ping(), untilLate(late.signal)])
   } catch (cause) {
     redis.disconnect()
-    const { host, port } = redis.options
-    throw new DataError('storage', `REDIS_URL: no Redis answers at ${host}:${port}: ${toReason(cause)}`, { cause })
+    const where = redis.isCluster ? 'any node of the cluster' : `${redis.options.host}:${redis.options.port}`
+    throw new DataError('storage', `REDIS_URL: no Redis answers at ${where}: ${toReason(cause)}`, { cause })
+  } finally {
+    late.abort()
   }
+}
+
+/** A cluster that cannot be reached keeps commands back without end. */
+function untilLate(answered: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)
+    answered.addEventListener('abort', () => clearTimeout(timer), { once: true })
+  })
 }

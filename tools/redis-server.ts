@@ -28,7 +28,10 @@ export function findFreePort(): Promise<number> {
  * because a queue that forgets jobs loses slots.
  * @throws DataError `config` when there is no binary or it does not start.
  */
-export async function startRedis(dir: string, options: { detached?: boolean } = {}): Promise<RedisServer> {
+export async function startRedis(
+  dir: string,
+  options: { detached?: boolean; settings?: Readonly<Record<string, string>> } = {},
+): Promise<RedisServer> {
   const binary = ['redis-server', 'valkey-server'].find((name) => spawnSync(name, ['--version']).status === 0)
   if (binary === undefined)
     throw new DataError('config', 'no redis-server or valkey-server on the PATH, and REDIS_URL is not set')
@@ -44,6 +47,7 @@ export async function startRedis(dir: string, options: { detached?: boolean } = 
     appendfsync: 'everysec',
     'maxmemory-policy': 'noeviction',
     save: '',
+    ...options.settings,
   }
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
   const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'inherit'], detached: options.detached ?? false })

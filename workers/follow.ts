@@ -1,6 +1,6 @@
 import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { type DatasetQueue, RANGE_PRIORITY } from '../shared/queues.ts'
+import { type DatasetQueue, RANGE_PRIORITY, toQueuePrefix } from '../shared/queues.ts'
 import type { Chunk } from './chunks.ts'
 
 export interface Outcome {
@@ -68,10 +68,11 @@ export async function enqueueAndFollow(
 
 /** Events are read from where the stream stands now, so that none between enqueueing and listening is missed. */
 async function openEvents(queue: DatasetQueue, connection: Redis, options: FollowOptions): Promise<QueueEvents> {
-  const newest = await options.redis.xrevrange(`${options.prefix}:${queue.name}:events`, '+', '-', 'COUNT', 1)
+  const prefix = toQueuePrefix(options.prefix, queue.name)
+  const newest = await options.redis.xrevrange(`${prefix}:${queue.name}:events`, '+', '-', 'COUNT', 1)
   const events = new QueueEvents(queue.name, {
     connection,
-    prefix: options.prefix,
+    prefix,
     lastEventId: newest[0]?.[0] ?? '0-0',
   })
   await events.waitUntilReady()

@@ -1,7 +1,7 @@
 import { type Job as QueuedJob, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../shared/errors.ts'
-import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../shared/queues.ts'
+import { createQueue, type DatasetQueue, type JobPayload, type JobReport, toQueuePrefix } from '../shared/queues.ts'
 import type { Collector, Job, ProviderContext } from './define.ts'
 import { inJobSpan, notePayload, toJobLogFields } from './job-span.ts'
 import { handLateSlotOver } from './late-slots.ts'
@@ -49,7 +49,7 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
     serveJob({ job, collectors, context, queue }, queued, token)
   const worker = new Worker<JobPayload, JobReport>(job.name, serve, {
     connection: context.blocking,
-    prefix,
+    prefix: toQueuePrefix(prefix, job.name),
     concurrency: context.config.worker.concurrency,
     // A killed process leaves its jobs behind; another worker takes them over however often that happens.
     maxStalledCount: 100,

@@ -62,6 +62,29 @@ export const limit = (noun: string, bounds: { default: number; max: number }) =>
     .default(bounds.default)
     .meta({ description: `Most ${noun} to return, at most ${bounds.max}.`, examples: [Math.min(3, bounds.max)] })
 
+/** Where a page begins. */
+const cursor = () =>
+  z
+    .string()
+    .regex(/^[\w-]{1,2000}$/, 'must be taken from the Link of an answer')
+    .optional()
+    .meta({
+      description:
+        'Goes on where another answer to the same query ended: take it from the `Link` with `rel="next"`, or follow that link. `limit`, `fields` and `format` may change on the way.',
+    })
+
+/** The parameters of an answer in pages: how many records each holds at most, and where it begins. */
+export const page = (noun: string, bounds: { default: number; max: number }) => ({
+  limit: limit(noun, bounds),
+  cursor: cursor(),
+})
+
+/** The same for an answer that is whole unless `limit` is given. */
+export const optionalPage = (noun: string, bounds: { max: number }) => ({
+  limit: optionalLimit(noun, bounds),
+  cursor: cursor(),
+})
+
 /** How many records at most, without a limit unless it is given. */
 export const optionalLimit = (noun: string, bounds: { max: number }) =>
   wholeNumber(bounds.max)

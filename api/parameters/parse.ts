@@ -44,8 +44,8 @@ function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
   const given = raw.values.get(name)
   if (given === undefined) return undefined
   const several = takesSeveral(schema)
-  // Ids hold no commas, so they may be listed in one value; names may hold them and are never split.
-  const values = several && name === 'id' ? given.flatMap((value) => value.split(',')) : given
+  // Ids and members hold no commas, so they may be listed in one value; names may hold them and are never split.
+  const values = several && name !== 'name' ? given.flatMap((value) => value.split(',')) : given
   if (values.includes('')) throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
   if (several) return [...new Set(values)].sort()
   if (values.length > 1 || raw.bracketed.has(name)) {
@@ -60,7 +60,8 @@ function toNumber(text: string): number | string {
 }
 
 function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodIssue): Problem {
-  const bare = inner(schema)
+  const outer = inner(schema)
+  const bare = outer instanceof z.ZodArray ? outer.element : outer
   const allowed = bare instanceof z.ZodEnum ? { allowed: bare.options.map(String) } : {}
   return new Problem('invalid_parameter', `${name} ${issue.message}.`.replace(/\.\.$/, '.'), {
     param: name,

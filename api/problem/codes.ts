@@ -31,7 +31,7 @@ export const PROBLEM_CODES = {
   not_acceptable: {
     status: 406,
     title: 'No acceptable representation',
-    meaning: 'The `Accept` header excludes the only media type that the path has, which `allowed` names.',
+    meaning: 'The `Accept` header excludes every media type that the path has, which `allowed` names.',
   },
   ambiguous_name: {
     status: 409,

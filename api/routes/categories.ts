@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineRoute } from '../define.ts'
+import { answerKnown } from '../records/registry.ts'
 import { toFileTime } from '../registry-files.ts'
 import { idValue } from '../values.ts'
 
@@ -13,10 +14,10 @@ export const categoriesRoute = defineRoute({
   tag: 'Registry',
   summary: 'The records behind category ids',
   query: {},
-  response: z.array(categoryRecord),
+  record: categoryRecord,
   datasets: [],
-  handle: async ({ registry }) => {
-    const records = registry.categories.map(({ id, name, slug }) => ({ _id: id, name, slug }))
-    return { body: Buffer.from(JSON.stringify(records)), asOf: LOADED_AS_OF }
+  handle: (call) => {
+    const records = call.registry.categories.map(({ id, name, slug }) => ({ _id: id, name, slug }))
+    return answerKnown(call, { name: 'categories', records, asOf: LOADED_AS_OF })
   },
 })

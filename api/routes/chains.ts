@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { defineRoute } from '../define.ts'
+import { answerKnown } from '../records/registry.ts'
 import { toFileTime } from '../registry-files.ts'
 import { idValue } from '../values.ts'
 
@@ -18,10 +19,10 @@ export const chainsRoute = defineRoute({
   tag: 'Registry',
   summary: 'The records behind chain ids',
   query: {},
-  response: z.array(chainRecord),
+  record: chainRecord,
   datasets: [],
-  handle: async ({ registry }) => {
-    const records = registry.chains.map(({ id, name, slug, chainId }) => ({ _id: id, name, slug, chainId }))
-    return { body: Buffer.from(JSON.stringify(records)), asOf: LOADED_AS_OF }
+  handle: (call) => {
+    const records = call.registry.chains.map(({ id, name, slug, chainId }) => ({ _id: id, name, slug, chainId }))
+    return answerKnown(call, { name: 'chains', records, asOf: LOADED_AS_OF })
   },
 })

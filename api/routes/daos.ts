@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { daoLinks } from '../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { DAO_ORDER, DAO_SELECTED, LISTED_DAOS } from '../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../dao-lists.ts'
 import { defineRoute } from '../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../entities.ts'
-import { limit } from '../parameters/kinds.ts'
+import { page } from '../parameters/kinds.ts'
+import { answerRecords } from '../records/answer.ts'
 import { idValue, timeValue } from '../values.ts'
-import { writeArray } from '../written-json.ts'
 
 /** A Token as a DAO's record embeds it: without financial data. */
 const embeddedToken = z.strictObject({
@@ -64,8 +64,8 @@ const RECORD = `Tuple(_id String, name String, image Nullable(String), category 
 
 const filled = (field: string) => `coalesce(d.${field}, nullIf(d.links['${field}'], ''))`
 
-const SQL = `
-SELECT d.updated_at AS as_of,
+const toSql = (after: string) => `
+SELECT d.updated_at AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, ${filled('image')}, d.category_ids, d.mission, ${filled('website')}, ${filled('twitter')},
     ${filled('discord')}, ${filled('telegram')}, ${filled('whitepaper')}, d.tokenomics, d.chain_ids,
     if(t.id = '', NULL, CAST(tuple(t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id,
@@ -74,7 +74,7 @@ SELECT d.updated_at AS as_of,
     d.snapshot_name, d.treasury_addresses), $record$${RECORD}$record$) AS record
 FROM ${LISTED_DAOS}
 LEFT JOIN (SELECT * FROM tokens FINAL) AS t ON t.key = d.token_key
-WHERE ${DAO_SELECTED}
+WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -85,15 +85,15 @@ export const daosRoute = defineRoute({
   summary: 'Live DAOs with their token and links',
   description:
     "All live DAOs, or those that `id` and `name` select; a name also fits by the symbol of the DAO's token. Exact name matches come first, then by the token's market cap, largest first, then by name. `discord` is a link; `category` and `chain` are ids of /data/categories and /data/chains; `__v` counts how often the record changed since `createdAt`.",
-  query: { ...manyOfKind(daoKind), limit: limit('DAOs', { default: 10, max: 500 }) },
-  response: z.array(daoRecord),
+  query: { ...manyOfKind(daoKind), ...page('DAOs', { default: 10, max: 500 }) },
+  record: daoRecord,
   datasets: [daoLinks, tokenPrices],
-  handle: async ({ query, db, registry, config }) => {
-    const selection = selectMany(daoKind, registry, query)
+  handle: async (call) => {
+    const { query, registry, config } = call
     const charts = `${config.api.publicUrl}/charts/24h/`
-    const params = { ...selection, charts, limit: query.limit }
-    const { body, asOf } = await writeArray(db, { name: 'daos', sql: SQL, params })
+    const params = { ...selectMany(daoKind, registry, query), charts }
+    const answer = await answerRecords(call, { name: 'daos', sql: toSql(call.wanted.after), params, page: query.limit })
     // A curated record does not grow stale by not changing.
-    return { body, asOf, staleAt: null }
+    return { ...answer, staleAt: null }
   },
 })

@@ -3,10 +3,10 @@ import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineRoute } from '../define.ts'
 import { manyOfKind, selectMany, tokenKind } from '../entities.ts'
-import { limit } from '../parameters/kinds.ts'
-import { LISTED_TOKENS } from '../token-lists.ts'
+import { page } from '../parameters/kinds.ts'
+import { answerRecords } from '../records/answer.ts'
+import { listedTokens, TOKEN_PLACE } from '../token-lists.ts'
 import { idValue, numberOrNull, timeValue } from '../values.ts'
-import { writeArray } from '../written-json.ts'
 
 const financialData = z.strictObject({
   lastUpdated: timeValue,
@@ -54,8 +54,8 @@ const RECORD = `Tuple(_id String, name String, symbol String, contractAddress St
 // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed yet.
 // The value locked in the DAO's protocols stands in where the market-data provider gives none, unless it is days older
 // than the quote. The answer is as old as its quotes: a fresher value locked must not hide that prices stopped coming.
-const SQL = `
-SELECT q.observed_at AS as_of,
+const toSql = (after: string) => `
+SELECT q.observed_at AS as_of, ${TOKEN_PLACE} AS page_key,
   CAST(tuple(t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id, t.chain_id,
     tuple(q.observed_at, q.market_cap, q.percent_change_1h, q.percent_change_24h, q.percent_change_7d,
       q.percent_change_30d, q.percent_change_60d, q.percent_change_90d, q.price, q.volume_24h, q.volume_change_24h,
@@ -67,7 +67,7 @@ LEFT JOIN
 (
   SELECT dao, toNullable(argMax(tvl_usd, observed_at)) AS tvl, max(observed_at) AS at FROM protocol_tvl FINAL GROUP BY dao
 ) AS p ON p.dao = t.dao_key
-${LISTED_TOKENS}`
+${listedTokens(after)}`
 
 export const tokensRoute = defineRoute({
   path: '/data/tokens',
@@ -75,12 +75,18 @@ export const tokensRoute = defineRoute({
   summary: 'Live tokens with their financial data',
   description:
     'All live tokens, or those that `id` and `name` select. Exact name matches come first, then by market cap, largest first, then by name. A token is listed from its first quote on.',
-  query: { ...manyOfKind(tokenKind), limit: limit('tokens', { default: 10, max: 500 }) },
-  response: z.array(tokenRecord),
+  query: { ...manyOfKind(tokenKind), ...page('tokens', { default: 10, max: 500 }) },
+  record: tokenRecord,
   datasets: [tokenPrices, protocolTvl],
-  handle: ({ query, db, registry, config }) => {
+  handle: (call) => {
+    const { query, registry, config } = call
     const selection = selectMany(tokenKind, registry, query)
     const charts = `${config.api.publicUrl}/charts/24h/`
-    return writeArray(db, { name: 'tokens', sql: SQL, params: { ...selection, charts, limit: query.limit } })
+    return answerRecords(call, {
+      name: 'tokens',
+      sql: toSql(call.wanted.after),
+      params: { ...selection, charts },
+      page: query.limit,
+    })
   },
 })

@@ -33,6 +33,8 @@ export type EngineLimits = {
   readonly maxServerMemoryBytes: number
   readonly markCacheBytes: number
   readonly backgroundPoolSize: number
+  /** A ClickHouse configuration file for what has no setting here. */
+  readonly configFile?: string
 }
 
 /**
@@ -90,6 +92,7 @@ function openFirstConnection(dataDir: string, limits: EngineLimits): Session {
         `--max_server_memory_usage=${limits.maxServerMemoryBytes}`,
         `--mark_cache_size=${limits.markCacheBytes}`,
         `--background_pool_size=${limits.backgroundPoolSize}`,
+        ...(limits.configFile === undefined ? [] : [`--config-file=${limits.configFile}`]),
       ],
     })
   } catch (cause) {

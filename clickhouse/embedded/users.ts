@@ -63,6 +63,7 @@ const READER_SETTINGS = new Set([
   'enable_named_columns_in_function_tuple',
   'extremes',
   'final',
+  'format_csv_null_representation',
   'group_by_use_nulls',
   'join_algorithm',
   'join_use_nulls',

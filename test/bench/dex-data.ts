@@ -1,28 +1,17 @@
-import { parseArgs } from 'node:util'
-import type { Route } from '../../api/define.ts'
-import { createFragments } from '../../api/fragments.ts'
+import type { Surroundings } from '../../api/define.ts'
 import { dexDataRoute } from '../../api/routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
-import { migrate } from '../../clickhouse/migrate.ts'
-import { storeRegistry } from '../../clickhouse/registry.ts'
-import { createDatabase } from '../../shared/clickhouse.ts'
-import { parseConfig } from '../../shared/config.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
-import { loadRegistry, type Token } from '../../shared/registry/registry.ts'
-import { startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
-import { silent } from '../support/silent.ts'
+import type { Token } from '../../shared/registry/registry.ts'
+import { atMost, type BenchContext, type Benchmark, type Findings } from './define.ts'
+import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
+import { compare, compareWithItself, timed } from './measure.ts'
+import { surround } from './surroundings.ts'
 
-/**
- * Whether dex-data takes as long for tokens with many trades as for tokens with few: the answer about ten tokens, not cached,
- * with a hundred times the trades. Run it with `npx tsx test/bench/dex-data.ts [--trades 1000000] [--rounds 200]`.
- */
-const { values } = parseArgs({
-  options: { trades: { type: 'string', default: '1000000' }, rounds: { type: 'string', default: '200' } },
-})
-const MANY = Number(values.trades)
-const ROUNDS = Number(values.rounds)
 const FEW = 10_000
 const TOKENS = 10
+const ROUNDS = 21
+const TIMES = 10
 const END = Date.parse('2024-06-30T00:00:00Z')
 
 /** Trades of the year before the end, made inside the engine. */
@@ -35,68 +24,60 @@ SELECT {token: UInt64}, fromUnixTimestamp64Milli({end: Int64} - toInt64(number +
   if(cityHash64(number) % 2 = 0, 'BUY', 'SELL'), 1 + number % 1000, (1 + number % 1000) * 3.1, 3.1
 FROM numbers({trades: UInt64})`
 
-const embedded = await startEmbeddedClickHouse()
-const registry = loadRegistry()
-const tokens = registry.tokens.filter(({ live }) => live).slice(0, TOKENS)
-try {
-  const few = await measure('few', FEW)
-  const many = await measure('many', MANY)
-  const ratio = many.dexData / few.dexData
-  console.log(
-    `dex-data of ${TOKENS} tokens: ${ratio.toFixed(2)}x for ${MANY / FEW} times the trades (target: 3x at most)`,
-  )
-  console.log(`100 newest trades: ${(many.trades / few.trades).toFixed(2)}x`)
-  if (ratio > 3) process.exitCode = 1
-} finally {
-  await embedded.stop()
+export const dexData: Benchmark = {
+  name: 'dex-data',
+  about:
+    'Whether sums of trades are served as fast for tokens with many trades as for tokens with few; nothing is cached.',
+  run: (context) =>
+    withEngine((engine) =>
+      withDatabase(engine, 'few', (few) => withDatabase(engine, 'many', (many) => measure(context, few, many))),
+    ),
 }
 
-/** A database of its own with so many trades a token; medians in milliseconds. */
-async function measure(name: string, trades: number): Promise<{ dexData: number; trades: number }> {
-  const config = parseConfig({ CLICKHOUSE_URL: embedded.url, CLICKHOUSE_DATABASE: `bench_${name}` })
-  const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
-  const db = createDatabase(config.clickhouse, 'write')
-  const reader = createDatabase(config.clickhouse, 'read')
-  await migrate(server, db, config.clickhouse.database, silent)
-  await storeRegistry(db, registry, silent)
+async function measure({ quick, say }: BenchContext, few: BenchDatabase, many: BenchDatabase): Promise<Findings> {
+  const size = quick ? 100_000 : 1_000_000
+  const tokens = few.registry.tokens.filter(({ live }) => live).slice(0, TOKENS)
+  await fill(few, tokens, FEW)
+  say(`storing ${TOKENS} x ${size} trades`)
+  const derived = await fill(many, tokens, size)
+  const ids = tokens.map(({ id }) => id)
+  const sums = (of: BenchDatabase) => () =>
+    ask(of, (surroundings) => dexDataRoute.settle({ id: ids, limit: TOKENS }, 'json', surroundings))
+  const newest = (of: BenchDatabase) => () =>
+    ask(of, (surroundings) => historicDexTradesRoute.settle({ id: ids[0], limit: 100 }, 'json', surroundings))
+  const name = (trades: number) => `${trades.toLocaleString('en-US')} trades a token`
+  const against = (work: (of: BenchDatabase) => () => Promise<unknown>) => ({
+    unit: 'ms',
+    a: timed(name(size), work(many), TIMES),
+    b: timed(name(FEW), work(few), TIMES),
+    rounds: ROUNDS,
+  })
+  return {
+    rows: [
+      await compare({ what: `dex-data of ${TOKENS} tokens`, ...against(sums), target: atMost(3) }),
+      await compare({ what: '100 newest trades of one token', ...against(newest) }),
+      await compareWithItself(timed(name(FEW), sums(few), TIMES), 'ms', ROUNDS),
+    ],
+    notes: [
+      `The sums of ${TOKENS} tokens with ${size.toLocaleString('en-US')} trades each are computed in ${derived.toFixed(0)} ms.`,
+    ],
+  }
+}
+
+/** Stores so many trades of each token and computes their sums. @returns how long the computation took, in milliseconds. */
+async function fill({ db }: BenchDatabase, tokens: readonly Token[], trades: number): Promise<number> {
   for (const { key } of tokens) {
     await db.command({ name: 'trades', sql: TRADES, params: { token: key, end: END, trades } })
   }
   const startedAt = performance.now()
-  for (const { name: statement, sql } of dexTrades.derive ?? []) {
-    const entities = tokens.map(({ key }) => key)
-    const params = { entities, read: entities, slot: new Date(END).toISOString().slice(0, -1) }
-    await db.command({ name: statement, sql, params })
+  for (const { name, sql } of dexTrades.derive ?? []) {
+    const keys = tokens.map(({ key }) => key)
+    const params = { entities: keys, read: keys, slot: new Date(END).toISOString().slice(0, -1) }
+    await db.command({ name, sql, params })
   }
-  const derived = performance.now() - startedAt
-  const commits = {
-    version: () => undefined,
-    since: () => 0,
-    source: 'nobody' as const,
-    changes: 0,
-    follow: () => {},
-    close: () => {},
-  }
-  const fragments = createFragments({ maxBytes: 0, commits })
-  const surroundings = { db: reader, registry, config, commits, fragments, now: () => END }
-  const ask = (route: Route, query: Record<string, unknown>) => () => route.settle(query, surroundings).answer()
-  const dexData = await toMedian(ask(dexDataRoute, { id: tokens.map(({ id }) => id), limit: TOKENS }))
-  const [first] = tokens as [Token]
-  const newest = await toMedian(ask(historicDexTradesRoute, { id: first.id, limit: 100 }))
-  await Promise.all([server.close(), db.close(), reader.close()])
-  console.log(
-    `${trades} trades a token: dex-data ${dexData.toFixed(2)} ms, 100 newest trades ${newest.toFixed(2)} ms (medians of ${ROUNDS}); aggregates of ${TOKENS} tokens computed in ${derived.toFixed(0)} ms`,
-  )
-  return { dexData, trades: newest }
+  return performance.now() - startedAt
 }
 
-async function toMedian(work: () => Promise<unknown>): Promise<number> {
-  for (let warm = 0; warm < 10; warm += 1) await work()
-  const times: number[] = []
-  for (let round = 0; round < ROUNDS; round += 1) {
-    const startedAt = performance.now()
-    await work()
-    times.push(performance.now() - startedAt)
-  }
-  return times.sort((a, b) => a - b)[ROUNDS >> 1] ?? Number.NaN
+function ask(database: BenchDatabase, settle: (surroundings: Surroundings) => { answer(): Promise<unknown> }) {
+  return settle(surround(database, END)).answer()
 }

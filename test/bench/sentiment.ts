@@ -3,17 +3,24 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { LEXICON } from '../../workers/sentiment/lexicon.ts'
 import { stripNames, toMood, toScore } from '../../workers/sentiment/mood.ts'
+import type { Benchmark, Findings } from './define.ts'
 
 /**
- * How well posts are judged: `node --import tsx test/bench/sentiment.ts`. The collection's labelled comments are split by their place in
+ * How well posts are judged. The collection's labelled comments are split by their place in
  * the file: every second one, from the first on, is for tuning words and thresholds, the others are measured. The
  * collection has no neutral comments, so a comment judged neutral counts as wrong. Two readings:
  * - with neutral: the judgement as served; of alternatives, thresholds of equal size on both sides of zero;
  * - forced: one threshold, wherever tuning puts it, and nothing is neutral.
  * Alternatives are measured where they are installed; BENCH_MODULES names a folder that has them, if not this one.
  */
-const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data')
-const file = join(dataDir, 'sentiment-surge-crypto/sentiment.csv')
+export const sentiment: Benchmark = {
+  name: 'sentiment',
+  about: 'How often the mood of a labelled comment is judged right; comments for tuning are left out.',
+  run: async ({ dataDir }) => {
+    const file = join(dataDir, 'sentiment-surge-crypto/sentiment.csv')
+    return existsSync(file) ? measureAll(readComments(file)) : { skipped: `there is no ${file}` }
+  },
+}
 
 type Score = (text: string) => number
 
@@ -40,7 +47,12 @@ const ALTERNATIVES: Readonly<Record<string, () => Score>> = {
   },
 }
 
-function readComments(): { text: string; label: number }[] {
+interface Comment {
+  readonly text: string
+  readonly label: number
+}
+
+function readComments(file: string): Comment[] {
   const cells = [...readFileSync(file, 'utf8').matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r?\n|$)/g)]
   const rows: string[][] = [[]]
   for (const [whole, quoted, plain, end] of cells) {
@@ -75,12 +87,12 @@ function tune(judged: readonly Judged[], candidates: readonly Thresholds[]): Thr
   return rated.reduce((best, one) => (one.accuracy > best.accuracy ? one : best)).pair
 }
 
-const comments = existsSync(file) ? readComments() : []
-const judge = (score: Score, odd: number) =>
+const judge = (comments: readonly Comment[], score: Score, odd: number) =>
   comments.flatMap(({ text, label }, index) => (index % 2 === odd ? [{ label, score: score(text) }] : []))
 
-function report(name: string, score: Score, served?: (text: string) => number) {
-  const [tuning, measured] = [judge(score, 0), judge(score, 1)]
+/** The table's line of one way of judging; `served` is the judgement as it is served, thresholds and all. */
+function toLine(comments: readonly Comment[], name: string, score: Score, served?: Score): string[] {
+  const [tuning, measured] = [judge(comments, score, 0), judge(comments, score, 1)]
   const symmetric = tune(
     tuning,
     GRID.filter((at) => at >= 0).map((at) => [-at, at] as const),
@@ -89,27 +101,29 @@ function report(name: string, score: Score, served?: (text: string) => number) {
     tuning,
     GRID.map((at) => [at, at] as const),
   )
-  const first = served ? measure(judge(served, 1), 0, 0) : measure(measured, ...symmetric)
+  const first = served ? measure(judge(comments, served, 1), 0, 0) : measure(measured, ...symmetric)
   const second = measure(measured, ...forced)
-  const shown = (value: number) => value.toFixed(3).padStart(9)
   const numbers = [first.accuracy, first.macroF1, first.neutral, second.accuracy, second.macroF1]
-  console.log(name.padEnd(28) + numbers.map(shown).join(''))
+  return [name, ...numbers.map((value) => value.toFixed(3))]
 }
 
-if (comments.length === 0) console.log(`no labelled comments at ${file}: nothing to measure`)
-else {
-  console.log(`${comments.length} comments, the ${Math.floor(comments.length / 2)} of the second half measured`)
-  console.log(`${''.padEnd(28)} with neutral:              forced:`)
-  console.log(`${''.padEnd(28)} accuracy macro-F1  neutral accuracy macro-F1`)
+function measureAll(comments: readonly Comment[]): Findings {
   const MOODS = { positive: 1, neutral: 0, negative: -1 } as const
-  report(LEXICON, toScore, (text) => MOODS[toMood(text)])
+  const body = [toLine(comments, LEXICON, toScore, (text) => MOODS[toMood(text)])]
+  const absent: string[] = []
   for (const [name, open] of Object.entries(ALTERNATIVES)) {
     try {
       const score = open()
-      report(name, (text) => score(stripNames(text)))
+      body.push(toLine(comments, name, (text) => score(stripNames(text))))
     } catch (error) {
       if (!(error instanceof Error && 'code' in error && error.code === 'MODULE_NOT_FOUND')) throw error
-      console.log(`${name.padEnd(28)} not installed`)
+      absent.push(name)
     }
+  }
+  const title = `${Math.floor(comments.length / 2)} of ${comments.length} comments`
+  return {
+    rows: [],
+    tables: [{ title, head: ['', 'accuracy', 'macro-F1', 'neutral', 'forced: accuracy', 'forced: macro-F1'], body }],
+    ...(absent.length === 0 ? {} : { notes: [`Not installed: ${absent.join(', ')}.`] }),
   }
 }

@@ -193,7 +193,10 @@ describe.each(SERIES)('%s', (path, dataset, time) => {
 
   it('answers its own examples', async () => {
     const examples = new URLSearchParams()
-    for (const [name, schema] of Object.entries(routeOf(path).query)) examples.set(name, String(exampleOf(schema)))
+    for (const [name, schema] of Object.entries(routeOf(path).query)) {
+      // A cursor is an answer's: there is none to be shown.
+      if (name !== 'cursor') examples.set(name, String(exampleOf(schema)))
+    }
     expect((await get(`${path}?${examples}`)).status).toBe(200)
   })
 })

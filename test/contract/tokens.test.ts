@@ -1,8 +1,4 @@
-import { stat } from 'node:fs/promises'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { z } from 'zod'
-import { exampleOf } from '../../api/parameters/parse.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { storeMarket } from '../support/market.ts'
@@ -58,16 +54,6 @@ beforeAll(async () => {
   for (const usd of [9, 7, 123.5]) await tvl('AAVE', NOW - 3_600_000, usd)
   await tvl('UNI', NOW - DAY, 55)
   await tvl('ENS', NOW - 3 * DAY, 66)
-  const observed_at = new Date(NOW - 3_600_000).toISOString()
-  const uniswap = database.registry.daoBySlug.get('uniswap')
-  const read = { dao: uniswap?.key, space: uniswap?.snapshotSpace, kind: 'reading', at: observed_at }
-  await writer.insert({ table: 'governance_in', rows: [read] })
-  const { index } = database.registry
-  const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
-  await writer.insert({
-    table: 'index_token',
-    rows: [{ ...reading, value_usd: 1500, eth_usd: 2000, eth_source: 'chainlink' }],
-  })
   api = await startApi({ config, ...database, commits, now: () => NOW })
 })
 
@@ -202,88 +188,6 @@ describe('historic financial series', () => {
     const by = async (who: string) => (await series(`${who}&interval=1d&start=2024-03-01`)).text()
     expect(await by('name=UNISWAP')).toBe(await by(`id=${tokenOf('UNI').id}`))
   })
-})
-
-interface OpenApi {
-  openapi: string
-  paths: Record<
-    string,
-    { get: { parameters: { name: string; schema: object }[]; responses: Record<string, Answered> } }
-  >
-}
-interface Answered {
-  headers: object
-  content: Record<string, { schema: { items: { additionalProperties: boolean; properties: object } } }>
-}
-
-describe('every documented route', () => {
-  const cases = routes.flatMap((route) => {
-    const example = (name: string) => {
-      const documented = exampleOf(route.query[name] as z.ZodType)
-      const first: unknown = Array.isArray(documented) ? documented[0] : documented
-      if (first === undefined) throw new Error(`${route.path}: ${name} has no example`)
-      return encodeURIComponent(String(first))
-    }
-    const names = Object.keys(route.query)
-    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
-    const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
-    const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
-    // A route about one record takes a single id, and then wants it or the name.
-    const isOfOne = route.query.id !== undefined && !Array.isArray(exampleOf(route.query.id))
-    const who = isOfOne ? ['name'] : []
-    const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
-    return queries.map((query) => ({
-      route,
-      url: `${path}?${query.map((name) => `${name}=${example(name)}`).join('&')}`,
-    }))
-  })
-
-  it.each(cases)('$url answers as documented', async ({ route, url }) => {
-    const response = await get(url)
-    expect(response.status).toBe(200)
-    expect(response.headers.get('content-type')).toBe(route.contentType)
-    const text = await response.text()
-    route.response.parse(route.contentType.startsWith('application/json') ? JSON.parse(text) : text)
-    if (route.volatile) expect(response.headers.get('cache-control')).toBe('no-store')
-    else expect(response.headers.get('etag')).toMatch(/^"[^"]+"$/)
-    expect(response.headers.get('x-request-id')).toBeTruthy()
-    expect(response.headers.get('access-control-allow-origin')).toBe('*')
-  })
-
-  it('is in the OpenAPI document with parameters, answer and failures', async () => {
-    const document = await json<OpenApi>('/openapi.json')
-    expect(document.openapi).toBe('3.1.0')
-    expect(Object.keys(document.paths)).toEqual(routes.map(({ path }) => path))
-    const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
-    expect(parameters.map(({ name }) => name)).toEqual(['id', 'name', 'limit'])
-    expect(parameters[2]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500 })
-    expect(Object.keys(responses)).toEqual(['200', '304', '400', '405', '406', '500', '503'])
-    const token = responses[200]?.content['application/json']?.schema.items
-    expect(token?.additionalProperties).toBe(false)
-    expect(token?.properties).toHaveProperty('financialData.properties.tvl.type', ['number', 'null'])
-    expect(token?.properties).toHaveProperty('financialData.properties.lastUpdated.type', 'string')
-    expect(token?.properties).toHaveProperty('financialData.properties.price.type', 'number')
-    const one = document.paths[SERIES]?.get
-    expect(Object.keys(one?.responses ?? {})).toEqual(['200', '304', '400', '404', '405', '406', '409', '500', '503'])
-    expect(one?.responses[200]?.headers).toHaveProperty('X-Series-Missing')
-  })
-
-  it('has its docs page and error table without any other host', async () => {
-    for (const path of ['/docs', '/docs/errors', '/docs/start.js', '/docs/assets/swagger-ui-bundle.js']) {
-      const response = await get(path)
-      expect(response.status, path).toBe(200)
-      if (!path.includes('assets')) expect(await response.text()).not.toMatch(/(?:src|href)="(https?:)?\/\//)
-    }
-    expect((await get('/docs')).headers.get('content-security-policy')).toContain("default-src 'none'")
-  })
-})
-
-it.each(['categories', 'chains'])('%s are as old as their file', async (file) => {
-  const { headers } = await get(`/data/${file}`)
-  const { mtime } = await stat(join(import.meta.dirname, `../../shared/registry/${file}.json`))
-  expect(headers.get('x-data-as-of')).toBe(mtime.toISOString())
-  expect(headers.get('last-modified')).toBe(mtime.toUTCString())
-  expect(headers.get('x-data-stale')).toBeNull()
 })
 
 it('status tells mode, freshness and size', async () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { findDrift, loadMigrations, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
+import { renderStatement } from '../../clickhouse/render.ts'
 import type { Config } from '../../shared/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -45,7 +46,8 @@ describe('migrations', () => {
   it('go on where a run stopped', async () => {
     const [first] = loadMigrations()
     await database.server.command({ name: 'create', sql: `CREATE DATABASE ${config.clickhouse.database}` })
-    for (const sql of first?.statements.slice(0, 1) ?? []) await database.db.command({ name: 'half', sql })
+    const half = first?.statements.slice(0, 1) ?? []
+    for (const sql of half.flatMap((one) => renderStatement(one))) await database.db.command({ name: 'half', sql })
     await run()
     expect(await applied()).toHaveLength(loadMigrations().length)
   })

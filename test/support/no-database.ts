@@ -3,4 +3,13 @@ import type { Database } from '../../shared/clickhouse.ts'
 const refuse = () => Promise.reject(new Error('this test has no database'))
 
 /** The door for what must not need one. */
-export const noDatabase: Database = { rows: refuse, stream: refuse, command: refuse, insert: refuse, close: refuse }
+export const noDatabase: Database = {
+  name: 'none',
+  cluster: undefined,
+  rows: refuse,
+  stream: refuse,
+  command: refuse,
+  insert: refuse,
+  load: refuse,
+  close: refuse,
+}

@@ -24,6 +24,17 @@ describe('the frame around a streamed array', () => {
     expect(Buffer.concat(chunks).toString()).toMatch(/^\{"data":\[1,.*[^\]}]$/)
   })
 
+  it('knows a table by how it ends', async () => {
+    const table = (ending: Buffer | null, ...chunks: string[]) =>
+      text(Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), { ...around, ending })))
+    const end = Buffer.from('PAR1')
+    expect(await table(end, 'PAR1 and so on', ' PA', 'R1')).toBe('{"data":PAR1 and so on PAR1}')
+    expect(await table(null)).toBe('{"data":}')
+    await expect(table(end, 'PAR1 and so on')).rejects.toMatchObject({ code: 'storage' })
+    await expect(table(end)).rejects.toMatchObject({ code: 'storage' })
+    await expect(table(end, 'PAR1\r\n__exception__\r\nPAR1')).rejects.toMatchObject({ code: 'storage' })
+  })
+
   it.each([
     ['an array that breaks off', ['[\n{"n":1},\n', '{"n":2}']],
     ['nothing at all', []],

@@ -4,8 +4,10 @@ import type { Database } from '../../shared/clickhouse.ts'
 import { DataError } from '../../shared/errors.ts'
 import { readNewest } from '../../shared/freshness.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
+import { quoteName } from '../../shared/topology.ts'
 import { openState } from '../state.ts'
 import type { RollUp } from './roll-ups.ts'
+import { type Shadow, toShadow } from './shadow.ts'
 
 /** Computed at once: enough to be worth a statement, few enough that a stopped run has little to repeat. */
 const ENTITIES_AT_ONCE = 10
@@ -27,8 +29,6 @@ export interface Rebuilt {
   readonly after: number
 }
 
-const toShadow = (table: string) => `${table}_rebuild`
-
 /**
  * Computes a roll-up anew beside the live table and puts it in its place at once. No row that arrives meanwhile is lost:
  * the shadow table is fed by a view of its own before it is filled, both views feed both tables until after the swap,
@@ -38,28 +38,24 @@ const toShadow = (table: string) => `${table}_rebuild`
  */
 export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOptions): Promise<Rebuilt> {
   const { table, feed } = rollUp
-  const shadow = toShadow(table)
-  const run = (name: string, sql: string) => db.command({ name, sql })
-  const live = await readUuid(db, table)
-  await run('create-shadow', `CREATE TABLE IF NOT EXISTS ${shadow} AS ${table}`)
-  await run('feed-shadow', `CREATE MATERIALIZED VIEW IF NOT EXISTS ${shadow}_mv TO ${shadow} AS ${feed}`)
+  const shadow = toShadow(db, table)
+  const live = await readUuid(db, shadow.storedLive)
+  await shadow.create(feed)
   await untilEarlierInsertsEnd(db)
-  await fill(db, rollUp, options)
-  const [before, after] = [await countRows(db, table), await countRows(db, shadow)]
+  await fill(db, rollUp, shadow, options)
+  const [before, after] = [await countRows(db, table), await countRows(db, shadow.name)]
   if (before > 0 && (after === 0 || (after < before && !options.force))) {
     throw new DataError(
       'storage',
       `${table} has ${before} rows and was computed with ${after}: ${rollUp.raw} lacks what ${table} was made of. ` +
-        `Nothing is changed; --force swaps unless there are none, \`DROP VIEW ${shadow}_mv\` and \`DROP TABLE ${shadow}\` clean up`,
+        `Nothing is changed; --force swaps unless there are none, \`DROP VIEW ${shadow.name}_mv\` and \`DROP TABLE ${shadow.name}\` clean up`,
     )
   }
   await options.beforeSwap?.()
-  if ((await readUuid(db, table)) !== live)
+  if ((await readUuid(db, shadow.storedLive)) !== live)
     throw new DataError('storage', `${table} was swapped by somebody else meanwhile: nothing is changed by this run`)
-  await run('swap', `EXCHANGE TABLES ${table} AND ${shadow}`)
-  // The view goes first: without its table it would fail the inserts that it follows.
-  await run('drop-feed', `DROP VIEW IF EXISTS ${shadow}_mv SYNC`)
-  await run('drop-old', `DROP TABLE IF EXISTS ${shadow} SYNC`)
+  await shadow.swap()
+  await shadow.drop()
   return { before, after: await countRows(db, table) }
 }
 
@@ -69,10 +65,12 @@ export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOpti
  */
 async function untilEarlierInsertsEnd(db: Database): Promise<void> {
   const since = performance.now()
+  const processes =
+    db.cluster === undefined ? 'system.processes' : `clusterAllReplicas(${quoteName(db.cluster)}, system.processes)`
   for (;;) {
     const [row] = await db.rows({
       name: 'earlier-inserts',
-      sql: "SELECT count() AS inserts FROM system.processes WHERE query_kind = 'Insert' AND elapsed >= {age: Float64}",
+      sql: `SELECT count() AS inserts FROM ${processes} WHERE query_kind = 'Insert' AND elapsed >= {age: Float64}`,
       params: { age: (performance.now() - since) / 1000 },
       schema: z.object({ inserts: z.int() }),
     })
@@ -84,9 +82,13 @@ async function untilEarlierInsertsEnd(db: Database): Promise<void> {
 const INSERT_POLL_MS = 100
 
 /** Fills the shadow part by part, from where an earlier run over the same shadow stopped. */
-async function fill(db: Database, rollUp: RollUp, { now, onPlan, onStep }: RebuildOptions): Promise<void> {
-  const shadow = toShadow(rollUp.table)
-  const uuid = await readUuid(db, shadow)
+async function fill(
+  db: Database,
+  rollUp: RollUp,
+  shadow: Shadow,
+  { now, onPlan, onStep }: RebuildOptions,
+): Promise<void> {
+  const uuid = await readUuid(db, shadow.stored)
   const state = openState(db, 'rebuild', now)
   const [doneUuid, doneUpTo] = ((await state.get(rollUp.table)) ?? '').split(' ')
   const from = doneUuid === uuid && doneUpTo !== undefined ? Number(doneUpTo) : -1
@@ -98,7 +100,7 @@ async function fill(db: Database, rollUp: RollUp, { now, onPlan, onStep }: Rebui
     const last = entities.at(-1) ?? 0
     if (last > from) {
       const params = { entities, read: entities, slot: new Date(slot).toISOString().slice(0, -1) }
-      await db.command({ name: 'fill-shadow', sql: rollUp.fill(shadow), params })
+      await db.command({ name: 'fill-shadow', sql: rollUp.fill(shadow.name), params })
       state.set(rollUp.table, `${uuid} ${last}`)
       await state.store()
     }

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import type { Database } from '../../shared/clickhouse.ts'
 import type { Dataset } from '../../shared/datasets/define.ts'
 import { DataError } from '../../shared/errors.ts'
+import { toLocal, toLogical } from '../../shared/topology.ts'
 
 /** What of a dataset tells which tables are computed from it. */
 type Source = Pick<Dataset, 'name' | 'cadence' | 'table' | 'derive' | 'series'>
@@ -38,7 +39,7 @@ export async function findRollUps(db: Database, database: string, datasets: read
   const views = await db.rows({ name: 'views', sql: VIEWS, schema: viewRow })
   const engines = await readEngines(db)
   const ofViews = await Promise.all(views.map((view) => toViewRollUp(db, view, { database, datasets, engines })))
-  return [...ofViews.flatMap((rollUp) => rollUp ?? []), ...datasets.flatMap(toDerived)]
+  return [...ofViews.flatMap((rollUp) => rollUp ?? []), ...datasets.flatMap((one) => toDerived(db, one))]
 }
 
 const VIEWS = `SELECT view.name AS view, view.as_select AS select, view.create_table_query AS create,
@@ -62,16 +63,20 @@ interface Schema {
 
 /** The roll-up that a view fills; undefined where the view fills the raw series itself, or needs what is not stored. */
 async function toViewRollUp(db: Database, view: View, schema: Schema): Promise<RollUp | undefined> {
-  const table = / TO (?:`?\w+`?\.)?`?(\w+)`?/.exec(view.create)?.[1]
-  const dataset = schema.datasets.find((one) => one.table === view.source || one.series.table === view.source)
+  const target = / TO (?:`?\w+`?\.)?`?(\w+)`?/.exec(view.create)?.[1]
+  const table = target === undefined ? undefined : toLogical(target)
+  const from = toLogical(view.source)
+  const dataset = schema.datasets.find((one) => one.table === from || one.series.table === from)
   // A source that stores nothing hands its rows on: they are found where the dataset's series is.
-  const raw = view.source_engine === 'Null' ? dataset?.series.table : view.source
+  const raw = view.source_engine === 'Null' ? dataset?.series.table : from
   if (table === undefined || raw === undefined || raw === table) return undefined
   const rawColumns = await readColumns(db, `SELECT * FROM ${raw}`)
   const tableColumns = await readColumns(db, `SELECT * FROM ${table}`)
   const entity: string | undefined = dataset?.series.entity
   const parted = entity !== undefined && [rawColumns, tableColumns].every((columns) => columns?.includes(entity))
-  const final = /Replacing|Summing|Aggregating|Collapsing/.test(schema.engines.get(raw) ?? '') ? 'FINAL' : ''
+  const final = /Replacing|Summing|Aggregating|Collapsing/.test(schema.engines.get(toStored(db, raw)) ?? '')
+    ? 'FINAL'
+    : ''
   const where = parted ? `WHERE ${entity} IN {entities: Array(UInt64)}` : ''
   const source = new RegExp(`\\bFROM\\s+(?:\`?${schema.database}\`?\\.)?\`?${view.source}\`?(?!\\w)`, 'g')
   const select = view.select.replace(source, `FROM (SELECT * FROM ${raw} ${final} ${where}) AS ${view.source}`)
@@ -107,8 +112,11 @@ async function readColumns(
   }
 }
 
+/** The table that holds the rows, on each node. */
+const toStored = (db: Database, table: string): string => (db.cluster === undefined ? table : toLocal(table))
+
 /** A dataset's derived tables: their own statements fill the shadow, and what jobs derive meanwhile is copied to it. */
-function toDerived(dataset: Source): RollUp[] {
+function toDerived(db: Database, dataset: Source): RollUp[] {
   return (dataset.derive ?? []).flatMap(({ sql }) => {
     const table = /\bINSERT\s+INTO\s+(\w+)/i.exec(sql)?.[1]
     if (table === undefined) return []
@@ -117,7 +125,7 @@ function toDerived(dataset: Source): RollUp[] {
       dataset,
       raw: dataset.series.table,
       entity: dataset.series.entity,
-      feed: `SELECT * FROM ${table}`,
+      feed: `SELECT * FROM ${toStored(db, table)}`,
       fill: (shadow: string) => sql.replace(new RegExp(`\\b${table}\\b`, 'g'), shadow),
     }
   })

@@ -2,8 +2,9 @@ import type { Dataset } from '../../../shared/datasets/define.ts'
 import { toBucketStart } from '../../../shared/intervals.ts'
 import type { Answer, Surroundings } from '../../define.ts'
 import { limit } from '../../parameters/kinds.ts'
+import { answerRecords } from '../../records/answer.ts'
+import type { Wanted } from '../../records/wanted.ts'
 import { describeSeries } from '../../series.ts'
-import { writeArray } from '../../written-json.ts'
 
 const DAY_MS = 86_400_000
 
@@ -20,14 +21,14 @@ export const daysBack = {
  * the object that holds the sum.
  */
 export async function answerDailySums(
-  { db, now }: Surroundings,
+  call: Surroundings & { readonly wanted: Wanted },
   series: Pick<Dataset, 'name' | 'table'> & { value: string; members: string },
   days: number,
 ): Promise<Answer> {
-  const at = now()
+  const at = call.now()
   const from = toBucketStart(at - days * DAY_MS - 1, '1d') + DAY_MS
   const record = `Tuple(recordedAt DateTime64(3, 'UTC'), ${series.value} Tuple(value Float64, metadata Tuple(${series.members} UInt32)))`
-  const { body, records, asOf } = await writeArray(db, {
+  const { records, ...answer } = await answerRecords(call, {
     name: series.name,
     sql: `SELECT recorded_at AS as_of,
   CAST(tuple(recorded_at, tuple(value_usd, tuple(member_count))), $record$${record}$record$) AS record
@@ -37,7 +38,7 @@ ORDER BY recorded_at`,
     params: { from },
   })
   const range = { from, to: toBucketStart(at, '1d') + DAY_MS, open: true }
-  const { headers } = describeSeries({ interval: '1d', range, points: records, asOf })
+  const { headers } = describeSeries({ interval: '1d', range, points: records, asOf: answer.asOf })
   // The oldest day is part of the answer up to the moment that lies exactly that many days later.
-  return { body, asOf, headers, expiresAt: from + days * DAY_MS + 1 }
+  return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }
 }

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { daoRatings } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { DAO_ORDER, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
 import { defineRoute } from '../../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
-import { limit } from '../../parameters/kinds.ts'
+import { page } from '../../parameters/kinds.ts'
+import { answerRecords } from '../../records/answer.ts'
 import { idValue, timeValue } from '../../values.ts'
-import { writeArray } from '../../written-json.ts'
 
 const score = z.number().min(0).max(100)
 
@@ -32,8 +32,8 @@ const RECORD = `Tuple(_id String, name String, ratings Tuple(overallRating Float
     tokenEconomics Float64), lastUpdated DateTime64(3, 'UTC')))`
 
 // A row that is bad today does not take back yesterday's rating; one that left the file for a week does.
-const SQL = `
-SELECT r.observed_at AS as_of,
+const toSql = (after: string) => `
+SELECT r.observed_at AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, tuple(r.overall_rating, r.fundamental_rating, tuple(r.governance, r.team, r.competitive_moat,
     r.value_proposition, r.token_economics), r.rated_at)), $record$${RECORD}$record$) AS record
 FROM ${LISTED_DAOS}
@@ -43,7 +43,7 @@ INNER JOIN
   WHERE (dao, observed_at) IN (SELECT dao, max(observed_at) FROM dao_ratings GROUP BY dao)
     AND observed_at > (SELECT max(observed_at) FROM dao_ratings) - INTERVAL 7 DAY
 ) AS r ON r.dao = d.key
-WHERE ${DAO_SELECTED}
+WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -53,11 +53,17 @@ export const ratingsRoute = defineRoute({
   summary: 'Ratings of DAOs',
   description:
     "For all live DAOs with a rating, or those that `id` and `name` select: scores from 0 to 100 as the operator of this service was given them by whoever made them; `lastUpdated` is when the rating was made. A DAO without a rating is not listed, and one that the ratings no longer have is listed for another week. Exact name matches come first, then by the token's market cap, largest first, then by name.",
-  query: { ...manyOfKind(daoKind), limit: limit('DAOs', { default: 10, max: 500 }) },
-  response: z.array(ratingsRecord),
+  query: { ...manyOfKind(daoKind), ...page('DAOs', { default: 10, max: 500 }) },
+  record: ratingsRecord,
   datasets: [daoRatings, tokenPrices],
-  handle: ({ query, db, registry }) => {
+  handle: (call) => {
+    const { query, registry } = call
     const selection = selectMany(daoKind, registry, query)
-    return writeArray(db, { name: 'dao-ratings', sql: SQL, params: { ...selection, limit: query.limit } })
+    return answerRecords(call, {
+      name: 'dao-ratings',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

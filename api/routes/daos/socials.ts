@@ -3,12 +3,12 @@ import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { discordMembers } from '../../../shared/datasets/discord.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
-import { DAO_ORDER, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
 import { defineRoute } from '../../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
-import { limit } from '../../parameters/kinds.ts'
+import { page } from '../../parameters/kinds.ts'
+import { answerRecords } from '../../records/answer.ts'
 import { idValue, numberOrNull, timeValue } from '../../values.ts'
-import { writeArray } from '../../written-json.ts'
 
 const socialRecord = z.strictObject({
   _id: idValue,
@@ -41,8 +41,8 @@ const before = (days: number) => `maxIf(follower_count, day = newest - INTERVAL 
 const change = (days: number) => `100 * (followers - ${before(days)}) / nullIf(${before(days)}, 0)`
 
 // A network without data joins as nulls. There is at most one row of a DAO and day, so "max" only picks it.
-const SQL = `
-SELECT assumeNotNull(arrayMax(arrayFilter(at -> isNotNull(at), [x.at, g.at]))) AS as_of,
+const toSql = (after: string) => `
+SELECT assumeNotNull(arrayMax(arrayFilter(at -> isNotNull(at), [x.at, g.at]))) AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, tuple(g.active_members, g.total_members, g.at),
     tuple(x.followers, x.following, x.tweets, x.change_1, x.change_7, x.change_30, x.at)), $record$${RECORD}$record$) AS record
 FROM ${LISTED_DAOS}
@@ -66,7 +66,7 @@ LEFT JOIN
   ORDER BY dao, observed_at DESC
   LIMIT 1 BY dao
 ) AS g ON g.dao = d.key
-WHERE ${DAO_SELECTED} AND (isNotNull(x.at) OR isNotNull(g.at))
+WHERE ${selectedDaos(after)} AND (isNotNull(x.at) OR isNotNull(g.at))
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -76,11 +76,12 @@ export const socialsRoute = defineRoute({
   summary: "DAOs' communities on Discord and Twitter",
   description:
     'For all live DAOs with data of either network, or those that `id` and `name` select. A network without data is all null; each has its own `lastUpdated`. Percent changes compare the followers of the newest day with those of exactly 1, 7 and 30 days before, null where that day has none. Ordered as /data/daos.',
-  query: { ...manyOfKind(daoKind), limit: limit('DAOs', { default: 10, max: 500 }) },
-  response: z.array(socialRecord),
+  query: { ...manyOfKind(daoKind), ...page('DAOs', { default: 10, max: 500 }) },
+  record: socialRecord,
   datasets: [twitterCounts, discordMembers, daoLinks, tokenPrices],
-  handle: ({ query, db, registry }) => {
+  handle: (call) => {
+    const { query, registry } = call
     const selection = selectMany(daoKind, registry, query)
-    return writeArray(db, { name: 'socials', sql: SQL, params: { ...selection, limit: query.limit } })
+    return answerRecords(call, { name: 'socials', sql: toSql(call.wanted.after), params: selection, page: query.limit })
   },
 })

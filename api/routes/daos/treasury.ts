@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../../shared/datasets/treasury.ts'
-import { DAO_ORDER, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
 import { defineRoute } from '../../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
-import { limit } from '../../parameters/kinds.ts'
+import { page } from '../../parameters/kinds.ts'
+import { answerRecords } from '../../records/answer.ts'
 import { idValue, numberOrNull, timeValue } from '../../values.ts'
-import { writeArray } from '../../written-json.ts'
 
 const treasuryRecord = z.strictObject({
   _id: idValue,
@@ -34,8 +34,8 @@ const changeSince = (days: number) => `100 * (t.newest.3 / nullIf(
     arrayFirst(past -> past.1 = t.newest.1 - INTERVAL ${days} DAY AND past.2 = t.newest.4, t.history).3, 0) - 1)`
 
 // Only the rows that an answer is made of are read whole, however long the history grows.
-const SQL = `
-SELECT t.newest.1 AS as_of,
+const toSql = (after: string) => `
+SELECT t.newest.1 AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, tuple(t.newest.1, arrayMap(token -> tuple(token.1, token.2, token.3), t.newest.2), t.newest.3,
     ${changeSince(1)}, ${changeSince(7)}, ${changeSince(30)})), $record$${RECORD}$record$) AS record
 FROM ${LISTED_DAOS}
@@ -50,7 +50,7 @@ INNER JOIN
   )
   GROUP BY dao
 ) AS t ON t.dao = d.key
-WHERE ${DAO_SELECTED}
+WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -60,11 +60,17 @@ export const treasuryRoute = defineRoute({
   summary: 'What the treasuries of DAOs hold',
   description:
     "For all live DAOs with treasury data, or those that `id` and `name` select: everything held, the DAO's own tokens included, by value, largest first, and its total value. `valueUsd` of a token is null where no source has a price for it, and such tokens come last. Changes compare with the same source's value of exactly so many days before, and are null where there is none. Exact name matches come first, then by the token's market cap, largest first, then by name.",
-  query: { ...manyOfKind(daoKind), limit: limit('DAOs', { default: 10, max: 500 }) },
-  response: z.array(treasuryRecord),
+  query: { ...manyOfKind(daoKind), ...page('DAOs', { default: 10, max: 500 }) },
+  record: treasuryRecord,
   datasets: [daoTreasury, tokenPrices],
-  handle: ({ query, db, registry }) => {
+  handle: (call) => {
+    const { query, registry } = call
     const selection = selectMany(daoKind, registry, query)
-    return writeArray(db, { name: 'dao-treasuries', sql: SQL, params: { ...selection, limit: query.limit } })
+    return answerRecords(call, {
+      name: 'dao-treasuries',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

@@ -2,12 +2,12 @@ import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
-import { DAO_ORDER, DAO_SELECTED, LISTED_DAOS } from '../../dao-lists.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
 import { defineRoute } from '../../define.ts'
 import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
-import { limit } from '../../parameters/kinds.ts'
+import { page } from '../../parameters/kinds.ts'
+import { answerRecords } from '../../records/answer.ts'
 import { idValue, timeValue } from '../../values.ts'
-import { writeArray } from '../../written-json.ts'
 import { SHARE_TYPES, SHARES, shareValues } from './sentiment-shares.ts'
 
 const sentimentRecord = z.strictObject({
@@ -19,8 +19,8 @@ const sentimentRecord = z.strictObject({
 const RECORD = `Tuple(_id String, name String,
   twitterSentiment Tuple(${SHARE_TYPES}, lastUpdated DateTime64(3, 'UTC')))`
 
-const SQL = `
-SELECT s.observed_at AS as_of,
+const toSql = (after: string) => `
+SELECT s.observed_at AS as_of, ${DAO_PLACE} AS page_key,
   CAST(tuple(d.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at)), $record$${RECORD}$record$) AS record
 FROM ${LISTED_DAOS}
 INNER JOIN
@@ -30,7 +30,7 @@ INNER JOIN
   ORDER BY dao, observed_at DESC
   LIMIT 1 BY dao
 ) AS s ON s.dao = d.key
-WHERE ${DAO_SELECTED}
+WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
 LIMIT {limit: UInt32}`
 
@@ -40,11 +40,17 @@ export const twitterSentimentRoute = defineRoute({
   summary: 'The mood of recent posts about DAOs on Twitter',
   description:
     'For all live DAOs with posts, or those that `id` and `name` select: the shares of positive, neutral and negative ones in a sample of recent English posts, which sum to 1. Ordered as /data/daos.',
-  query: { ...manyOfKind(daoKind), limit: limit('DAOs', { default: 10, max: 500 }) },
-  response: z.array(sentimentRecord),
+  query: { ...manyOfKind(daoKind), ...page('DAOs', { default: 10, max: 500 }) },
+  record: sentimentRecord,
   datasets: [twitterSentiment, daoLinks, tokenPrices],
-  handle: ({ query, db, registry }) => {
+  handle: (call) => {
+    const { query, registry } = call
     const selection = selectMany(daoKind, registry, query)
-    return writeArray(db, { name: 'twitter-sentiment', sql: SQL, params: { ...selection, limit: query.limit } })
+    return answerRecords(call, {
+      name: 'twitter-sentiment',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

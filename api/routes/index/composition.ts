@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { defineRoute } from '../../define.ts'
+import { answerKnown } from '../../records/registry.ts'
 import { idValue } from '../../values.ts'
 
 const element = z.strictObject({
@@ -20,15 +21,16 @@ export const indexCompositionRoute = defineRoute({
   tag: 'Index',
   summary: 'What the Index holds now',
   query: {},
-  response: z.array(element),
+  record: element,
   datasets: [],
-  handle: async ({ registry, now }) => {
+  handle: async (call) => {
+    const { registry, now } = call
     const composition = findComposition(registry.index, now())
     const next = registry.index.compositions.find(({ validFrom }) => validFrom > now())
     const records = (composition?.elements ?? []).map((one) => toRecord(one, registry))
+    const answer = await answerKnown(call, { name: 'composition', records, asOf: composition?.validFrom ?? null })
     return {
-      body: Buffer.from(JSON.stringify(records)),
-      asOf: composition?.validFrom ?? null,
+      ...answer,
       ...(next === undefined ? {} : { expiresAt: next.validFrom }),
     }
   },

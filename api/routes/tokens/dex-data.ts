@@ -3,10 +3,10 @@ import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineRoute } from '../../define.ts'
 import { manyOfKind, selectMany, tokenKind } from '../../entities.ts'
-import { limit } from '../../parameters/kinds.ts'
-import { LISTED_TOKENS } from '../../token-lists.ts'
+import { page } from '../../parameters/kinds.ts'
+import { answerRecords } from '../../records/answer.ts'
+import { listedTokens, TOKEN_PLACE } from '../../token-lists.ts'
 import { idValue, numberOrNull, timeValue } from '../../values.ts'
-import { writeArray } from '../../written-json.ts'
 
 const flow = z.strictObject({
   amountUsd24h: z.number(),
@@ -35,8 +35,8 @@ const FLOW = 'Tuple(amountUsd24h Float64, amountUsd7d Float64, amountUsd30d Floa
 const RECORD = `Tuple(_id String, name String, dexData Tuple(totalTrades UInt64, totalMakers UInt64, totalTakers UInt64,
   inflow ${FLOW}, outflow ${FLOW}, totalDexs UInt64, price Nullable(Float64), lastUpdated DateTime64(3, 'UTC')))`
 
-const SQL = `
-SELECT d.as_of AS as_of,
+const toSql = (after: string) => `
+SELECT d.as_of AS as_of, ${TOKEN_PLACE} AS page_key,
   CAST(tuple(t.id, t.name, tuple(d.total_trades, d.makers, d.takers,
     tuple(d.inflow_24h, d.inflow_7d, d.inflow_30d, d.inflow_max),
     tuple(d.outflow_24h, d.outflow_7d, d.outflow_30d, d.outflow_max),
@@ -44,7 +44,7 @@ SELECT d.as_of AS as_of,
 FROM (SELECT * FROM tokens FINAL) AS t
 INNER JOIN (SELECT * FROM dex_data FINAL) AS d ON d.token = t.key
 LEFT JOIN (SELECT token, market_cap FROM token_quotes FINAL) AS q ON q.token = t.key
-${LISTED_TOKENS}`
+${listedTokens(after)}`
 
 export const dexDataRoute = defineRoute({
   path: '/data/tokens/dex-data',
@@ -52,11 +52,17 @@ export const dexDataRoute = defineRoute({
   summary: 'Trades of tokens on decentralized exchanges, in sum',
   description:
     'For all live tokens with trades, or those that `id` and `name` select. Over all known trades: their number, the pools (`totalMakers`), the senders (`totalTakers`) and the exchanges they were made with; the USD that bought (`inflow`) and sold (`outflow`) the token in the 24 hours, 7 and 30 days before `lastUpdated` and ever; the price of the latest trade, null where it is not known. Exact name matches come first, then by market cap, largest first, then by name.',
-  query: { ...manyOfKind(tokenKind), limit: limit('tokens', { default: 10, max: 500 }) },
-  response: z.array(dexRecord),
+  query: { ...manyOfKind(tokenKind), ...page('tokens', { default: 10, max: 500 }) },
+  record: dexRecord,
   datasets: [dexTrades, tokenPrices],
-  handle: ({ query, db, registry }) => {
+  handle: (call) => {
+    const { query, registry } = call
     const selection = selectMany(tokenKind, registry, query)
-    return writeArray(db, { name: 'dex-data', sql: SQL, params: { ...selection, limit: query.limit } })
+    return answerRecords(call, {
+      name: 'dex-data',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

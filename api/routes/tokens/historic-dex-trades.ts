@@ -2,10 +2,11 @@ import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { defineRoute } from '../../define.ts'
 import { tokenKind } from '../../entities.ts'
-import { limit, time } from '../../parameters/kinds.ts'
+import { page, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
+import { answerRecords } from '../../records/answer.ts'
+import { defineKeyset } from '../../records/keyset.ts'
 import { idValue, numberOrNull, timeValue } from '../../values.ts'
-import { writeArray } from '../../written-json.ts'
 
 /** A trade, as the interface document lists it. */
 const dexTrade = z.strictObject({
@@ -26,8 +27,17 @@ const RECORD = `Tuple(recordedAt DateTime64(3, 'UTC'), transactionHash String, _
 const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', transaction_hash, '\\x1f',
   toString(log_index))))), 1, 24)`
 
-const WANTED = `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
-  AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+const ORDER = defineKeyset(
+  ['-toUnixTimestamp64Milli(traded_at)', 'Int64'],
+  ['-toInt64(block_number)', 'Int64'],
+  ['-toInt64(log_index)', 'Int64'],
+  ['transaction_hash', 'String'],
+)
+
+const toCondition = (
+  after: string,
+) => `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')${ORDER.isAfter(after)}`
 
 /** Rows that are read for each trade wanted: stored again but not merged yet, a trade has several. */
 const COPIES = 4
@@ -36,23 +46,23 @@ const COPIES = 4
 // leaving out replaced ones (FINAL) reads all of them; FINAL then works on that stretch alone. Should there be so many
 // copies that the rows read hold fewer trades than wanted, it works on the whole range. The answer is as old as the
 // collection where the range is open, and as its newest trade where it is not.
-const SQL = `
+const toSql = (after: string) => `
 WITH (
   SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},
     min(traded_at))
   FROM
   (
-    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${WANTED}
+    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${toCondition(after)}
     ORDER BY traded_at DESC LIMIT {rows: UInt32}
   )
 ) AS newest,
 if(newest.1, newest.2, fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AS oldest,
 (SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS collected_at
-SELECT if({open: Bool}, greatest(ifNull(collected_at, traded_at), traded_at), traded_at) AS as_of,
+SELECT if({open: Bool}, greatest(ifNull(collected_at, traded_at), traded_at), traded_at) AS as_of, ${ORDER.place} AS page_key,
   CAST(tuple(traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price),
     $record$${RECORD}$record$) AS record
 FROM dex_trades FINAL
-WHERE ${WANTED} AND traded_at >= oldest
+WHERE ${toCondition(after)} AND traded_at >= oldest
 ORDER BY traded_at DESC, block_number DESC, log_index DESC, transaction_hash
 LIMIT {limit: UInt32}`
 
@@ -69,18 +79,32 @@ export const historicDexTradesRoute = defineRoute({
   query: {
     start: time('First moment, inclusive; the first trade when it is not given.', '2024-01-01').optional(),
     end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
-    limit: limit('trades', { default: 100, max: 10_000 }),
+    ...page('trades', { default: 100, max: 10_000 }),
   },
-  response: z.array(dexTrade),
+  record: dexTrade,
   datasets: [dexTrades],
-  handle: async ({ query, found: token, db, now }) => {
+  handle: async (call) => {
+    const { query, found: token, now, wanted } = call
     if (query.start !== undefined && query.end !== undefined && query.end < query.start) {
       throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
     }
-    const open = query.end === undefined || query.end > now()
-    const [from, to] = [query.start ?? 0, query.end ?? NO_END]
-    const params = { token: token.key, id: token.id, from, to, open, limit: query.limit, rows: COPIES * query.limit }
-    const answer = await writeArray(db, { name: 'historic-dex-trades', sql: SQL, params })
+    // A later page begins at the trade that the one before ended with.
+    const last = wanted.after === '' ? undefined : toTime(wanted.after)
+    const open = last === undefined && (query.end === undefined || query.end > now())
+    const [from, to] = [query.start ?? 0, last === undefined ? (query.end ?? NO_END) : last + 1]
+    const rows = COPIES * (query.limit + 1)
+    const params = { token: token.key, id: token.id, from, to, open, rows }
+    const answer = await answerRecords(call, {
+      name: 'historic-dex-trades',
+      sql: toSql(wanted.after),
+      params,
+      page: query.limit,
+    })
     return open ? answer : { ...answer, staleAt: null }
   },
 })
+
+const place = z.tuple([z.int()], z.unknown())
+
+/** The time of the trade that a page ended with. */
+const toTime = (after: string) => -place.parse(JSON.parse(after))[0]

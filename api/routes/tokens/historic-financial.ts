@@ -1,17 +1,18 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { countBuckets, INTERVALS } from '../../../shared/intervals.ts'
+import { countBuckets, INTERVALS, toBucketStart } from '../../../shared/intervals.ts'
 import { type Answer, defineRoute } from '../../define.ts'
 import { tokenKind } from '../../entities.ts'
 import { toStaleAt } from '../../freshness.ts'
 import { SERIES_HEADERS } from '../../headers.ts'
-import { oneOf, optionalLimit, time } from '../../parameters/kinds.ts'
+import { oneOf, optionalPage, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { describeSeries, nextGridTime, startAfter, toSeriesRange } from '../../series.ts'
-import { idValue, numberOrNull, timeValue } from '../../values.ts'
+import { idValue, timeValue } from '../../values.ts'
 import { writeArray } from '../../written-json.ts'
 import { readLongSeries } from './long-series.ts'
-import { hasPoints, pointsSql, readNewest } from './price-points.ts'
+import { hasPoints, pointQuote, pointsSql, readNewest } from './price-points.ts'
+import { answerPriceTable, tableRow, toPricePlace } from './price-table.ts'
 
 const EARLIEST = '2022-02-01'
 const MAX_POINTS = 1_000_000
@@ -19,19 +20,7 @@ const MAX_POINTS = 1_000_000
 /** Up to here (about 1 MB) an answer is kept as bytes; longer ones are streamed. */
 const MAX_KEPT_POINTS = 5_000
 
-const point = z.strictObject({
-  timestamp: timeValue,
-  quote: z.strictObject({
-    USD: z.strictObject({
-      price: z.number(),
-      volume_24h: numberOrNull,
-      market_cap: numberOrNull,
-      total_supply: numberOrNull,
-      circulating_supply: numberOrNull,
-      timestamp: timeValue,
-    }),
-  }),
-})
+const point = z.strictObject({ timestamp: timeValue, quote: pointQuote })
 
 const series = z.strictObject({ name: z.string(), id: idValue, data: z.array(point) })
 
@@ -45,46 +34,56 @@ export const historicFinancialRoute = defineRoute({
   tag: 'Tokens',
   summary: 'Price, volume, market cap and supplies of one token over time',
   description:
-    'One point per bucket that has an observation, oldest first, on the UTC grid (7d on Mondays). A point is the first observation of its bucket: `timestamp` is the start of the bucket, `quote.USD.timestamp` the time of the observation. `X-Series-Missing` counts the buckets without one, up to now or to the last point when `limit` cuts.',
+    'One point per bucket that has an observation, oldest first, on the UTC grid (7d on Mondays). A point is the first observation of its bucket: `timestamp` is the start of the bucket, `quote.USD.timestamp` the time of the observation. `X-Series-Missing` counts the buckets without one, up to now or to the last point when `limit` cuts. With another format than JSON the route takes several tokens, each by its id or name as one alone: token after token in the order of their ids, `limit` counts the rows of all together.',
   one: tokenKind,
+  severalInTables: true,
   query: {
     interval: oneOf(INTERVALS, 'Length of a bucket.'),
     start: time(`First moment, inclusive, not before ${EARLIEST}.`, '2024-01-01', { earliest: EARLIEST }),
     end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
-    limit: optionalLimit('points', { max: MAX_POINTS }),
+    ...optionalPage('points', { max: MAX_POINTS }),
   },
+  record: tableRow,
   response: series,
   datasets: [tokenPrices],
   headers: SERIES_HEADERS,
-  handle: async ({ query, found: token, db, fragments, now }): Promise<Answer> => {
+  handle: async (call): Promise<Answer> => {
+    const { query, found: token, db, fragments, now, wanted } = call
     checkRange(query.start, query.end)
     const { interval, limit } = query
-    const range = toSeriesRange(query, now())
+    const after = wanted.after === '' ? undefined : toPricePlace(wanted.after)
+    if (wanted.format !== 'json') return answerPriceTable(call, query, toSeriesRange(query, now()), after)
+    const start = after === undefined ? query.start : startAfter(after.at, interval)
+    const range = toSeriesRange({ ...query, start }, now())
     const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
     const params = { token: token.key, from: range.from, to: range.to, limit: most }
     const sql = pointsSql(interval)
     const before = `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`
-    const describe = async (points: number, asOf: number | null) => {
+    // Coarse points are seldom: what tells whether prices still come is the token's newest observation.
+    const newest = () => (range.open ? readNewest(db, token.key) : null)
+    const describe = async (points: number, asOf: number | null, heard: number | null) => {
       const rest = { ...params, from: asOf === null ? range.to : startAfter(asOf, interval) }
       const isCut = points === limit && (await hasPoints(db, interval, rest))
-      const heard = range.open && !isCut ? await readNewest(db, token.key) : null
+      const described = describeSeries({ interval, range, points, asOf, isCut })
+      const place = JSON.stringify([token.key, toBucketStart(asOf ?? 0, interval)])
       return {
-        ...describeSeries({ interval, range, points, asOf, isCut }),
-        // Coarse points are seldom: what tells whether prices still come is the token's newest observation.
-        staleAt: heard === null ? null : toStaleAt(heard, tokenPrices),
+        ...described,
+        headers: { ...described.headers, ...(isCut ? { Link: wanted.nextLink(place) } : {}) },
+        staleAt: heard === null || isCut ? null : toStaleAt(heard, tokenPrices),
         ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
       }
     }
     if (most <= MAX_KEPT_POINTS) {
-      const { body, records, asOf } = await writeArray(db, { name: 'historic-financial', sql: sql.records, params })
-      return { body: Buffer.concat([Buffer.from(before), body, Buffer.from('}')]), ...(await describe(records, asOf)) }
+      const written = writeArray(db, { name: 'historic-financial', sql: sql.records, params })
+      const [{ body, records, asOf }, heard] = await Promise.all([written, newest()])
+      const whole = Buffer.concat([Buffer.from(before), body, Buffer.from('}')])
+      return { body: whole, ...(await describe(records, asOf, heard)) }
     }
-    const series = await readLongSeries(
-      { db, fragments, now },
-      { token: token.key, interval, from: range.from, to: range.to, limit: limit === most ? limit : undefined },
-    )
+    const stretch = { from: range.from, to: range.to, limit: limit === most ? limit : undefined }
+    const read = readLongSeries({ db, fragments, now }, { token: token.key, interval, ...stretch })
+    const [series, heard] = await Promise.all([read, newest()])
     return {
-      ...(await describe(series.points, series.asOf)),
+      ...(await describe(series.points, series.asOf, heard)),
       digest: `${token.id} ${token.name} ${interval} ${series.digest}`,
       before,
       after: '}',

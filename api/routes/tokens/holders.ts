@@ -3,10 +3,10 @@ import { tokenHolders } from '../../../shared/datasets/holders.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineRoute } from '../../define.ts'
 import { manyOfKind, selectMany, tokenKind } from '../../entities.ts'
-import { limit } from '../../parameters/kinds.ts'
-import { LISTED_TOKENS } from '../../token-lists.ts'
+import { page } from '../../parameters/kinds.ts'
+import { answerRecords } from '../../records/answer.ts'
+import { listedTokens, TOKEN_PLACE } from '../../token-lists.ts'
 import { idValue, numberOrNull } from '../../values.ts'
-import { writeArray } from '../../written-json.ts'
 
 const holdersRecord = z.strictObject({
   _id: idValue,
@@ -28,14 +28,14 @@ const RECORD = `Tuple(_id String, name String,
   holdersData Tuple(totalHolders UInt64, top100Share Float64, topHolders Array(${HOLDER})))`
 
 // Tuples are taken apart before the cast: between named tuples it would go by the names, and lose the renamed member.
-const SQL = `
-SELECT h.observed_at AS as_of,
+const toSql = (after: string) => `
+SELECT h.observed_at AS as_of, ${TOKEN_PLACE} AS page_key,
   CAST(tuple(t.id, t.name, tuple(h.total_holders, h.top100_share,
     arrayMap(holder -> tuple(holder.1, holder.2, holder.3, holder.4), h.holders))), $record$${RECORD}$record$) AS record
 FROM (SELECT * FROM tokens FINAL) AS t
 INNER JOIN (SELECT * FROM token_holders_latest FINAL) AS h ON h.token = t.key
 LEFT JOIN (SELECT token, market_cap FROM token_quotes FINAL) AS q ON q.token = t.key
-${LISTED_TOKENS}`
+${listedTokens(after)}`
 
 export const holdersRoute = defineRoute({
   path: '/data/tokens/holders',
@@ -43,11 +43,17 @@ export const holdersRoute = defineRoute({
   summary: 'The largest holders of tokens',
   description:
     'For all live tokens with holder data, or those that `id` and `name` select: how many hold the token, the share of the hundred largest in percent of the total supply, and those, largest first. `amountUsd` is the value at the time of the snapshot, null where the source has no price. Exact name matches come first, then by market cap, largest first, then by name.',
-  query: { ...manyOfKind(tokenKind), limit: limit('tokens', { default: 10, max: 500 }) },
-  response: z.array(holdersRecord),
+  query: { ...manyOfKind(tokenKind), ...page('tokens', { default: 10, max: 500 }) },
+  record: holdersRecord,
   datasets: [tokenHolders, tokenPrices],
-  handle: ({ query, db, registry }) => {
+  handle: (call) => {
+    const { query, registry } = call
     const selection = selectMany(tokenKind, registry, query)
-    return writeArray(db, { name: 'token-holders', sql: SQL, params: { ...selection, limit: query.limit } })
+    return answerRecords(call, {
+      name: 'token-holders',
+      sql: toSql(call.wanted.after),
+      params: selection,
+      page: query.limit,
+    })
   },
 })

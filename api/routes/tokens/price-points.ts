@@ -1,9 +1,22 @@
 import { z } from 'zod'
 import type { Database } from '../../../shared/clickhouse.ts'
 import type { Interval } from '../../../shared/intervals.ts'
+import { numberOrNull, timeValue } from '../../values.ts'
+
+/** What a point says. */
+export const pointQuote = z.strictObject({
+  USD: z.strictObject({
+    price: z.number(),
+    volume_24h: numberOrNull,
+    market_cap: numberOrNull,
+    total_supply: numberOrNull,
+    circulating_supply: numberOrNull,
+    timestamp: timeValue,
+  }),
+})
 
 /** Where the points of an interval are read; the 5-minute tier is the raw series itself. */
-const TABLES: Readonly<Record<Interval, string>> = {
+export const TABLES: Readonly<Record<Interval, string>> = {
   '5m': 'token_prices',
   '30m': 'token_prices_30m',
   '1h': 'token_prices_1h',
@@ -15,10 +28,12 @@ const TABLES: Readonly<Record<Interval, string>> = {
 const RANGE = (column: string) => `token = {token: UInt64}
   AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
-const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
+export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
-const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
+export const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
   total_supply Nullable(Float64), circulating_supply Nullable(Float64), timestamp DateTime64(3, 'UTC')))`
+
+export const QUOTED = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
 const FINE = `
@@ -42,11 +57,10 @@ LIMIT {limit: UInt32}`
  */
 export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
   const columns = interval === '5m' ? FINE : coarse(TABLES[interval])
-  const quote = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
   return {
     columns,
-    rows: `SELECT bucket AS timestamp, ${quote} AS quote FROM (${columns})`,
-    records: `SELECT as_of, CAST(tuple(bucket, ${quote}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
+    rows: `SELECT bucket AS timestamp, ${QUOTED} AS quote FROM (${columns})`,
+    records: `SELECT as_of, CAST(tuple(bucket, ${QUOTED}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
 FROM (${columns})`,
   }
 }

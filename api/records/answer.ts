@@ -1,0 +1,41 @@
+import type { Database } from '../../shared/clickhouse.ts'
+import type { Answer } from '../define.ts'
+import { writeArray } from '../written-json.ts'
+import { type RecordSource, writeTable } from './table.ts'
+import type { Wanted } from './wanted.ts'
+
+/** The source with a record of only some of its members. */
+function pick(source: RecordSource, { fields, hasAllFields }: Wanted): RecordSource {
+  if (hasAllFields) return source
+  const values = fields.map((name) => `tupleElement(record, '${name}')`)
+  const types = fields.map((name, index) => `'${name} ', toTypeName(${values[index]})`).join(", ', ', ")
+  const key = source.page === undefined ? '' : ', page_key'
+  return {
+    ...source,
+    sql: `SELECT as_of${key}, CAST(tuple(${values.join(', ')}), concat('Tuple(', ${types}, ')')) AS record FROM (${source.sql})`,
+  }
+}
+
+/** The source with the parameters of its page: a row more than it holds tells whether more follow. */
+function toPage(source: RecordSource, { after }: Wanted): RecordSource {
+  if (source.page === undefined) return source
+  return { ...source, params: { ...source.params, ...(after === '' ? {} : { after }), limit: source.page + 1 } }
+}
+
+/**
+ * A route's records as the request wants them: format, members and page. `isLong` is JSON that is streamed instead of kept.
+ * @throws DataError `storage`
+ */
+export async function answerRecords(
+  { db, wanted }: { db: Database; wanted: Wanted },
+  source: RecordSource,
+  options: { isLong?: boolean } = {},
+): Promise<Answer & { records: number; next: string; headers: Record<string, string> }> {
+  const paged = toPage(source, wanted)
+  const isKeptJson = wanted.format === 'json' && options.isLong !== true
+  const answer = isKeptJson ? await writeArray(db, pick(paged, wanted)) : await writeTable(db, wanted, paged)
+  const headers: Record<string, string> = {}
+  if (answer.next !== '') headers.Link = wanted.nextLink(answer.next)
+  if (wanted.format !== 'json') headers['Content-Disposition'] = `attachment; filename="${wanted.fileName}"`
+  return { ...answer, headers }
+}

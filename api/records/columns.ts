@@ -1,0 +1,68 @@
+import { z } from 'zod'
+import type { FORMATS } from './formats.ts'
+
+/** One column of a written answer: its name, and what it is of a row that has `record`. */
+interface Column {
+  readonly name: string
+  readonly sql: string
+}
+
+type Shape = Pick<(typeof FORMATS)['json'], 'shape' | 'hasLists'>
+
+const quoted = (text: string) => `'${text.replaceAll(/[\\']/g, '\\$&')}'`
+const member = (record: string, name: string) => `tupleElement(${record}, ${quoted(name)})`
+
+function bare(schema: z.ZodType): { schema: z.ZodType; isNullable: boolean } {
+  if (schema instanceof z.ZodNullable) return { schema: schema.unwrap() as z.ZodType, isNullable: true }
+  return { schema, isNullable: false }
+}
+
+/** The ClickHouse type that reads a value of a schema from JSON. */
+export function toClickHouseType(schema: z.ZodType): string {
+  const { schema: inner, isNullable } = bare(schema)
+  if (isNullable) return `Nullable(${toClickHouseType(inner)})`
+  if (inner instanceof z.ZodObject) {
+    const members = Object.entries(inner.shape as z.ZodRawShape)
+    return `Tuple(${members.map(([name, one]) => `${name} ${toClickHouseType(one as z.ZodType)}`).join(', ')})`
+  }
+  if (inner instanceof z.ZodArray) return `Array(${toClickHouseType(inner.element as z.ZodType)})`
+  if (inner instanceof z.ZodBoolean) return 'Bool'
+  if (inner instanceof z.ZodNumber) return inner.format === null ? 'Float64' : 'Int64'
+  return 'String'
+}
+
+/** A whole object that may be null is a variant in ClickHouse, which only its JSON takes apart. */
+function flattenNullable(schema: z.ZodObject, name: string, sql: string): Column[] {
+  return Object.entries(schema.shape).map(([key, one]) => {
+    const type = toClickHouseType(z.nullable(bare(one as z.ZodType).schema))
+    return { name: `${name}_${key}`, sql: `JSONExtract(toJSONString(${sql}), ${quoted(key)}, ${quoted(type)})` }
+  })
+}
+
+function flatten(schema: z.ZodType, name: string, sql: string, shape: Shape): Column[] {
+  const { schema: inner, isNullable } = bare(schema)
+  if (inner instanceof z.ZodObject) {
+    if (isNullable) return flattenNullable(inner, name, sql)
+    return Object.entries(inner.shape as z.ZodRawShape).flatMap(([key, one]) =>
+      flatten(one as z.ZodType, `${name}_${key}`, member(sql, key), shape),
+    )
+  }
+  if (inner instanceof z.ZodArray && !shape.hasLists) return [{ name, sql: `toJSONString(${sql})` }]
+  return [{ name, sql }]
+}
+
+/**
+ * The columns of a format: a record's members, or in flat formats one column for each value, named after the members
+ * that lead to it with underscores in between (`financialData_price`), a name that no tool has to quote.
+ */
+export function toColumns(record: z.ZodObject, fields: readonly string[], shape: Shape): readonly Column[] {
+  return fields.flatMap((name) => {
+    const sql = member('record', name)
+    if (shape.shape === 'nested') return [{ name, sql }]
+    return flatten(record.shape[name] as z.ZodType, name, sql, shape)
+  })
+}
+
+/** Columns as a SELECT has them. */
+export const toSelectList = (columns: readonly Column[]) =>
+  columns.map(({ name, sql }) => `${sql} AS \`${name}\``).join(',\n  ')

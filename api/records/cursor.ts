@@ -1,0 +1,29 @@
+import { createHash } from 'node:crypto'
+import { Problem } from '../problem/problem.ts'
+
+const SEAL_BYTES = 9
+
+/** Ties a place to its query: a cursor of another query, or a damaged one, has another seal. */
+const toSeal = (query: string, key: string) =>
+  createHash('sha256').update(`${query}\u001f${key}`).digest().subarray(0, SEAL_BYTES)
+
+/**
+ * A place in an ordered answer as text for URLs: the sort values of the last record served. It needs no state here, holds
+ * however long the client waits, and skips or repeats nothing that stays in its place meanwhile.
+ */
+export function writeCursor(query: string, key: string): string {
+  return Buffer.concat([toSeal(query, key), Buffer.from(key)]).toString('base64url')
+}
+
+/**
+ * The sort values of a cursor as they were written.
+ * @throws Problem `invalid_parameter` for a cursor of another query, or of none.
+ */
+export function readCursor(query: string, cursor: string): string {
+  const bytes = Buffer.from(cursor, 'base64url')
+  const key = bytes.toString('utf8', SEAL_BYTES)
+  if (bytes.length > SEAL_BYTES && writeCursor(query, key) === cursor) return key
+  throw new Problem('invalid_parameter', 'cursor is not one of this query: take it from the Link of an answer to it.', {
+    param: 'cursor',
+  })
+}

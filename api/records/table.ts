@@ -1,0 +1,89 @@
+import { Readable } from 'node:stream'
+import { buffer } from 'node:stream/consumers'
+import { z } from 'zod'
+import type { Database } from '../../shared/clickhouse.ts'
+import type { Answer, StreamAnswer } from '../define.ts'
+import { frame } from '../frame.ts'
+import { openStream } from '../stream.ts'
+import { QUERY_TIMEOUT_MS } from '../written-json.ts'
+import { toColumns, toSelectList } from './columns.ts'
+import { FORMATS } from './formats.ts'
+import type { Wanted } from './wanted.ts'
+
+/** Where a route's records come from. */
+export interface RecordSource {
+  readonly name: string
+  /**
+   * Selects `record` (a named tuple) and `as_of` (DateTime64(3)) in order. One that comes in pages also selects
+   * `page_key` and takes the parameters `limit` and `after`.
+   */
+  readonly sql: string
+  readonly params?: Readonly<Record<string, unknown>>
+  /** Most records of the page; without it the source is whole. */
+  readonly page?: number
+  /** A hash of all that can change in one row, where one is at hand that costs less than the record's JSON. */
+  readonly rowHash?: string
+}
+
+/** Up to here a table is kept as bytes; longer ones are streamed. */
+const MAX_KEPT_RECORDS = 10_000
+
+const summary = z.object({ records: z.int(), newest: z.int(), digest: z.string(), last: z.string(), is_cut: z.int() })
+
+/** How many records a page holds, their newest time, what tells them from others, and where to go on. */
+async function summarize(db: Database, source: RecordSource) {
+  const { name, sql, params, page, rowHash = 'cityHash64(toJSONString(record))' } = source
+  const inPage = page === undefined ? '1' : `at < ${page}`
+  const last = page === undefined ? "''" : `toJSONString(argMaxIf(page_key, at, ${inPage}))`
+  const [row] = await db.rows({
+    name: `${name}-summary`,
+    // The place is part of the hash: the same records in another order are other bytes.
+    sql: `SELECT countIf(${inPage}) AS records, toUnixTimestamp64Milli(maxIf(as_of, ${inPage})) AS newest,
+  toString(sumIf(cityHash64(at, hash), ${inPage})) AS digest, ${last} AS last, toUInt8(count() > records) AS is_cut
+FROM (SELECT *, ${rowHash} AS hash, rowNumberInAllBlocks() AS at FROM (${sql}))`,
+    ...(params === undefined ? {} : { params }),
+    settings: FORMATS.ndjson.writing.settings,
+    schema: summary,
+  })
+  return row ?? { records: 0, newest: 0, digest: '', last: '', is_cut: 0 }
+}
+
+async function collect(answer: StreamAnswer): Promise<Buffer> {
+  const source = await openStream(answer, AbortSignal.timeout(QUERY_TIMEOUT_MS))
+  return buffer(Readable.from(frame(source, answer)))
+}
+
+/**
+ * Records as a table in the format wanted, written by ClickHouse: short ones as bytes, long ones as a stream. `next` are
+ * the sort values of the last record where more follow on the page, else an empty text.
+ * @throws DataError `storage`
+ */
+export async function writeTable(
+  db: Database,
+  wanted: Wanted,
+  source: RecordSource,
+): Promise<Answer & { records: number; next: string }> {
+  const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[wanted.format]
+  const { records, newest, digest, last, is_cut: isCut } = await summarize(db, source)
+  // As many records as the digest is made of, even if one more arrives meanwhile.
+  const counted = { ...source, params: { ...source.params, ...(source.page === undefined ? {} : { limit: records }) } }
+  const facts = { records, asOf: records === 0 ? null : newest, next: isCut === 1 ? last : '', format: wanted.format }
+  const answer = {
+    ...facts,
+    digest: `${wanted.key} ${records} ${newest} ${digest}`,
+    before: '',
+    after: '',
+    ending: records === 0 && isEmptyWhole ? null : ending,
+    open: (signal: AbortSignal) =>
+      db.stream({
+        name: `${source.name}-${wanted.format}`,
+        sql: `SELECT\n  ${toSelectList(toColumns(wanted.record, wanted.fields, { shape, hasLists }))}\nFROM (${source.sql})`,
+        params: counted.params,
+        format: writing.name,
+        settings: { ...writing.settings, max_threads: 1 },
+        signal,
+      }),
+    holds: async () => (await summarize(db, counted)).digest === digest,
+  }
+  return records > MAX_KEPT_RECORDS ? answer : { ...facts, body: await collect(answer) }
+}

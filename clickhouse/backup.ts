@@ -1,0 +1,72 @@
+import { parseArgs } from 'node:util'
+import { createDatabase, type Database } from '../shared/clickhouse.ts'
+import { loadConfig } from '../shared/config.ts'
+import { DataError } from '../shared/errors.ts'
+import { isMain, runProgram } from '../shared/process.ts'
+import { countRows, listTables, readContent } from './backup/content.ts'
+import { type Manifest, makeFolder, type TableFiles, writeManifest, writeTable } from './backup/files.ts'
+import { loadMigrations, requireMigrated } from './migrate.ts'
+
+const HELP = `npm run backup -- <folder> [options]
+
+Copies every table of the database into a folder, as compressed text with a checksum per file. Workers and readers go on
+meanwhile. It is a copy for any ClickHouse: embedded, a server, or a cluster of any size; npm run restore takes it back.
+
+  --dry-run   prints the tables and their rows and writes nothing
+  --json
+  --help`
+
+/**
+ * Copies a database into a folder, which is made when it is missing. `onTable` hears of each table that is done. The copy
+ * is of each table at one time, and of them all in an order in which nothing is lost (see `listTables`).
+ * @throws DataError `config` for a folder with something in it, `migration` or `storage`.
+ */
+export async function backUp(
+  db: Database,
+  folder: string,
+  onTable: (table: TableFiles) => void | Promise<void>,
+): Promise<Manifest> {
+  await requireMigrated(db)
+  await makeFolder(folder)
+  const createdAt = new Date().toISOString()
+  const migrations = loadMigrations().map(({ name, checksum }) => ({ name, checksum }))
+  const tables: TableFiles[] = []
+  for (const table of await listTables(db)) {
+    const written = await writeTable(folder, table.name, table.columns, await readContent(db, table))
+    tables.push(written)
+    await onTable(written)
+  }
+  const told: Manifest = { version: 1, createdAt, database: db.name, migrations, tables }
+  await writeManifest(folder, told)
+  return told
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      'dry-run': { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return console.log(HELP)
+  const [folder, ...more] = positionals
+  if (folder === undefined || more.length > 0) throw new DataError('payload', HELP)
+  const db = createDatabase(loadConfig().clickhouse, 'write')
+  if (values['dry-run']) {
+    const tables: { name: string; rows: number }[] = []
+    for (const { name } of await listTables(db)) tables.push({ name, rows: await countRows(db, name) })
+    console.log(values.json ? JSON.stringify(tables, null, 2) : tables.map(toLine).join('\n'))
+  } else {
+    const told = await backUp(db, folder, (table) => console.error(toLine(table)))
+    const rows = told.tables.reduce((sum, table) => sum + table.rows, 0)
+    if (values.json) console.log(JSON.stringify({ folder, rows, tables: told.tables.length }, null, 2))
+    else console.log(`${folder}: ${rows} rows of ${told.tables.length} tables`)
+  }
+  await db.close()
+}
+
+const toLine = ({ name, rows }: { name: string; rows: number }): string => `${name}: ${rows} rows`
+
+if (isMain(import.meta.url)) runProgram(main)

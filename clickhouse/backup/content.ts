@@ -1,0 +1,66 @@
+import { createHash } from 'node:crypto'
+import type { Readable } from 'node:stream'
+import { z } from 'zod'
+import type { Database } from '../../shared/clickhouse.ts'
+import { toLocal } from '../../shared/topology.ts'
+import { SHARDED } from '../sharding.ts'
+
+/** A table with rows: its columns that are stored, and what its rows are ordered and replaced by. */
+export interface StoredTable {
+  readonly name: string
+  readonly columns: readonly string[]
+  readonly sortingKey: string
+}
+
+/** Text, so that it goes into any version of ClickHouse, and line by line. */
+export const FORMAT = 'TabSeparated'
+
+/** Only the schema's own record is left out: whoever restores makes the schema first. */
+const LEFT_OUT = new Set(['migrations'])
+
+const tableRow = z.object({ name: z.string(), sorting_key: z.string(), columns: z.array(z.string()) })
+
+/**
+ * The tables with rows, in the order in which they are copied while others go on writing. What jobs remember comes first,
+ * so that it never speaks of rows that are not there; roll-ups come after what they are made of, because a row of theirs
+ * that is ahead is stored again with the next run, while one that is missing stays missing.
+ */
+export async function listTables(db: Database): Promise<StoredTable[]> {
+  const toStored = (table: string) => (db.cluster === undefined ? table : toLocal(table))
+  const rows = await db.rows({
+    name: 'tables',
+    sql: `SELECT t.name AS name, any(t.sorting_key) AS sorting_key,
+            arrayMap(c -> c.2, arraySort(groupArray((c.position, c.name)))) AS columns
+          FROM system.tables AS t INNER JOIN system.columns AS c ON c.database = t.database AND c.table = t.name
+          WHERE t.database = {database: String} AND t.engine LIKE '%MergeTree'
+            AND c.default_kind NOT IN ('ALIAS', 'MATERIALIZED')
+          GROUP BY t.name`,
+    params: { database: db.name },
+    schema: tableRow,
+  })
+  const stored = new Map(rows.map((row) => [row.name, row]))
+  const names = ['job_state', ...[...SHARDED.keys()].filter((name) => name !== 'job_state' && !LEFT_OUT.has(name))]
+  return names.flatMap((name) => {
+    const row = stored.get(toStored(name))
+    return row === undefined ? [] : [{ name, columns: row.columns, sortingKey: row.sorting_key }]
+  })
+}
+
+/** A table's rows as text, each key once, in the order of their keys: the same rows are the same bytes. */
+export function readContent(db: Database, { name, columns, sortingKey }: StoredTable): Promise<Readable> {
+  const sql = `SELECT ${columns.join(', ')} FROM ${name} FINAL ORDER BY ${sortingKey}`
+  return db.stream({ name: `read ${name}`, sql, format: FORMAT, settings: { max_execution_time: 0 } })
+}
+
+/** What a table's rows are told apart by: SHA-256 of them as text. */
+export async function hashContent(db: Database, table: StoredTable): Promise<string> {
+  const hash = createHash('sha256')
+  for await (const chunk of await readContent(db, table)) hash.update(chunk as Buffer)
+  return hash.digest('hex')
+}
+
+export async function countRows(db: Database, table: string): Promise<number> {
+  const sql = `SELECT count() AS rows FROM ${table} FINAL`
+  const [row] = await db.rows({ name: `count ${table}`, sql, schema: z.object({ rows: z.int() }) })
+  return row?.rows ?? 0
+}

@@ -1,0 +1,144 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, createWriteStream } from 'node:fs'
+import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGunzip, createGzip } from 'node:zlib'
+import { z } from 'zod'
+import { DataError, toReason } from '../../shared/errors.ts'
+
+const file = z.object({ path: z.string().regex(/^\w+\/\d+\.tsv\.gz$/), rows: z.int(), sha256: z.string() })
+
+/** What a backup says of itself; hashes are of the text before it is compressed. */
+export const manifest = z.object({
+  version: z.literal(1),
+  createdAt: z.iso.datetime(),
+  database: z.string(),
+  migrations: z.array(z.object({ name: z.string(), checksum: z.string() })),
+  tables: z.array(
+    z.object({
+      name: z.string().regex(/^\w+$/),
+      columns: z.array(z.string().regex(/^\w+$/)),
+      rows: z.int(),
+      sha256: z.string(),
+      files: z.array(file),
+    }),
+  ),
+})
+
+export type Manifest = z.infer<typeof manifest>
+export type TableFiles = Manifest['tables'][number]
+
+const MANIFEST = 'manifest.json'
+const FILE_BYTES = 64 * 1024 * 1024
+const NEWLINE = 10
+
+/**
+ * Makes the folder of a backup.
+ * @throws DataError `config` when there is something in it, or it cannot be made.
+ */
+export async function makeFolder(folder: string): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true })
+    if ((await readdir(folder)).length === 0) return
+  } catch (cause) {
+    throw new DataError('config', `${folder} cannot be made or read: ${toReason(cause)}`, { cause })
+  }
+  throw new DataError('config', `${folder} is not empty: a backup needs a folder of its own`)
+}
+
+/**
+ * Writes a table's text into compressed files of whole lines, about 64 MiB of text each.
+ * @throws DataError `storage` when the text ends in anything but a row of `columns`.
+ */
+export async function writeTable(
+  folder: string,
+  name: string,
+  columns: readonly string[],
+  content: AsyncIterable<Buffer>,
+): Promise<TableFiles> {
+  await mkdir(join(folder, name))
+  const whole = createHash('sha256')
+  const files: TableFiles['files'] = []
+  let lines: Buffer[] = []
+  let bytes = 0
+  const flush = async () => {
+    if (bytes === 0) return
+    const path = `${name}/${String(files.length + 1).padStart(6, '0')}.tsv.gz`
+    const text = Buffer.concat(lines)
+    await pipeline(Readable.from([text]), createGzip({ level: 4 }), createWriteStream(join(folder, path)))
+    files.push({ path, rows: countLines(text), sha256: createHash('sha256').update(text).digest('hex') })
+    lines = []
+    bytes = 0
+  }
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const chunk of content) {
+    whole.update(chunk)
+    const end = chunk.lastIndexOf(NEWLINE) + 1
+    if (end === 0) {
+      rest = Buffer.concat([rest, chunk])
+      continue
+    }
+    lines.push(rest, chunk.subarray(0, end))
+    bytes += rest.length + end
+    rest = Buffer.from(chunk.subarray(end))
+    requireRow(name, columns, chunk.subarray(0, end))
+    if (bytes >= FILE_BYTES) await flush()
+  }
+  if (rest.length > 0) throw new DataError('storage', `${name} broke off in the middle of a row`)
+  await flush()
+  const rows = files.reduce((sum, one) => sum + one.rows, 0)
+  return { name, columns: [...columns], rows, sha256: whole.digest('hex'), files }
+}
+
+/** A server that fails while it answers can say so only within the text, which is no row then. */
+function requireRow(name: string, columns: readonly string[], lines: Buffer): void {
+  const start = lines.lastIndexOf(NEWLINE, lines.length - 2) + 1
+  // A line that began in an earlier chunk is looked at whole only there; its tail has fewer tabs, never more.
+  const cells = lines.subarray(start).toString().split('\t').length
+  if (cells > columns.length || (start > 0 && cells !== columns.length))
+    throw new DataError('storage', `${name} broke off: ${lines.subarray(start).toString().trim().slice(0, 300)}`)
+}
+
+function countLines(text: Buffer): number {
+  let lines = 0
+  for (let at = text.indexOf(NEWLINE); at !== -1; at = text.indexOf(NEWLINE, at + 1)) lines += 1
+  return lines
+}
+
+/** The last file of a backup: a folder without it is none. */
+export async function writeManifest(folder: string, told: Manifest): Promise<void> {
+  await writeFile(join(folder, `${MANIFEST}.part`), `${JSON.stringify(told, null, 2)}\n`)
+  await rename(join(folder, `${MANIFEST}.part`), join(folder, MANIFEST))
+}
+
+/** @throws DataError `config` when the folder holds no finished backup. */
+export async function readManifest(folder: string): Promise<Manifest> {
+  try {
+    return manifest.parse(JSON.parse(await readFile(join(folder, MANIFEST), 'utf8')))
+  } catch (cause) {
+    throw new DataError('config', `${folder} holds no finished backup: ${toReason(cause)}`, { cause })
+  }
+}
+
+export const openFile = (folder: string, path: string): Readable =>
+  createReadStream(join(folder, path)).pipe(createGunzip())
+
+/**
+ * Reads every file of a backup.
+ * @throws DataError `storage` that names each one that is gone or damaged.
+ */
+export async function checkFiles(folder: string, { tables }: Manifest): Promise<void> {
+  const mistakes: string[] = []
+  for (const { path, sha256 } of tables.flatMap(({ files }) => files)) {
+    const hash = createHash('sha256')
+    try {
+      await pipeline(createReadStream(join(folder, path)), createGunzip(), hash)
+      if (hash.digest('hex') !== sha256) mistakes.push(`${path} holds something else than was written`)
+    } catch (error) {
+      mistakes.push(`${path}: ${toReason(error)}`)
+    }
+  }
+  if (mistakes.length > 0) throw new DataError('storage', `the backup is damaged: ${mistakes.join('; ')}`)
+}

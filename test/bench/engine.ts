@@ -1,0 +1,46 @@
+import { migrate } from '../../clickhouse/migrate.ts'
+import { storeRegistry } from '../../clickhouse/registry.ts'
+import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import { type Config, parseConfig } from '../../shared/config.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { type EmbeddedProcess, startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import { silent } from '../support/silent.ts'
+
+/** A migrated database of the embedded engine with the shipped registry, opened for writing and as the API reads. */
+export interface BenchDatabase {
+  readonly config: Config
+  readonly registry: Registry
+  readonly db: Database
+  readonly reader: Database
+}
+
+/** Runs `work` with an embedded engine in a process of its own, over a temporary folder that is removed afterwards. */
+export async function withEngine<T>(work: (engine: EmbeddedProcess) => Promise<T>): Promise<T> {
+  const engine = await startEmbeddedClickHouse()
+  try {
+    return await work(engine)
+  } finally {
+    await engine.stop()
+  }
+}
+
+/** Makes a database of that name, runs `work` with it and drops it again. */
+export async function withDatabase<T>(
+  engine: Pick<EmbeddedProcess, 'url'>,
+  name: string,
+  work: (database: BenchDatabase) => Promise<T>,
+): Promise<T> {
+  const config = parseConfig({ CLICKHOUSE_URL: engine.url, CLICKHOUSE_DATABASE: `bench_${name}` })
+  const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
+  const db = createDatabase(config.clickhouse, 'write')
+  const reader = createDatabase(config.clickhouse, 'read')
+  const registry = loadRegistry()
+  try {
+    await migrate(server, db, config.clickhouse.database, silent)
+    await storeRegistry(db, registry, silent)
+    return await work({ config, registry, db, reader })
+  } finally {
+    await server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${config.clickhouse.database} SYNC` })
+    await Promise.all([server.close(), db.close(), reader.close()])
+  }
+}

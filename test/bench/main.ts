@@ -1,0 +1,106 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import { DataError } from '../../shared/errors.ts'
+import { isMain, runProgram } from '../../shared/process.ts'
+import { benchmarks } from './benchmarks.ts'
+import type { BenchContext, Benchmark, Findings } from './define.ts'
+import { describeMachine } from './machine.ts'
+import { isMet, toPage, toSection } from './report.ts'
+
+const root = join(import.meta.dirname, '../..')
+const PAGE = join(root, 'docs/benchmarks.md')
+
+const HELP = `npm run bench -- [names] [options]
+
+Measures both sides of each comparison in turn, prints the ratios and writes them to ${relative(root, PAGE)}; sections of
+benchmarks that did not run stay as they are. Without names, all of them run.
+
+  --list      names the benchmarks
+  --quick     small sizes, to try the benchmarks themselves; prints and does not write
+  --rows      points of the largest generated table (default: 100000000)
+  --postgres  measures PostgreSQL as well, where its server is installed
+  --json      prints the results as JSON
+  --help`
+
+function readCommandLine() {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      list: { type: 'boolean', default: false },
+      quick: { type: 'boolean', default: false },
+      rows: { type: 'string', default: '100000000' },
+      postgres: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  const rows = Number(values.rows)
+  if (!Number.isSafeInteger(rows) || rows < 1)
+    throw new DataError('payload', `--rows ${values.rows}: not a whole number above 0`)
+  const unknown = positionals.filter((name) => !benchmarks.some((one) => one.name === name))
+  const known = benchmarks.map(({ name }) => name).join(', ')
+  if (unknown.length > 0) throw new DataError('payload', `no benchmark ${unknown.join(', ')}; there are ${known}`)
+  return { ...values, rows, names: positionals }
+}
+
+const say = (line: string) => process.stderr.write(`${line}\n`)
+
+/** Runs a benchmark; undefined when it cannot run here. */
+async function run(benchmark: Benchmark, context: BenchContext): Promise<Findings | undefined> {
+  say(`${benchmark.name} ...`)
+  const startedAt = performance.now()
+  const found = await benchmark.run({ ...context, say: (line) => say(`${benchmark.name}: ${line}`) })
+  if ('skipped' in found) {
+    say(`${benchmark.name}: skipped, ${found.skipped}`)
+    return undefined
+  }
+  say(`${benchmark.name}: done in ${((performance.now() - startedAt) / 1000).toFixed(0)} s`)
+  return found
+}
+
+function writePage(sections: ReadonlyMap<string, string>): void {
+  const page = existsSync(PAGE) ? readFileSync(PAGE, 'utf8') : '# Benchmarks'
+  mkdirSync(dirname(PAGE), { recursive: true })
+  writeFileSync(
+    PAGE,
+    toPage(
+      page,
+      sections,
+      benchmarks.map(({ name }) => name),
+    ),
+  )
+}
+
+async function main(): Promise<void> {
+  const options = readCommandLine()
+  if (options.help) return console.log(HELP)
+  if (options.list) return console.log(benchmarks.map(({ name, about }) => `${name.padEnd(12)}${about}`).join('\n'))
+  const dataDir = process.env.UPSTREAM_DATA_DIR || join(root, '../shared/data')
+  const { quick, rows, postgres } = options
+  const context = { quick, rows: quick ? Math.min(rows, 1_000_000) : rows, postgres, dataDir, say }
+  const machine = describeMachine(new Date())
+  const wanted = benchmarks.filter(({ name }) => options.names.length === 0 || options.names.includes(name))
+  const results: Record<string, Findings> = {}
+  for (const benchmark of wanted) {
+    const found = await run(benchmark, context)
+    if (found === undefined) continue
+    results[benchmark.name] = found
+    const section = toSection(benchmark, found, machine)
+    if (!options.json) console.log(`\n${section}\n`)
+    // Written one by one: a later benchmark that fails takes nothing of an earlier one away.
+    if (!quick) writePage(new Map([[benchmark.name, section]]))
+  }
+  if (options.json) console.log(JSON.stringify({ machine, results: toJudged(results) }, null, 2))
+}
+
+function toJudged(results: Readonly<Record<string, Findings>>) {
+  return Object.fromEntries(
+    Object.entries(results).map(([name, found]) => [
+      name,
+      { ...found, rows: found.rows.map((row) => ({ ...row, target: row.target?.text, met: isMet(row) })) },
+    ]),
+  )
+}
+
+if (isMain(import.meta.url)) runProgram(main)

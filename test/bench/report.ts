@@ -1,0 +1,84 @@
+import type { Benchmark, BenchRow, BenchTable, Findings } from './define.ts'
+
+const HEAD = ['what', 'a', 'b', 'a / b', 'rounds: lowest to highest', 'target', ''] as const
+
+/** A number as short as its size lets it be read: three digits that count, thousands apart. */
+export function toNumberText(value: number): string {
+  if (!Number.isFinite(value)) return String(value)
+  const digits = value === 0 ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))))
+  const rounded = Number(value.toFixed(Math.min(digits, 6)))
+  return rounded.toLocaleString('en-US', { maximumFractionDigits: Math.min(digits, 6) })
+}
+
+function toFigureText(figure: BenchRow['a'] | undefined): string {
+  return figure === undefined ? '' : `${figure.name}: ${toNumberText(figure.value)} ${figure.unit}`.trim()
+}
+
+const toRatioText = (ratio: number) => `${ratio.toFixed(ratio < 0.1 ? 4 : 2)}x`
+
+/** Whether a row reaches its target; undefined where it has none. */
+export function isMet({ target, ratio, a }: BenchRow): boolean | undefined {
+  return target?.isMet(ratio ?? a.value)
+}
+
+function toCells(row: BenchRow): string[] {
+  const { what, a, b, ratio, spread, rounds, target, reason } = row
+  const met = isMet(row)
+  const verdict = met === undefined ? '' : met ? 'met' : 'not met'
+  return [
+    what,
+    toFigureText(a),
+    toFigureText(b),
+    ratio === undefined ? '' : toRatioText(ratio),
+    spread === undefined ? '' : `${rounds}: ${spread.map(toRatioText).join(' to ')}`,
+    target?.text ?? '',
+    [verdict, reason ?? ''].filter((text) => text !== '').join(': '),
+  ]
+}
+
+/** A Markdown table with columns as wide as their widest cell, so that it reads as well in a terminal. */
+export function toMarkdownTable(head: readonly string[], body: readonly (readonly string[])[]): string {
+  const lines = [head, ...body].map((cells) => cells.map((cell) => cell.replaceAll('|', '\\|')))
+  const widths = head.map((_, column) => Math.max(3, ...lines.map((cells) => cells[column]?.length ?? 0)))
+  const toLine = (cells: readonly string[]) =>
+    `| ${widths.map((width, column) => (cells[column] ?? '').padEnd(width)).join(' | ')} |`
+  const [first = [], ...rest] = lines
+  return [toLine(first), `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`, ...rest.map(toLine)].join('\n')
+}
+
+const toTableText = ({ title, head, body }: BenchTable) => `${title}:\n\n${toMarkdownTable(head, body)}`
+
+/** A benchmark's results as Markdown, with where and when they were measured. */
+export function toSection(
+  { name, about }: Pick<Benchmark, 'name' | 'about'>,
+  found: Findings,
+  machine: string,
+): string {
+  return [
+    `## ${name}`,
+    about,
+    ...(found.rows.length === 0 ? [] : [toMarkdownTable(HEAD, found.rows.map(toCells))]),
+    ...(found.tables ?? []).map(toTableText),
+    ...(found.notes === undefined ? [] : [found.notes.map((note) => `- ${note}`).join('\n')]),
+    `Measured on ${machine}.`,
+  ].join('\n\n')
+}
+
+const toMarker = (name: string) => `<!-- benchmark: ${name} -->`
+const SECTIONS = /^<!-- benchmark: (.+) -->$/m
+
+/**
+ * The page with the sections that were measured in place of their older ones; what stands before the first section and
+ * the sections of other benchmarks stay as they are. `order` lists the benchmarks there are; sections of others go.
+ */
+export function toPage(page: string, measured: ReadonlyMap<string, string>, order: readonly string[]): string {
+  const [intro = '', ...parts] = page.split(SECTIONS)
+  const sections = new Map<string, string>()
+  for (let at = 0; at < parts.length; at += 2) sections.set(parts[at] ?? '', (parts[at + 1] ?? '').trim())
+  for (const [name, section] of measured) sections.set(name, section)
+  const kept = order.flatMap((name) => {
+    const section = sections.get(name)
+    return section === undefined ? [] : [`${toMarker(name)}\n\n${section}`]
+  })
+  return `${[intro.trim(), ...kept].join('\n\n')}\n`
+}

@@ -1,0 +1,257 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import autocannon from 'autocannon'
+import { pointsSql } from '../../api/routes/tokens/price-points.ts'
+import { createApiServer } from '../../api/server.ts'
+import { JSON_SETTINGS } from '../../api/written-json.ts'
+import type { Database } from '../../shared/clickhouse.ts'
+import { createMetrics } from '../../shared/metrics.ts'
+import type { Token } from '../../shared/registry/registry.ts'
+import { type Child, startChild, untilReady } from '../../tools/children.ts'
+import { startRedis } from '../../tools/redis-server.ts'
+import { createHandFeed } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
+import { silent } from '../support/silent.ts'
+import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define.ts'
+import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
+import { compare, compareWithItself, type Side, timed } from './measure.ts'
+import { readCpuSeconds, readResidentBytes } from './processes.ts'
+
+const LIST = '/data/tokens?limit=10'
+const STEP = 300_000
+const CONNECTIONS = 32
+const ROUNDS = 7
+
+interface Running {
+  readonly url: string
+  readonly pid: number
+}
+
+interface Sizes {
+  readonly requests: number
+  readonly slowRequests: number
+  /** Points of a year and of a whole history, five minutes apart. */
+  readonly year: number
+  readonly long: number
+}
+
+const FULL: Sizes = { requests: 40_000, slowRequests: 1_000, year: 105_120, long: 500_000 }
+const SMALL: Sizes = { requests: 2_000, slowRequests: 100, year: 12_000, long: 30_000 }
+
+export const serving: Benchmark = {
+  name: 'serving',
+  about:
+    'Answers of the API as a process of its own, from kept bytes and from the engine, beside simpler ways to the same bytes.',
+  run: (context) => withEngine((engine) => withDatabase(engine, 'serving', (database) => measure(context, database))),
+}
+
+async function measure({ quick, say }: BenchContext, database: BenchDatabase): Promise<Findings> {
+  const sizes = quick ? SMALL : FULL
+  const tokens = database.registry.tokens.filter(({ live }) => live)
+  const now = Math.floor(Date.now() / STEP) * STEP
+  const [long, ...others] = tokens as [Token, ...Token[]]
+  const years = others.slice(0, ROUNDS + 2)
+  say('storing prices')
+  await storeMarket(database.db, { keys: tokens.map(({ key }) => key), until: now, points: 12, stepMs: STEP })
+  await storeMarket(database.db, { keys: years.map(({ key }) => key), until: now, points: sizes.year, stepMs: STEP })
+  await storeMarket(database.db, { keys: [long.key], until: now, points: sizes.long, stepMs: STEP })
+  await database.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE token_prices FINAL' })
+  const processes = await startProcesses(database)
+  try {
+    const series = { database, now, years, long, sizes, processes }
+    const rows = [
+      ...(await measureLists(processes, sizes, say)),
+      await measureCold(database, now),
+      ...(await measureSeries(series, say)),
+    ]
+    const memory = (name: string, { pid }: Running) => `${name} ${(readResidentBytes(pid) / 2 ** 20).toFixed(0)} MB`
+    return {
+      rows,
+      notes: [
+        `Kept answers are measured by the server's processor time a request (autocannon, ${CONNECTIONS} connections), because the client and the server share the machine; a request a CPU second is a request a second where the server has a core for itself.`,
+        `Memory at the end: ${memory('API', processes.api)}, ${memory('API without a cache', processes.uncached)}.`,
+      ],
+    }
+  } finally {
+    await processes.stop()
+  }
+}
+
+/** The API with and without a cache, and its peers. */
+async function startProcesses({ config }: BenchDatabase) {
+  const folder = await mkdtemp(join(tmpdir(), 'bench-redis-'))
+  const redis = await startRedis(folder)
+  const children: Child[] = []
+  const start = async (name: string, file: string, env: NodeJS.ProcessEnv, args: readonly string[] = []) => {
+    const child = startChild(name, join(import.meta.dirname, file), env, args)
+    children.push(child)
+    return { url: String((await untilReady(child)).url), pid: Number(child.process.pid) }
+  }
+  const settings = {
+    CLICKHOUSE_URL: config.clickhouse.url,
+    CLICKHOUSE_DATABASE: config.clickhouse.database,
+    REDIS_URL: redis.url,
+    LOG_LEVEL: 'warn',
+    API_PORT: '0',
+    API_OPS_PORT: '0',
+  }
+  const api = await start('API', '../../api/main.ts', settings)
+  const uncached = await start('API without a cache', '../../api/main.ts', { ...settings, API_CACHE_MB: '0' })
+  const response = await fetch(api.url + LIST, { headers: { 'accept-encoding': 'identity' } })
+  const body = await response.text()
+  const own = ['connection', 'date', 'keep-alive', 'transfer-encoding']
+  const headers = [...response.headers].filter(([name]) => !own.includes(name))
+  const length = ['Content-Length', String(Buffer.byteLength(body))]
+  const bytes = (sent: string[]) => ['bytes', JSON.stringify({ headers: sent, body })]
+  const same = await start('node:http', 'peers.ts', {}, bytes(headers.flat()))
+  const bare = await start('node:http', 'peers.ts', {}, bytes(['Content-Type', 'application/json', ...length]))
+  const { url, database } = config.clickhouse
+  const plain = await start('Express', 'peers.ts', {}, ['express', JSON.stringify({ url, database })])
+  const stop = async () => {
+    for (const child of children) await child.stop()
+    await redis.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+  return { api, uncached, same, bare, plain, stop }
+}
+
+type Processes = Awaited<ReturnType<typeof startProcesses>>
+
+/** Requests for the list of tokens; the figure is requests a second of the server's processor time, or of the clock. */
+function load(name: string, { url, pid }: Running, requests: number, by: 'cpu' | 'clock'): Side {
+  return {
+    name,
+    measure: async () => {
+      const [before, startedAt] = [readCpuSeconds(pid), performance.now()]
+      const result = await autocannon({ url: url + LIST, connections: CONNECTIONS, amount: requests })
+      if (result.non2xx + result.errors > 0)
+        throw new Error(`${name}: ${result.non2xx + result.errors} requests failed`)
+      const seconds = by === 'cpu' ? readCpuSeconds(pid) - before : (performance.now() - startedAt) / 1000
+      return requests / seconds
+    },
+  }
+}
+
+async function measureLists(
+  { api, same, bare, plain }: Processes,
+  { requests, slowRequests }: Sizes,
+  say: BenchContext['say'],
+): Promise<BenchRow[]> {
+  say('kept answers')
+  const kept = load('API, kept', api, requests, 'cpu')
+  const unit = 'req/CPU s'
+  const identical = load('node:http, same bytes and headers', same, requests, 'cpu')
+  const fewer = load('node:http, same body, two headers', bare, requests, 'cpu')
+  const what = '10 tokens, kept'
+  return [
+    await compare({ what, unit, a: kept, b: identical, rounds: ROUNDS, target: atLeast(0.85) }),
+    await compare({ what, unit, a: kept, b: fewer, rounds: ROUNDS }),
+    await compareWithItself(identical, unit, ROUNDS),
+    await compare({
+      what,
+      unit: 'req/s',
+      a: load('API, kept', api, requests, 'clock'),
+      b: load('Express, query and res.json', plain, slowRequests, 'clock'),
+      rounds: 3,
+      target: atLeast(20),
+    }),
+  ]
+}
+
+/** How many statements a hundred identical requests at once cost. */
+async function measureCold(database: BenchDatabase, now: number): Promise<BenchRow> {
+  let queries = 0
+  const count = <T>(work: () => T): T => {
+    queries++
+    return work()
+  }
+  const db: Database = {
+    ...database.reader,
+    rows: (statement) => count(() => database.reader.rows(statement)),
+    stream: (statement) => count(() => database.reader.stream(statement)),
+  }
+  const { config, registry } = database
+  const commits = createHandFeed()
+  const server = createApiServer({
+    ...{ db, config, registry, commits, log: silent, metrics: createMetrics('bench'), now: () => now },
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, async () => (await fetch(`http://127.0.0.1:${port}${LIST}`)).arrayBuffer()),
+  )
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve())
+    server.closeAllConnections()
+  })
+  const a = { name: `${answers.length} requests at once, nothing kept`, value: queries, unit: 'queries' }
+  return { what: 'identical cold requests', a, target: atMost(1, '') }
+}
+
+interface SeriesContext {
+  readonly database: BenchDatabase
+  readonly now: number
+  readonly years: readonly Token[]
+  readonly long: Token
+  readonly sizes: Sizes
+  readonly processes: Processes
+}
+
+async function measureSeries(
+  { database, now, years, long, sizes, processes }: SeriesContext,
+  say: BenchContext['say'],
+): Promise<BenchRow[]> {
+  const from = (points: number) => now - (points - 1) * STEP
+  const get = (running: Running, token: Token, points: number) => async () => {
+    const url = `${running.url}/data/tokens/historic-financial?id=${token.id}&interval=5m&start=${from(points)}`
+    const response = await fetch(url, { headers: { 'accept-encoding': 'identity' } })
+    const bytes = await drain(response.body as unknown as AsyncIterable<Uint8Array>)
+    if (!response.ok || bytes < 100 * points) throw new Error(`${url}: ${response.status}, ${bytes} bytes`)
+  }
+  const engine = (token: Token, points: number) => async () =>
+    drain(
+      await database.reader.stream({
+        name: 'bench-series',
+        sql: pointsSql('5m').rows,
+        params: { token: token.key, from: from(points), to: now + STEP, limit: points },
+        settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
+      }),
+    )
+  const [warm, year, ...fresh] = years as [Token, Token, ...Token[]]
+  const points = (count: number) => `${count.toLocaleString('en-US')} points`
+  const against = (count: number, token: Token) => ({
+    what: `${points(count)}, nothing kept`,
+    unit: 'ms',
+    a: timed('API', get(processes.uncached, token, count), 3),
+    b: timed('the engine alone', engine(token, count), 3),
+    rounds: ROUNDS,
+    target: atMost(1.3),
+  })
+  say('long series')
+  await get(processes.api, warm, sizes.year)()
+  const first = async () => {
+    const token = fresh.shift()
+    if (token === undefined) throw new Error('more rounds than tokens')
+    await get(processes.api, token, sizes.year)()
+  }
+  return [
+    await compare(against(sizes.year, year)),
+    await compare(against(sizes.long, long)),
+    await compareWithItself(timed('the engine alone', engine(year, sizes.year), 3), 'ms', ROUNDS),
+    await compare({
+      what: points(sizes.year),
+      unit: 'ms',
+      a: timed('API, closed parts kept', get(processes.api, warm, sizes.year)),
+      b: timed('API, first time', first),
+      rounds: ROUNDS - 2,
+    }),
+  ]
+}
+
+async function drain(stream: AsyncIterable<Uint8Array>): Promise<number> {
+  let bytes = 0
+  for await (const chunk of stream) bytes += chunk.length
+  return bytes
+}

@@ -1,0 +1,20 @@
+import type { Surroundings } from '../../api/define.ts'
+import { createFragments } from '../../api/fragments.ts'
+import type { CommitFeed } from '../../shared/commits.ts'
+import type { BenchDatabase } from './engine.ts'
+
+/** Nobody tells of commits, so nothing is kept. */
+const NOBODY: CommitFeed = {
+  version: () => undefined,
+  since: () => 0,
+  source: 'nobody',
+  changes: 0,
+  follow: () => {},
+  close: () => {},
+}
+
+/** What a route of the API gets when it is asked directly, at a time in Unix milliseconds: nothing is cached. */
+export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
+  const fragments = createFragments({ maxBytes: 0, commits: NOBODY })
+  return { db: reader, registry, config, commits: NOBODY, fragments, now: () => now }
+}

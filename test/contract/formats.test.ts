@@ -1,0 +1,188 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { takesSeveral } from '../../api/parameters/parse.ts'
+import { problemBody } from '../../api/problem/problem.ts'
+import { FORMAT_NAMES, FORMATS, type Format } from '../../api/records/formats.ts'
+import { routes } from '../../api/routes.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeEveryDataset } from '../support/every-dataset.ts'
+import { readTable, toExpected } from '../support/tables.ts'
+
+/** A clock that stands: nothing here depends on the time of the run. */
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const SERIES = '/data/tokens/historic-financial'
+const TABLES = FORMAT_NAMES.filter((name) => name !== 'json')
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+
+const ask = (path: string, headers: Record<string, string> = {}) => fetch(api.url + path, { headers })
+const read = async (response: Response) => Buffer.from(await response.arrayBuffer())
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  await storeEveryDataset(database.writer, database.registry, NOW)
+  api = await startApi({ config, ...database, commits, now: () => NOW })
+})
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+/** A query with an answer for each route with records. */
+function toQuery(path: string, isSingle: boolean): string {
+  if (path === SERIES) return 'name=aave&interval=5m&start=2024-03-01'
+  return isSingle ? 'name=aave' : ''
+}
+
+const lists = routes.flatMap(({ path, record, query }) => {
+  if (record === undefined) return []
+  return [{ path, record, query: toQuery(path, query.id !== undefined && !takesSeveral(query.id as z.ZodType)) }]
+})
+
+/** The records of a route's JSON; the financial series as its tables have them. */
+async function readRecords(path: string, query: string): Promise<readonly unknown[]> {
+  const body: unknown = await (await ask(`${path}?${query}`)).json()
+  if (path !== SERIES) return body as unknown[]
+  const { id, name, data } = body as { id: string; name: string; data: object[] }
+  const symbol = database.registry.tokenById.get(id)?.symbol
+  return data.map((point) => ({ id, name, symbol, ...point }))
+}
+
+describe.each(lists)('$path', ({ path, record, query }) => {
+  it.each(TABLES)('says the same in %s', async (format) => {
+    const records = await readRecords(path, query)
+    expect(records.length).toBeGreaterThan(0)
+    const plain = await ask(`${path}?${query}`)
+    const named = await ask(`${path}?${query}&format=${format}`)
+    expect(named.status).toBe(200)
+    expect(named.headers.get('content-type')).toBe(FORMATS[format].contentType)
+    const file = new RegExp(`^attachment; filename="[a-z0-9-]+\\.${FORMATS[format].extension}"$`)
+    expect(named.headers.get('content-disposition')).toMatch(file)
+    for (const name of ['x-data-as-of', 'x-series-points', 'x-series-missing', 'cache-control']) {
+      expect(named.headers.get(name), name).toBe(plain.headers.get(name))
+    }
+    expect(named.headers.get('etag')).not.toBe(plain.headers.get('etag'))
+    const bytes = await read(named)
+    expect(await readTable(format, bytes)).toEqual(toExpected(format, records, record as z.ZodType))
+    const wished = await ask(`${path}?${query}`, { accept: FORMATS[format].mediaType })
+    expect(wished.headers.get('content-type')).toBe(FORMATS[format].contentType)
+    expect(await read(wished)).toEqual(bytes)
+  })
+})
+
+describe('a format', () => {
+  const LIST = '/data/tokens?limit=3'
+
+  it('by parameter wins over Accept, and JSON by name is the default body', async () => {
+    const [plain, named] = await Promise.all([ask(LIST), ask(`${LIST}&format=json`, { accept: 'text/csv' })])
+    expect(await named.text()).toBe(await plain.text())
+    expect(named.headers.get('etag')).toBe(plain.headers.get('etag'))
+    expect(named.headers.get('content-disposition')).toBeNull()
+    const csv = await ask(`${LIST}&format=csv`, { accept: 'image/png' })
+    expect(csv.headers.get('content-type')).toBe(FORMATS.csv.contentType)
+  })
+
+  it('of one client is not what the next one gets at the same URL', async () => {
+    const types: (string | null)[] = []
+    for (const accept of ['text/csv', '*/*', 'application/x-ndjson', 'text/csv', 'text/html,*/*;q=0.8', 'text/csv']) {
+      const response = await ask(LIST, { accept })
+      types.push(response.headers.get('content-type')?.split(';')[0] ?? null)
+      expect(response.headers.get('vary')).toBe('Accept, Accept-Encoding')
+    }
+    const [csv, json] = ['text/csv', 'application/json']
+    expect(types).toEqual([csv, json, 'application/x-ndjson', csv, json, csv])
+    expect((await ask(LIST, { accept: 'text/html' })).status).toBe(406)
+  })
+
+  it.each(TABLES)('%s has tags, 304 and HEAD', async (format) => {
+    const url = `${LIST}&format=${format}`
+    const full = await ask(url)
+    const etag = full.headers.get('etag') ?? ''
+    const { length } = await read(full)
+    const known = await ask(url, { 'if-none-match': etag })
+    expect([known.status, await known.text()]).toEqual([304, ''])
+    const head = await fetch(api.url + url, { method: 'HEAD' })
+    expect([head.status, head.headers.get('etag'), await head.text()]).toEqual([200, etag, ''])
+    if (format === 'parquet') expect(head.headers.get('content-length')).toBe(String(length))
+    expect(full.headers.get('content-encoding')).toBe(format === 'parquet' ? null : 'gzip')
+  })
+
+  it('of nothing is whole', async () => {
+    for (const format of TABLES) {
+      const response = await ask(`/data/tokens?id=${'f'.repeat(24)}&format=${format}`)
+      expect(response.status).toBe(200)
+      expect(await readTable(format, await read(response)), format).toEqual([])
+    }
+    const csv = await ask(`/data/daos/ratings?id=${'f'.repeat(24)}&format=csv&fields=_id,name`)
+    expect(await csv.text()).toBe('"_id","name"\n')
+  })
+
+  it('CSV tells the unknown from the empty and quotes texts', async () => {
+    const text = await (await ask('/data/daos/treasury?limit=1&format=csv')).text()
+    expect(text).toContain('"[{""token"":""A\\""B"",""quantity"":1.5,""valueUsd"":10}')
+    const trades = await (await ask('/data/tokens/historic-dex-trades?name=aave&limit=1&format=csv')).text()
+    expect(trades.split('\n')[1]).toMatch(/^"2024-03-10T12:02:00\.000Z",.*,"BUY",$/)
+  })
+
+  const mistakes: [string, string, string, number][] = [
+    ['/data/tokens?format=xml', 'invalid_parameter', 'format', 400],
+    ['/data/tokens?format=csv&format=json', 'invalid_parameter', 'format', 400],
+    ['/data/tokens?format=', 'invalid_parameter', 'format', 400],
+    ['/data/status?format=csv', 'unknown_parameter', 'format', 400],
+    ['/data/daos/governance?name=aave&format=csv', 'unknown_parameter', 'format', 400],
+    ['/charts/24h/x.svg?format=csv', 'unknown_parameter', 'format', 400],
+    ['/data/tokens?fields=nmae', 'invalid_parameter', 'fields', 400],
+    ['/data/tokens?fields=', 'invalid_parameter', 'fields', 400],
+    [`${SERIES}?name=aave&interval=1d&start=2024-01-01&fields=id`, 'unknown_parameter', 'fields', 400],
+  ]
+  it.each(mistakes)('%s is %s', async (path, code, param, status) => {
+    const response = await ask(path)
+    const body = problemBody.parse(await response.json())
+    expect([response.status, body.code, body.param]).toEqual([status, code, param])
+    if (path.includes('xml')) expect(body.allowed).toEqual([...FORMAT_NAMES])
+    if (path.includes('nmae')) expect(body.allowed).toContain('financialData')
+  })
+
+  it('that nobody accepts is 406 and names all there are', async () => {
+    const response = await ask('/data/tokens', { accept: 'text/html' })
+    const body = problemBody.parse(await response.json())
+    expect([response.status, body.code]).toEqual([406, 'not_acceptable'])
+    expect(body.allowed).toEqual(FORMAT_NAMES.map((name: Format) => FORMATS[name].mediaType))
+    const status = problemBody.parse(await (await ask('/data/status', { accept: 'text/csv' })).json())
+    expect(status.allowed).toEqual(['application/json'])
+  })
+})
+
+describe('fields', () => {
+  const wanted = lists.filter(({ path }) => path !== SERIES)
+
+  it.each(wanted)('of $path are a subset in the order of the record', async ({ path, record, query }) => {
+    const names = Object.keys(record.shape)
+    const some = names.filter((_, index) => index % 2 === 0 || index > 8)
+    const all = (await readRecords(path, query)) as Record<string, unknown>[]
+    const expected = all.map((one) => Object.fromEntries(some.map((name) => [name, one[name]])))
+    const list = [...some].reverse().join()
+    const json = await ask(`${path}?${query}&fields=${list}`)
+    expect(json.status).toBe(200)
+    expect(await json.text()).toBe(JSON.stringify(expected))
+    const schema = z.strictObject(Object.fromEntries(some.map((name) => [name, record.shape[name] as z.ZodType])))
+    for (const format of ['ndjson', 'parquet'] as const) {
+      const table = await readTable(format, await read(await ask(`${path}?${query}&fields=${list}&format=${format}`)))
+      expect(table).toEqual(toExpected(format, expected, schema))
+    }
+  })
+
+  it('may be repeated, and all of them are the default body', async () => {
+    const [joined, repeated] = await Promise.all([
+      ask('/data/chains?fields=name,_id'),
+      ask('/data/chains?fields=_id&fields=name'),
+    ])
+    expect(await repeated.text()).toBe(await joined.text())
+    const names = Object.keys(lists.find(({ path }) => path === '/data/tokens')?.record.shape ?? {}).join()
+    const [all, plain] = await Promise.all([ask(`/data/tokens?fields=${names}`), ask('/data/tokens')])
+    expect(await all.text()).toBe(await plain.text())
+  })
+})

@@ -1,0 +1,110 @@
+import { Readable } from 'node:stream'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../shared/clickhouse.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
+import { readTable } from '../support/tables.ts'
+
+const NOW = Date.parse('2026-12-01T00:02:00Z')
+/** More than are kept as bytes, and enough for several chunks on their way. */
+const POINTS = 60_000
+const FORMATS = ['csv', 'ndjson', 'parquet', 'arrow'] as const
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+let path: string
+let key: number
+
+/** An API over a database whose streams are something else; the URL of its table. */
+async function withStreams<T>(stream: Database['stream'], use: (url: string) => Promise<T>): Promise<T> {
+  const db: Database = { ...database.db, stream }
+  const changed = await startApi({ config, ...database, db, commits, now: () => NOW })
+  try {
+    return await use(changed.url + path)
+  } finally {
+    await changed.close()
+  }
+}
+
+const toEnd = async (response: Response) =>
+  response.arrayBuffer().then(
+    () => 'whole',
+    () => 'broken off',
+  )
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
+  key = Number(uni?.key)
+  await storeMarket(database.writer, { keys: [key], until: NOW - 60_000, points: POINTS, stepMs: 300_000 })
+  api = await startApi({ config, ...database, commits, now: () => NOW })
+  path = `/data/tokens/historic-financial?id=${uni?.id}&interval=5m&start=2026-01-01`
+})
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+describe.each(FORMATS)('a long table as %s', (format) => {
+  it('is whole and tagged by its data, and HEAD tells the same', async () => {
+    const url = `${api.url}${path}&format=${format}`
+    const response = await fetch(url)
+    const points = Number(response.headers.get('x-series-points'))
+    const tag = response.headers.get('etag') ?? ''
+    expect(response.headers.get('content-length')).toBeNull()
+    expect(await readTable(format, Buffer.from(await response.arrayBuffer()))).toHaveLength(points)
+    expect(points).toBeGreaterThan(10_000)
+    expect(tag).toMatch(format === 'parquet' ? /^"[\w-]{22}"$/ : /-gzip"$/)
+    expect((await fetch(url, { headers: { 'if-none-match': tag } })).status).toBe(304)
+    const head = await fetch(url, { method: 'HEAD' })
+    expect([head.headers.get('etag'), head.headers.get('x-series-points')]).toEqual([tag, String(points)])
+    const other = await fetch(`${url}&limit=${points - 1}`, { method: 'HEAD' })
+    expect(other.headers.get('etag')).not.toBe(tag)
+  })
+
+  it('breaks off when the engine fails midway, and never looks whole', async () => {
+    const failing: Database['stream'] = (statement) =>
+      database.db.stream({ ...statement, sql: `${statement.sql}\nWHERE throwIf(rowNumberInAllBlocks() > 40000) = 0` })
+    const ended = await withStreams(failing, async (url) => {
+      const response = await fetch(`${url}&format=${format}`)
+      // What fails before its first byte is on its way is a failure of the whole.
+      return response.status === 503 ? 'refused' : toEnd(response)
+    })
+    expect(['broken off', 'refused']).toContain(ended)
+  })
+
+  it('breaks off when the connection to the engine does', async () => {
+    const lost: Database['stream'] = async (statement) => {
+      const source = await database.db.stream(statement)
+      return Readable.from(
+        (async function* () {
+          let bytes = 0
+          for await (const chunk of source as AsyncIterable<Buffer>) {
+            yield chunk
+            bytes += chunk.length
+            if (bytes > 200_000) throw new Error('connection lost')
+          }
+        })(),
+      )
+    }
+    const ended = await withStreams(lost, async (url) => toEnd(await fetch(`${url}&format=${format}`)))
+    expect(ended).toBe('broken off')
+  })
+
+  it('breaks off when its end is missing, or its data changed on the way', async () => {
+    const cut: Database['stream'] = async (statement) => {
+      const source = await database.db.stream(statement)
+      const chunks = (await source.toArray()) as Buffer[]
+      return Readable.from([Buffer.concat(chunks).subarray(0, -5)])
+    }
+    expect(await withStreams(cut, async (url) => toEnd(await fetch(`${url}&format=${format}`)))).toBe('broken off')
+    const changed: Database['stream'] = async (statement) => {
+      const moment = { keys: [key], until: NOW - 3_060_000 - FORMATS.indexOf(format) * 300_000 }
+      await storeMarket(database.writer, { ...moment, points: 1, stepMs: 300_000 })
+      return database.db.stream(statement)
+    }
+    expect(await withStreams(changed, async (url) => toEnd(await fetch(`${url}&format=${format}`)))).toBe('broken off')
+  })
+})

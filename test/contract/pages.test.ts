@@ -1,0 +1,213 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { problemBody } from '../../api/problem/problem.ts'
+import type { Format } from '../../api/records/formats.ts'
+import { routes } from '../../api/routes.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeEveryDataset } from '../support/every-dataset.ts'
+import { storeQuotes } from '../support/quotes.ts'
+import { readTable } from '../support/tables.ts'
+
+/** A clock that stands: nothing here depends on the time of the run. */
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const SERIES = '/data/tokens/historic-financial'
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+
+interface Page {
+  readonly records: readonly unknown[]
+  readonly headers: Headers
+  /** Where the next page is; undefined on the last one. */
+  readonly next: string | undefined
+}
+
+async function readPage(url: string, headers: Record<string, string> = {}): Promise<Page> {
+  const response = await fetch(url, { headers })
+  expect(response.status, url).toBe(200)
+  const [, link] = /<([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
+  const format = (new URL(url).searchParams.get('format') ?? 'json') as Format
+  const body = await (format === 'json'
+    ? response.json()
+    : readTable(format, Buffer.from(await response.arrayBuffer())))
+  return {
+    records: Array.isArray(body) ? body : (body as { data: unknown[] }).data,
+    headers: response.headers,
+    next: link === undefined ? undefined : new URL(link, url).href,
+  }
+}
+
+/** All pages from a path on, as a client follows the links. */
+async function walk(path: string): Promise<Page[]> {
+  const pages: Page[] = []
+  for (
+    let url: string | undefined = api.url + path;
+    url !== undefined && pages.length < 100;
+    url = pages.at(-1)?.next
+  ) {
+    pages.push(await readPage(url))
+  }
+  return pages
+}
+const join = (pages: readonly Page[]) => pages.flatMap(({ records }) => records)
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  await storeEveryDataset(database.writer, database.registry, NOW)
+  api = await startApi({ config, ...database, commits, now: () => NOW })
+})
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+const LISTS = [
+  ...['tokens', 'tokens/holders', 'tokens/dex-data', 'daos', 'daos/treasury', 'daos/ratings', 'daos/socials'],
+  'daos/twitter-sentiment',
+].flatMap((leaf) => [`/data/${leaf}?`, `/data/${leaf}?name=a&name=aave&`])
+const DAILY = ['twitter', 'discord', 'telegram', 'twitter-sentiment'].map(
+  (leaf) => `/data/daos/socials/historic-${leaf}?name=aave&`,
+)
+const PATHS = [
+  ...LISTS,
+  ...DAILY,
+  `${DAILY[0]}start=2024-03-03&end=2024-03-09&`,
+  '/data/tokens/historic-dex-trades?name=aave&',
+  '/data/tokens/historic-dex-trades?name=aave&start=2024-03-10T10:00:00Z&end=2024-03-10T12:00:00Z&',
+  `${SERIES}?name=aave&interval=5m&start=2024-03-01&`,
+  `${SERIES}?name=aave&interval=30m&start=2024-03-01&end=2024-03-10T12:00:00Z&`,
+]
+
+describe('pages', () => {
+  it('are walked on every route that has them', () => {
+    const paths = new Set(PATHS.map((path) => path.split('?')[0]))
+    expect([...paths].sort()).toEqual(
+      routes
+        .filter(({ query }) => 'cursor' in query)
+        .map(({ path }) => path)
+        .sort(),
+    )
+  })
+
+  it.each(PATHS)('of %s are together the one large answer', async (path) => {
+    const whole = await readPage(`${api.url}${path}limit=500`)
+    expect(whole.records.length).toBeGreaterThan(4)
+    expect(whole.next).toBeUndefined()
+    for (const limit of [1, 2, 5, whole.records.length]) {
+      if (limit === 1 && whole.records.length > 20) continue
+      const pages = await walk(`${path}limit=${limit}`)
+      expect(pages).toHaveLength(Math.ceil(whole.records.length / limit))
+      expect(join(pages)).toEqual(whole.records)
+    }
+  })
+
+  it.each(['csv', 'ndjson', 'parquet', 'arrow'] as const)('are the same in %s', async (format) => {
+    for (const path of [
+      '/data/tokens?',
+      '/data/tokens/historic-dex-trades?name=aave&',
+      `${SERIES}?name=aave&interval=5m&start=2024-03-01&`,
+    ]) {
+      const whole = await readPage(`${api.url}${path}limit=500&format=${format}`)
+      expect(whole.records.length).toBeGreaterThan(4)
+      const pages = await walk(`${path}limit=7&format=${format}`)
+      expect(pages.length).toBe(Math.ceil(whole.records.length / 7))
+      expect(join(pages)).toEqual(whole.records)
+    }
+  })
+
+  it('go on in the format that Accept chose', async () => {
+    const first = await readPage(`${api.url}/data/tokens?limit=2&format=csv`)
+    const wished = await fetch(`${api.url}/data/tokens?limit=2`, { headers: { accept: 'text/csv' } })
+    expect(wished.headers.get('link')).toBe(first.headers.get('link'))
+    expect(first.next).toContain('format=csv')
+  })
+
+  it('may change their size, members and format on the way, and be asked for by name or id', async () => {
+    const whole = await readPage(`${api.url}/data/tokens?limit=500`)
+    const { next = '' } = await readPage(`${api.url}/data/tokens?limit=4`)
+    const cursor = new URL(next).searchParams.get('cursor')
+    const rest = await readPage(`${api.url}/data/tokens?limit=500&fields=_id&format=ndjson&cursor=${cursor}`)
+    expect(rest.records).toEqual(whole.records.slice(4).map((record) => ({ _id: (record as { _id: string })._id })))
+    const series = `interval=5m&start=2024-03-01&limit=3`
+    const byName = await readPage(`${api.url}${SERIES}?name=AAVE&${series}`)
+    const byId = await readPage(`${api.url}${SERIES}?id=${new URL(byName.next ?? '').searchParams.get('id')}&${series}`)
+    expect(byId.next).toBe(byName.next)
+    const json = await readPage(byName.next ?? '')
+    const csv = await readPage(`${byName.next}&format=csv`)
+    expect(csv.records.map((row) => (row as { timestamp: string }).timestamp)).toEqual(
+      json.records.map((point) => `"${(point as { timestamp: string }).timestamp}"`),
+    )
+  })
+
+  it('count points and days of their own', async () => {
+    const pages = await walk(`${DAILY[0]}limit=3`)
+    const header = (name: string) => pages.map(({ headers }) => Number(headers.get(name)))
+    expect(header('x-series-points')).toEqual([3, 3, 2])
+    // The fourth day of nine is the missing one.
+    expect(header('x-series-missing')).toEqual([0, 1, 0])
+    for (const { headers } of pages) expect(headers.get('x-data-stale')).toBeNull()
+  })
+
+  it('lose and repeat nothing that stays in its place while others move', async () => {
+    const names = (page: Page) => page.records.map((record) => (record as { name: string }).name)
+    const before = await readPage(`${api.url}/data/tokens?limit=500`)
+    const first = await readPage(`${api.url}/data/tokens?limit=5`)
+    // The last one becomes the first: it was not served yet, and comes before what was.
+    const moved = before.records.at(-1) as { _id: string; name: string }
+    const key = database.registry.tokenById.get(moved._id)?.key ?? 0
+    await storeQuotes(database.writer, [{ token: key, at: NOW - 1_000, is_latest: true, market_cap: 1e15 }])
+    commits.commit('prices')
+    const rest = (await walk((first.next ?? '').slice(api.url.length))).flatMap(names)
+    const stayed = names(before).filter((name) => name !== moved.name)
+    expect([...names(first), ...rest]).toEqual(stayed)
+  })
+})
+
+describe('a cursor', () => {
+  const refused: [string, string][] = [
+    ['garbage', '/data/tokens?cursor=garbage'],
+    ['nothing', '/data/tokens?cursor='],
+    ['two', '/data/tokens?cursor=a&cursor=b'],
+    ['what no URL holds', '/data/tokens?cursor=%22%27'],
+    ['one where there are no pages', '/data/categories?cursor=abc'],
+  ]
+  it.each(refused)('that is %s is refused', async (_, path) => {
+    const body = problemBody.parse(await (await fetch(api.url + path)).json())
+    expect([body.status, body.param]).toEqual([400, 'cursor'])
+  })
+
+  it('of another query is refused, whatever it holds', async () => {
+    const cursorOf = async (path: string) =>
+      new URL((await readPage(api.url + path)).next ?? '').searchParams.get('cursor')
+    const cursor = await cursorOf('/data/tokens?limit=2')
+    const trade = await cursorOf('/data/tokens/historic-dex-trades?name=aave&limit=2')
+    for (const path of [
+      `/data/tokens?name=aave&cursor=${cursor}`,
+      `/data/tokens/holders?cursor=${cursor}`,
+      `/data/tokens?cursor=${cursor}x`,
+      `/data/tokens?cursor=${trade}`,
+      `/data/tokens/historic-dex-trades?name=uniswap&cursor=${trade}`,
+      `/data/tokens/historic-dex-trades?name=aave&start=2024-03-01&cursor=${trade}`,
+      `${SERIES}?name=aave&interval=5m&start=2024-03-01&cursor=${trade}`,
+    ]) {
+      const body = problemBody.parse(await (await fetch(api.url + path)).json())
+      expect([body.code, body.param], path).toEqual(['invalid_parameter', 'cursor'])
+    }
+  })
+
+  it('is linked beside the canonical path, and absent where nothing follows', async () => {
+    const alias = await fetch(`${api.url}/data/daos/?limit=2`)
+    expect(alias.headers.get('link')).toMatch(
+      /^<\?limit=2&cursor=[\w-]+>; rel="next", <\/data\/daos>; rel="canonical"$/,
+    )
+    for (const path of [
+      '/data/daos?limit=500',
+      '/data/categories',
+      '/data/index/historic',
+      '/data/aggregated/market-cap',
+    ]) {
+      expect((await fetch(api.url + path)).headers.get('link'), path).toBeNull()
+    }
+  })
+})

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { problemBody } from '../../api/problem/problem.ts'
+import type { Token } from '../../shared/registry/registry.ts'
+import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
+import { readTable } from '../support/tables.ts'
+
+/** A clock that stands: nothing here depends on the time of the run. */
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const SERIES = '/data/tokens/historic-financial'
+
+const config = createApiConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+/** By id, as tables have them; the last one without data. */
+let tokens: Token[]
+
+interface Row {
+  id: string
+  name: string
+  symbol: string
+  timestamp: string
+  quote: object
+}
+
+const ask = (query: string) => fetch(`${api.url}${SERIES}?${query}`)
+const rowsOf = async (response: Response) => {
+  expect(response.status).toBe(200)
+  return (await readTable('ndjson', Buffer.from(await response.arrayBuffer()))) as Row[]
+}
+const idsOf = (some: readonly Token[]) => some.map(({ id }) => id).join()
+const seriesOf = async ({ id, name, symbol }: Token, query: string) => {
+  const { data } = (await (await ask(`id=${id}&${query}`)).json()) as { data: object[] }
+  return data.map((point) => ({ id, name, symbol, ...point }))
+}
+const missingOf = ({ headers }: Response) => Number(headers.get('x-series-missing'))
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const wanted = database.registry.tokens.filter(({ symbol }) => ['AAVE', 'UNI', 'COMP', 'ENS'].includes(symbol))
+  tokens = wanted.sort((a, b) => (a.id < b.id ? -1 : 1))
+  const [first, second, third] = tokens as [Token, Token, Token]
+  const keys = [first.key, second.key]
+  await storeMarket(database.writer, { keys, until: NOW - 60_000, points: 40, stepMs: 300_000 })
+  // A gap of six hours, and two observations in each bucket.
+  for (const until of [NOW - 60_000, NOW - 6 * 3_600_000]) {
+    await storeMarket(database.writer, { keys: [third.key], until, points: 20, stepMs: 150_000 })
+  }
+  api = await startApi({ config, ...database, commits, now: () => NOW })
+})
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+describe('tables of several tokens', () => {
+  it.each(['5m', '30m', '1h', '1d', '7d'])('have the %s points of each, token after token', async (interval) => {
+    const query = `interval=${interval}&start=2024-03-01`
+    const expected = (await Promise.all(tokens.map((token) => seriesOf(token, query)))).flat()
+    expect(expected.length).toBeGreaterThan(2)
+    const response = await ask(`id=${idsOf([...tokens].reverse())}&${query}&format=ndjson`)
+    expect(await rowsOf(response)).toEqual(expected)
+    expect(response.headers.get('x-series-points')).toBe(String(expected.length))
+    const singles = await Promise.all(tokens.map(({ id }) => ask(`id=${id}&${query}`)))
+    expect(missingOf(response)).toBe(singles.map(missingOf).reduce((a, b) => a + b))
+    expect(response.headers.get('content-disposition')).toMatch(/="4-tokens-\w+-2024-03-01\.ndjson"$/)
+  })
+
+  it('take ids, names and both, each token once', async () => {
+    const [first, second] = tokens as [Token, Token]
+    const query = 'interval=1h&start=2024-03-10&format=ndjson'
+    const bodies = [
+      `id=${first.id}&id=${second.id}`,
+      `id[]=${second.id}&id[]=${first.id}`,
+      `name=${encodeURIComponent(first.name)}&name=${encodeURIComponent(second.name.toUpperCase())}`,
+      `id=${second.id},${first.id}&name=${encodeURIComponent(first.name)}`,
+    ].map(async (who) => (await ask(`${who}&${query}`)).text())
+    const all = await Promise.all(bodies)
+    expect(new Set(all).size).toBe(1)
+    expect(new Set((await rowsOf(await ask(`id=${idsOf([first, second])}&${query}`))).map(({ id }) => id)).size).toBe(2)
+  })
+
+  it.each([1, 7, 25, 40])('are walked in pages of %i as in one', async (limit) => {
+    const query = `id=${idsOf(tokens)}&interval=5m&start=2024-03-10T04:00:00Z&format=ndjson`
+    const whole = await ask(query)
+    const expected = await rowsOf(whole)
+    const walked: Row[] = []
+    let missing = 0
+    let url: string | undefined = `${api.url}${SERIES}?${query}&limit=${limit}`
+    while (url !== undefined) {
+      const response: Response = await fetch(url)
+      walked.push(...(await rowsOf(response)))
+      missing += missingOf(response)
+      const [, next] = /<(.*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
+      url = next === undefined ? undefined : new URL(next, url).href
+    }
+    expect(walked).toEqual(expected)
+    expect(missing).toBe(missingOf(whole))
+  })
+
+  it('are stale when none of their tokens is heard of', async () => {
+    const query = `id=${idsOf(tokens)}&interval=1h&start=2024-03-10&format=csv`
+    expect((await ask(query)).headers.get('x-data-stale')).toBeNull()
+    const later = await startApi({ config, ...database, commits, now: () => NOW + 9 * 60_000 + 1 })
+    try {
+      expect((await fetch(`${later.url}${SERIES}?${query}`)).headers.get('x-data-stale')).toBe('true')
+      const closed = await fetch(`${later.url}${SERIES}?${query}&end=2024-03-10T10:00:00Z`)
+      expect(closed.headers.get('x-data-stale')).toBeNull()
+    } finally {
+      await later.close()
+    }
+  })
+
+  const id = 'f'.repeat(24)
+  const mistakes: [string, string, string][] = [
+    ['name=uniswap&name=aave&interval=1d&start=2024-01-01', 'invalid_parameter', 'name'],
+    ['format=csv&interval=1d&start=2024-01-01', 'missing_parameter', 'id'],
+    [`format=csv&id=${id}&name=aave&interval=1d&start=2024-01-01`, 'not_found', 'id'],
+    ['format=csv&name=aave&name=a&interval=1d&start=2024-01-01', 'ambiguous_name', 'name'],
+    ['format=csv&name=aave&interval=1d&start=2024-01-02&end=2024-01-01', 'invalid_parameter', 'end'],
+    ['format=csv&name=aave&interval=1d&start=2024-01-02&limit=1000001', 'invalid_parameter', 'limit'],
+  ]
+  it.each(mistakes)('%s is %s', async (query, code, param) => {
+    const body = problemBody.parse(await (await ask(query)).json())
+    expect([body.code, body.param]).toEqual([code, param])
+  })
+
+  it('of more points than one answer can hold are refused, unless they come in pages', async () => {
+    const ids = idsOf(database.registry.tokens.slice(0, 40))
+    const query = `id=${ids}&interval=5m&start=2022-02-01&format=csv`
+    const body = problemBody.parse(await (await ask(query)).json())
+    expect([body.code, body.param]).toEqual(['invalid_parameter', 'limit'])
+    expect((await ask(`${query}&limit=10`)).status).toBe(200)
+  })
+})

@@ -1,0 +1,125 @@
+import { once, setMaxListeners } from 'node:events'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createCommitFeed, publishCommit } from '../../shared/commits.ts'
+import { createRedis, requireRedis } from '../../shared/redis.ts'
+import { planBackfill, runBackfills } from '../../workers/backfill.ts'
+import prices from '../../workers/jobs/prices.ts'
+import tvl from '../../workers/jobs/tvl.ts'
+import { createSharedRateLimit } from '../../workers/providers/http/shared-rate-limit.ts'
+import { createRunner } from '../../workers/runner.ts'
+import { enqueueDue } from '../../workers/scheduler.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { canCluster, type RedisClusterServers, startRedisCluster } from '../support/redis-cluster.ts'
+import { silent } from '../support/silent.ts'
+
+if (!canCluster) console.log('no redis-server and redis-cli here: the tests over a Redis Cluster are skipped')
+
+describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
+  let servers: RedisClusterServers
+  let pipeline: Pipeline
+  beforeAll(async () => {
+    servers = await startRedisCluster()
+    pipeline = await createPipeline({ settings: { REDIS_URL: servers.url } })
+  })
+  afterAll(async () => {
+    await pipeline?.close()
+    await servers?.stop()
+  })
+
+  it('takes slots from the scheduler and gives them to workers', async () => {
+    const { context, registry, database, config, clock } = pipeline
+    await requireRedis(context.redis)
+    const { prefix } = config.redis
+    expect(prefix).toMatch(/^\{test-\w+\}$/)
+    const scheduler = { db: database.db, redis: context.redis, prefix, registry, log: silent, now: () => clock.now }
+    for (const job of [prices, tvl]) {
+      const runner = createRunner(job, context)
+      const done = once(runner, 'completed')
+      await enqueueDue({ job, queue: pipeline.queue(job.name) }, scheduler)
+      await enqueueDue({ job, queue: pipeline.queue(job.name) }, scheduler)
+      expect((await done)[1]).toMatchObject({ rows: expect.toSatisfy((rows) => rows > 10) })
+      await runner.close()
+      expect(await pipeline.queue(job.name).getJobCounts('completed', 'waiting')).toEqual({ completed: 1, waiting: 0 })
+    }
+  })
+
+  it('carries a back-fill and what follows it', async () => {
+    const { context, registry, config } = pipeline
+    const runner = createRunner(prices, context)
+    const request = { dataset: 'prices', from: '2024-04-30', to: '2024-05-01', interval: '1h', only: 'UNI,AAVE' }
+    const backfill = planBackfill(request, registry, pipeline.clock.now)
+    const connections = { redis: context.redis, blocking: context.blocking, prefix: config.redis.prefix }
+    expect(await runBackfills([backfill], connections, { again: false })).toBe(0)
+    const counts = await pipeline.queue('market-cap').getJobCounts('delayed', 'waiting')
+    expect(Number(counts.delayed) + Number(counts.waiting)).toBeGreaterThan(0)
+    await runner.close()
+  })
+
+  it('spreads queues over its nodes, each whole on one', async () => {
+    const owners = new Map<string, Set<string>>()
+    for (const { url } of servers.nodes) {
+      const node = createRedis(url, silent)
+      for (const key of await node.keys('*')) {
+        const tag = /\{([^}]+)\}/.exec(key)?.[1] ?? key
+        owners.set(tag, (owners.get(tag) ?? new Set()).add(url))
+      }
+      node.disconnect()
+    }
+    const queues = [...owners].filter(([tag]) => tag.includes(':'))
+    expect(queues.length).toBeGreaterThanOrEqual(3)
+    for (const [tag, nodes] of owners) expect([tag, nodes.size]).toEqual([tag, 1])
+  })
+
+  it('holds a rate limit for all processes together', async () => {
+    const processes = [0, 1, 2].map(() => createRedis(servers.url, silent))
+    const limits = processes.map((redis) =>
+      createSharedRateLimit('provider', 60, { redis, prefix: pipeline.config.redis.prefix, log: silent }),
+    )
+    await Promise.all(processes.map((redis) => redis.ping()))
+    let granted = 0
+    const signal = new AbortController()
+    setMaxListeners(0, signal.signal)
+    const asked = limits.flatMap((limit) => Array.from({ length: 12 }, () => limit.take(signal.signal)))
+    for (const one of asked)
+      one.then(
+        () => (granted += 1),
+        () => undefined,
+      )
+    for (let n = 0; n < 60; n += 1) await Promise.all(processes.map((redis) => redis.set('{test}:beat', n)))
+    expect(granted).toBeGreaterThanOrEqual(12)
+    expect(granted).toBeLessThanOrEqual(13)
+    signal.abort(new Error('over'))
+    for (const redis of processes) redis.disconnect()
+  })
+
+  it('tells of commits, also when the node that told of them is gone', async () => {
+    const { context, config, database } = pipeline
+    const { prefix } = config.redis
+    const subscriber = createRedis(servers.url, silent, 'subscriber')
+    const feed = createCommitFeed(subscriber, { prefix, db: database.db, log: silent })
+    const heard = (wanted: string) =>
+      new Promise<void>((resolve) => feed.follow((change) => change?.dataset === wanted && resolve()))
+    await until(() => subscriber.status === 'ready' && feed.version('prices') !== undefined, feed)
+    const told = heard('prices')
+    await publishCommit({ db: database.db, redis: context.redis, prefix }, { dataset: 'prices' })
+    await told
+    const before = feed.version('prices')
+    const lost = once(subscriber, 'close')
+    await servers.nodes[0]?.stop()
+    await lost
+    await once(subscriber, 'ready')
+    expect(subscriber.options.port).toBe(Number(new URL(servers.nodes[1]?.url ?? '').port))
+    await until(() => String(feed.version('prices')).startsWith('redis'), feed)
+    expect(feed.version('prices')).not.toBe(before)
+    feed.close()
+  })
+})
+
+/** Resolves when `isSo` holds, asked at every change that the feed tells of. */
+function until(isSo: () => boolean, feed: { follow(listener: () => void): void }): Promise<void> {
+  return new Promise((resolve) => {
+    const check = () => isSo() && resolve()
+    feed.follow(check)
+    check()
+  })
+}

@@ -1,0 +1,145 @@
+import type { Database } from '../../shared/clickhouse.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { storeMarket } from './market.ts'
+import { storeQuotes } from './quotes.ts'
+
+const DAY = 86_400_000
+
+/** How many tokens and DAOs have data. */
+const ENTITIES = 12
+
+const address = (n: number) => `0x${n.toString(16).padStart(40, '0')}`
+
+/** A trade of each 20 minutes, five in a block, of which the last two share a transaction. */
+function toTrade(token: number, n: number, now: number) {
+  const block = Math.floor(n / 5)
+  return {
+    token,
+    traded_at: new Date(now - block * 20 * 60_000).toISOString(),
+    transaction_hash: `0x${(n % 5 === 4 ? n - 1 : n).toString(16).padStart(64, '0')}`,
+    log_index: n % 7,
+    chain: 'ethereum',
+    block_number: 1_000_000 - block,
+    pool: address(n % 3),
+    exchange: 'uniswap',
+    taker: address(n),
+    side: n % 2 === 0 ? 'BUY' : 'SELL',
+    amount: 1 + n / 3,
+    amount_usd: n % 4 === 0 ? null : n * 1.1,
+    price: n % 4 === 0 ? null : 3.3,
+  }
+}
+
+async function storeTokens(db: Database, keys: readonly number[], now: number): Promise<void> {
+  await storeMarket(db, { keys, until: now - 60_000, points: 40, stepMs: 300_000 })
+  // Every third has no market cap, two of the others the same.
+  const caps = keys.map((_, index) => (index % 3 === 0 ? null : 1e9 / 3 + Math.floor(index / 2)))
+  const latest = keys.map((token, index) => ({
+    token,
+    at: now - 30_000,
+    is_latest: true,
+    market_cap: caps[index] ?? null,
+  }))
+  await storeQuotes(db, latest)
+  const holders = (n: number) => [
+    { address: address(n), amount: 1e6 / 3, amount_usd: null, share: 12.5 },
+    { address: address(n + 1), amount: 0.1, amount_usd: 7.25, share: 0 },
+  ]
+  const observed_at = new Date(now - 3_600_000).toISOString()
+  const snapshots = keys.map((token, n) => ({
+    token,
+    observed_at,
+    total_holders: 5 + n,
+    top100_share: 12.5,
+    holders: holders(n),
+  }))
+  await db.insert({ table: 'token_holders', rows: snapshots })
+  const windows = ['24h', '7d', '30d', 'max'].flatMap((name) => [
+    [`inflow_${name}`, 1.5],
+    [`outflow_${name}`, 0.25],
+  ])
+  const sums = keys.map((token, n) => ({
+    ...{ token, total_trades: 40 + n, makers: 3, takers: 9, dexs: 1, price: n % 2 === 0 ? null : 1e-7 },
+    ...Object.fromEntries(windows),
+    ...{ last_trade_at: observed_at, as_of: observed_at },
+  }))
+  await db.insert({ table: 'dex_data', rows: sums })
+  await db.insert({
+    table: 'dex_trades',
+    rows: keys.flatMap((key) => Array.from({ length: 43 }, (_, n) => toTrade(key, n, now))),
+  })
+}
+
+async function storeDaos(db: Database, keys: readonly number[], now: number): Promise<void> {
+  const midnight = now - (now % DAY)
+  const at = (ago: number) => new Date(midnight - ago * DAY).toISOString()
+  const days = (count: number) => Array.from({ length: count }, (_, ago) => ago).filter((ago) => ago !== 3)
+  const each = <T>(count: number, row: (dao: number, ago: number) => T) =>
+    keys.flatMap((dao) => days(count).map((ago) => row(dao, ago)))
+  const members = (dao: number, ago: number) => ({
+    ...{ dao, observed_at: at(ago), active_members: ago % 2 === 0 ? null : 7, total_members: 1_000 - ago },
+  })
+  const tokens = [
+    { symbol: 'A"B', quantity: 1.5, value_usd: 10 },
+    { symbol: 'LP,2', quantity: 123_456_789.123_456_79, value_usd: null },
+  ]
+  const scores = { overall_rating: 70, fundamental_rating: 61.5, governance: 1, team: 2, competitive_moat: 3 }
+  const tables: Record<string, object[]> = {
+    twitter_counts: each(9, (dao, ago) => ({
+      dao,
+      observed_at: at(ago),
+      followers: 900 - ago,
+      following: 5,
+      tweets: null,
+    })),
+    discord_members: each(9, members),
+    telegram_members: each(9, members),
+    twitter_sentiment: each(9, (dao, ago) => ({
+      ...{
+        dao,
+        observed_at: at(ago),
+        positive_posts: ago % 3,
+        neutral_posts: 1,
+        negative_posts: ago % 2,
+        lexicon: 'test-1',
+      },
+    })),
+    dao_treasuries: each(2, (dao, ago) => ({
+      dao,
+      observed_at: at(ago),
+      value_usd: 10 + ago,
+      tokens,
+      source: 'goldrush',
+    })),
+    dao_ratings: keys.map((dao) => ({
+      ...{ dao, observed_at: at(0), rated_at: at(30), ...scores, value_proposition: 4, token_economics: 5 },
+      ...{ source: 'Somebody', report_url: null },
+    })),
+  }
+  for (const [table, rows] of Object.entries(tables)) await db.insert({ table, rows })
+}
+
+/** Some rows of every dataset that is served as records, with nulls, ties, gaps and texts that need quoting. */
+export async function storeEveryDataset(db: Database, registry: Registry, now: number): Promise<void> {
+  const daos = registry.daos.filter(({ live, token }) => live && token !== null).slice(0, ENTITIES)
+  const tokens = daos.map(({ token }) => registry.tokenById.get(token ?? '')?.key ?? 0)
+  await storeTokens(db, tokens, now)
+  await storeDaos(
+    db,
+    daos.map(({ key }) => key),
+    now,
+  )
+  const computed_at = new Date(now).toISOString()
+  const sums = Array.from({ length: 8 }, (_, ago) => ({
+    recorded_at: new Date(now - (now % DAY) - ago * DAY).toISOString(),
+    ...{ value_usd: 1e12 + ago + 0.123456, member_count: 100 - ago, computed_at, withdrawn: 0 },
+  }))
+  for (const table of ['market_caps', 'treasury_values']) await db.insert({ table, rows: sums })
+  const { index } = registry
+  const slots = Array.from({ length: 30 }, (_, n) => now - (now % 300_000) - n * 300_000)
+  const points = slots.map((at, n) => ({
+    ...{ index_key: index.key, created_at: new Date(at).toISOString(), observed_at: new Date(at).toISOString() },
+    ...{ value_usd: 100 + n / 7, composition: index.compositions[0]?.id, is_retracted: 0, computed_at },
+  }))
+  await db.insert({ table: 'index_points', rows: points })
+}

@@ -1,0 +1,80 @@
+import { join } from 'node:path'
+import { createDatabase } from '../../shared/clickhouse.ts'
+import type { Config } from '../../shared/config.ts'
+import { toBucketStart } from '../../shared/intervals.ts'
+import type { Job } from '../../workers/define.ts'
+import { jobs } from '../../workers/jobs.ts'
+import { runJob } from '../../workers/run-job.ts'
+import { createHandFeed, startApi } from './api.ts'
+import { createPipeline, type Pipeline } from './pipeline.ts'
+
+/** The time of every site: rows and answers depend on nothing else. */
+export const SITE_NOW = Date.parse('2026-05-06T07:05:09Z')
+
+/** Requests that between them read every table. */
+const PATHS = [
+  'tokens?limit=100',
+  'tokens?name=Uniswap',
+  'tokens/holders?limit=20',
+  'tokens/dex-data?limit=100',
+  'tokens/historic-financial?name=Uniswap&interval=5m&start=2026-05-05',
+  'tokens/historic-financial?name=Aave&interval=1h&start=2026-05-01',
+  'tokens/historic-financial?name=Uniswap&interval=7d&start=2026-04-01',
+  'tokens/historic-dex-trades?name=Uniswap&start=2026-05-05',
+  'daos?limit=100',
+  'daos/governance?name=Uniswap',
+  'daos/treasury?limit=100',
+  'daos/ratings?limit=100',
+  'daos/socials?limit=100',
+  'daos/socials/historic-twitter?name=Uniswap&start=2026-05-01',
+  'daos/twitter-sentiment?limit=100',
+  'aggregated/market-cap',
+  'aggregated/treasury-value',
+  'index/composition',
+  'index/historic?period=30',
+  'status',
+]
+
+const RATINGS = join(import.meta.dirname, '../upstream/data/sample-ratings.csv')
+
+/** A pipeline whose data every route serves: every job ran once, and prices for two days before. */
+export async function createSite(settings: Readonly<Record<string, string>> = {}): Promise<Pipeline> {
+  const pipeline = await createPipeline({ now: SITE_NOW, settings: { RATINGS_SOURCE: RATINGS, ...settings } })
+  const { context } = pipeline
+  const run = (job: Job, payload: object) => runJob(job, job.connect(context), context, payload)
+  // Those that are computed from others come after them.
+  for (const job of [...jobs].sort((a, b) => a.follows.length - b.follows.length)) {
+    if (job.name === 'prices') {
+      const to = toBucketStart(SITE_NOW, '5m')
+      await run(job, { kind: 'range', from: toBucketStart(to, '1d') - 2 * 86_400_000, to, interval: '1h' })
+    }
+    await run(job, { kind: 'slot', slot: toBucketStart(SITE_NOW, job.cadence) })
+  }
+  return pipeline
+}
+
+/** What an API over a database answers to each request, by path: the status and the body. */
+export async function readAnswers(
+  { registry }: Pick<Pipeline, 'registry'>,
+  config: Config,
+): Promise<Readonly<Record<string, string>>> {
+  const db = createDatabase(config.clickhouse, 'write')
+  const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
+  const answers: Record<string, string> = {}
+  for (const path of PATHS) {
+    const response = await fetch(`${api.url}/data/${path}`)
+    answers[path] = `${response.status} ${await response.text()}`
+  }
+  await api.close()
+  await db.close()
+  return answers
+}
+
+/** The same without the times at which records of DAOs were stored, which are the real clock's. */
+export const withoutStoredTimes = (answers: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(answers).map(([path, text]) => [
+      path,
+      path.startsWith('daos?') ? text.replace(/"(createdAt|updatedAt)":"[^"]*"/g, '"$1":""') : text,
+    ]),
+  )

@@ -1,0 +1,87 @@
+import { tableFromIPC } from 'apache-arrow'
+import { parquetReadObjects } from 'hyparquet'
+import { compressors } from 'hyparquet-compressors'
+import { z } from 'zod'
+import type { Format } from '../../api/records/formats.ts'
+
+type Row = Readonly<Record<string, unknown>>
+
+/** The fields of CSV text (RFC 4180): quoted ones as JSON texts, so that "" and nothing stay different. */
+function readCsv(text: string): Row[] {
+  const lines: string[][] = [[]]
+  const field = /("(?:[^"]|"")*"|[^",\r\n]*)(,|\r?\n)/gy
+  for (let match = field.exec(text); match !== null; match = field.exec(text)) {
+    lines.at(-1)?.push(match[1] ?? '')
+    if (match[2] !== ',') lines.push([])
+    if (field.lastIndex === text.length) break
+  }
+  const [names = [], ...rows] = lines.slice(0, -1)
+  const unquote = (value: string) => value.slice(1, -1).replaceAll('""', '"')
+  return rows.map((row) => Object.fromEntries(row.map((value, index) => [unquote(names[index] ?? ''), value])))
+}
+
+/** A CSV field as the value of a record: what it is must be known, as every reader of CSV has to. */
+function toCsvText(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return `"${text.replaceAll('"', '""')}"`
+}
+
+/** A record as the flat formats have it: one value for each leaf, lists whole. */
+function flatten(record: unknown, schema: z.ZodType, name = ''): Record<string, unknown> {
+  const inner = schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
+  if (!(inner instanceof z.ZodObject)) return { [name]: record }
+  const members = Object.entries(inner.shape as z.ZodRawShape).map(([key, one]) => {
+    const value = record === null ? null : (record as Row)[key]
+    return flatten(value, one as z.ZodType, name === '' ? key : `${name}_${key}`)
+  })
+  return Object.assign({}, ...members)
+}
+
+/** Plain values out of what readers of binary formats give: big integers, times, vectors. */
+function toPlain(value: unknown): unknown {
+  if (typeof value === 'bigint') return Number(value)
+  if (value instanceof Date) return value.toISOString()
+  if (value === null || value === undefined || typeof value !== 'object') return value ?? null
+  if (Array.isArray(value)) return value.map(toPlain)
+  if ('toArray' in value && typeof value.toArray === 'function') return [...(value.toArray() as unknown[])].map(toPlain)
+  const plain = 'toJSON' in value && typeof value.toJSON === 'function' ? (value.toJSON() as object) : value
+  return Object.fromEntries(Object.entries(plain).map(([name, one]) => [name, toPlain(one)]))
+}
+
+function readArrow(bytes: Buffer): Row[] {
+  const table = tableFromIPC(bytes)
+  const times = table.schema.fields.filter(({ type }) => String(type).startsWith('Timestamp')).map(({ name }) => name)
+  return table.toArray().map((row: unknown) => {
+    const plain = toPlain(row) as Record<string, unknown>
+    for (const name of times) if (plain[name] !== null) plain[name] = new Date(Number(plain[name])).toISOString()
+    return plain
+  })
+}
+
+async function readParquet(bytes: Buffer): Promise<Row[]> {
+  const file = bytes.buffer.slice(bytes.byteOffset, bytes.byteOffset + bytes.length) as ArrayBuffer
+  return ((await parquetReadObjects({ file, compressors })) as unknown[]).map((row) => toPlain(row) as Row)
+}
+
+/** The rows of a body, read by others than who wrote it. CSV has texts: compare them with `toExpected`. */
+export async function readTable(format: Format, bytes: Buffer): Promise<readonly unknown[]> {
+  const text = () => bytes.toString('utf8')
+  if (format === 'json') return JSON.parse(text()) as unknown[]
+  if (format === 'csv') return readCsv(text())
+  if (format === 'parquet') return readParquet(bytes)
+  if (format === 'arrow') return readArrow(bytes)
+  return text()
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => JSON.parse(line) as unknown)
+}
+
+/** What `readTable` has to give for these records. */
+export function toExpected(format: Format, records: readonly unknown[], schema: z.ZodType): readonly unknown[] {
+  if (format === 'json' || format === 'ndjson') return records
+  const rows = records.map((record) => flatten(record, schema))
+  if (format !== 'csv') return rows
+  return rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, toCsvText(value)])))
+}

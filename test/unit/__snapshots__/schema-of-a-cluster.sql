@@ -1,0 +1,728 @@
+CREATE TABLE IF NOT EXISTS migrations_local ON CLUSTER 'dao'
+(
+    name       String,
+    checksum   String,
+    applied_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/migrations', '{replica}', applied_at)
+ORDER BY name
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS migrations ON CLUSTER 'dao' AS migrations_local
+ENGINE = Distributed('dao', 'dao_data', 'migrations_local', cityHash64(name));
+
+CREATE TABLE IF NOT EXISTS tokens_local ON CLUSTER 'dao'
+(
+    key              UInt64,
+    id               String,
+    symbol           String,
+    name             String,
+    contract_address String,
+    decimals         UInt8,
+    dao_id           String,
+    dao_key          UInt64,
+    cmc_id           Nullable(String),
+    chain_id         String,
+    live             Bool,
+    live_price       Bool,
+    changed_at       DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/tokens', '{replica}', changed_at)
+ORDER BY key
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS tokens ON CLUSTER 'dao' AS tokens_local
+ENGINE = Distributed('dao', 'dao_data', 'tokens_local', cityHash64(key));
+
+CREATE TABLE IF NOT EXISTS token_quotes_in_local ON CLUSTER 'dao'
+(
+    token                    UInt64,
+    observed_at              DateTime64(3, 'UTC'),
+    is_latest                Bool,
+    price                    Float64,
+    volume_24h               Nullable(Float64),
+    market_cap               Nullable(Float64),
+    total_supply             Nullable(Float64),
+    circulating_supply       Nullable(Float64),
+    max_supply               Nullable(Float64),
+    fully_diluted_market_cap Nullable(Float64),
+    volume_change_24h        Nullable(Float64),
+    percent_change_1h        Nullable(Float64),
+    percent_change_24h       Nullable(Float64),
+    percent_change_7d        Nullable(Float64),
+    percent_change_30d       Nullable(Float64),
+    percent_change_60d       Nullable(Float64),
+    percent_change_90d       Nullable(Float64),
+    tvl                      Nullable(Float64)
+)
+ENGINE = Null;
+
+CREATE TABLE IF NOT EXISTS token_quotes_in ON CLUSTER 'dao' AS token_quotes_in_local
+ENGINE = Distributed('dao', 'dao_data', 'token_quotes_in_local', cityHash64(token));
+
+CREATE TABLE IF NOT EXISTS token_prices_local ON CLUSTER 'dao'
+(
+    token              UInt64 CODEC(ZSTD(1)),
+    observed_at        DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    price              Float64 CODEC(FPC(12), ZSTD(1)),
+    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    known_count        UInt8 CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices', '{replica}', known_count)
+PARTITION BY toYear(observed_at)
+ORDER BY (token, observed_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_prices ON CLUSTER 'dao' AS token_prices_local
+ENGINE = Distributed('dao', 'dao_data', 'token_prices_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_mv ON CLUSTER 'dao' TO token_prices_local AS
+SELECT token, observed_at, price, volume_24h, market_cap, total_supply, circulating_supply,
+       toUInt8((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+FROM token_quotes_in_local;
+
+CREATE TABLE IF NOT EXISTS token_quotes_local ON CLUSTER 'dao'
+(
+    token                    UInt64,
+    observed_at              DateTime64(3, 'UTC'),
+    price                    Float64,
+    volume_24h               Nullable(Float64),
+    market_cap               Nullable(Float64),
+    total_supply             Nullable(Float64),
+    circulating_supply       Nullable(Float64),
+    max_supply               Nullable(Float64),
+    fully_diluted_market_cap Nullable(Float64),
+    volume_change_24h        Nullable(Float64),
+    percent_change_1h        Nullable(Float64),
+    percent_change_24h       Nullable(Float64),
+    percent_change_7d        Nullable(Float64),
+    percent_change_30d       Nullable(Float64),
+    percent_change_60d       Nullable(Float64),
+    percent_change_90d       Nullable(Float64),
+    tvl                      Nullable(Float64)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_quotes', '{replica}', observed_at)
+ORDER BY token
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_quotes ON CLUSTER 'dao' AS token_quotes_local
+ENGINE = Distributed('dao', 'dao_data', 'token_quotes_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_quotes_mv ON CLUSTER 'dao' TO token_quotes_local AS
+SELECT * EXCEPT is_latest
+FROM token_quotes_in_local
+WHERE is_latest;
+
+CREATE TABLE IF NOT EXISTS token_prices_30m_local ON CLUSTER 'dao'
+(
+    token              UInt64 CODEC(ZSTD(1)),
+    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
+    rank               UInt64 CODEC(T64, ZSTD(1)),
+    price              Float64 CODEC(FPC(12), ZSTD(1)),
+    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - intDiv(rank, 8), 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_30m', '{replica}', rank)
+PARTITION BY toYear(bucket_at)
+ORDER BY (token, bucket_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_prices_30m ON CLUSTER 'dao' AS token_prices_30m_local
+ENGINE = Distributed('dao', 'dao_data', 'token_prices_30m_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_30m_mv ON CLUSTER 'dao' TO token_prices_30m_local AS
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price,
+       first_quote.2 AS volume_24h,
+       first_quote.3 AS market_cap,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toStartOfInterval(observed_at, INTERVAL 30 MINUTE, 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+CREATE TABLE IF NOT EXISTS token_prices_1h_local ON CLUSTER 'dao'
+(
+    token              UInt64 CODEC(ZSTD(1)),
+    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
+    rank               UInt64 CODEC(T64, ZSTD(1)),
+    price              Float64 CODEC(FPC(12), ZSTD(1)),
+    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - intDiv(rank, 8), 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_1h', '{replica}', rank)
+PARTITION BY toYear(bucket_at)
+ORDER BY (token, bucket_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_prices_1h ON CLUSTER 'dao' AS token_prices_1h_local
+ENGINE = Distributed('dao', 'dao_data', 'token_prices_1h_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_1h_mv ON CLUSTER 'dao' TO token_prices_1h_local AS
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price,
+       first_quote.2 AS volume_24h,
+       first_quote.3 AS market_cap,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toStartOfInterval(observed_at, INTERVAL 60 MINUTE, 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+CREATE TABLE IF NOT EXISTS token_prices_4h_local ON CLUSTER 'dao'
+(
+    token              UInt64 CODEC(ZSTD(1)),
+    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
+    rank               UInt64 CODEC(T64, ZSTD(1)),
+    price              Float64 CODEC(FPC(12), ZSTD(1)),
+    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - intDiv(rank, 8), 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_4h', '{replica}', rank)
+ORDER BY (token, bucket_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_prices_4h ON CLUSTER 'dao' AS token_prices_4h_local
+ENGINE = Distributed('dao', 'dao_data', 'token_prices_4h_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_4h_mv ON CLUSTER 'dao' TO token_prices_4h_local AS
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price,
+       first_quote.2 AS volume_24h,
+       first_quote.3 AS market_cap,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toStartOfInterval(observed_at, INTERVAL 240 MINUTE, 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+CREATE TABLE IF NOT EXISTS token_prices_1d_local ON CLUSTER 'dao'
+(
+    token              UInt64 CODEC(ZSTD(1)),
+    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
+    rank               UInt64 CODEC(T64, ZSTD(1)),
+    price              Float64 CODEC(FPC(12), ZSTD(1)),
+    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - intDiv(rank, 8), 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_1d', '{replica}', rank)
+ORDER BY (token, bucket_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_prices_1d ON CLUSTER 'dao' AS token_prices_1d_local
+ENGINE = Distributed('dao', 'dao_data', 'token_prices_1d_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_1d_mv ON CLUSTER 'dao' TO token_prices_1d_local AS
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price,
+       first_quote.2 AS volume_24h,
+       first_quote.3 AS market_cap,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toStartOfDay(observed_at, 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+CREATE TABLE IF NOT EXISTS token_prices_7d_local ON CLUSTER 'dao'
+(
+    token              UInt64 CODEC(ZSTD(1)),
+    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
+    rank               UInt64 CODEC(T64, ZSTD(1)),
+    price              Float64 CODEC(FPC(12), ZSTD(1)),
+    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - intDiv(rank, 8), 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_7d', '{replica}', rank)
+ORDER BY (token, bucket_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_prices_7d ON CLUSTER 'dao' AS token_prices_7d_local
+ENGINE = Distributed('dao', 'dao_data', 'token_prices_7d_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_7d_mv ON CLUSTER 'dao' TO token_prices_7d_local AS
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price,
+       first_quote.2 AS volume_24h,
+       first_quote.3 AS market_cap,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toDateTime(toStartOfInterval(observed_at, INTERVAL 1 WEEK, 'UTC'), 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+CREATE TABLE IF NOT EXISTS protocol_tvl_local ON CLUSTER 'dao'
+(
+    dao         UInt64 CODEC(ZSTD(1)),
+    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    tvl_usd     Float64 CODEC(FPC(12), ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/protocol_tvl', '{replica}')
+ORDER BY (dao, observed_at)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS protocol_tvl ON CLUSTER 'dao' AS protocol_tvl_local
+ENGINE = Distributed('dao', 'dao_data', 'protocol_tvl_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS job_state_local ON CLUSTER 'dao'
+(
+    job        String,
+    name       String,
+    value      String,
+    written_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/job_state', '{replica}', written_at)
+ORDER BY (job, name)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS job_state ON CLUSTER 'dao' AS job_state_local
+ENGINE = Distributed('dao', 'dao_data', 'job_state_local', cityHash64(job));
+
+CREATE TABLE IF NOT EXISTS token_holders_local ON CLUSTER 'dao'
+(
+    token         UInt64 CODEC(ZSTD(1)),
+    observed_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    total_holders UInt64 CODEC(Delta, ZSTD(1)),
+    top100_share  Float64 CODEC(ZSTD(1)),
+    holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(3))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_holders', '{replica}')
+PARTITION BY toYear(observed_at)
+ORDER BY (token, observed_at)
+SETTINGS index_granularity = 256, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_holders ON CLUSTER 'dao' AS token_holders_local
+ENGINE = Distributed('dao', 'dao_data', 'token_holders_local', cityHash64(token));
+
+CREATE TABLE IF NOT EXISTS token_holders_latest_local ON CLUSTER 'dao'
+(
+    token         UInt64 CODEC(ZSTD(1)),
+    observed_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    total_holders UInt64 CODEC(ZSTD(1)),
+    top100_share  Float64 CODEC(ZSTD(1)),
+    holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_holders_latest', '{replica}', observed_at)
+ORDER BY token
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS token_holders_latest ON CLUSTER 'dao' AS token_holders_latest_local
+ENGINE = Distributed('dao', 'dao_data', 'token_holders_latest_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_holders_latest_mv ON CLUSTER 'dao' TO token_holders_latest_local AS
+SELECT token, observed_at, total_holders, top100_share, holders
+FROM token_holders_local;
+
+CREATE TABLE IF NOT EXISTS dex_trades_local ON CLUSTER 'dao'
+(
+    token            UInt64 CODEC(ZSTD(1)),
+    traded_at        DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    transaction_hash String CODEC(ZSTD(1)),
+    log_index        UInt32 CODEC(ZSTD(1)),
+    chain            LowCardinality(String),
+    block_number     UInt64 CODEC(Delta, ZSTD(1)),
+    pool             String CODEC(ZSTD(1)),
+    exchange         LowCardinality(String),
+    taker            String CODEC(ZSTD(1)),
+    side             Enum8('BUY' = 1, 'SELL' = 2),
+    amount           Float64 CODEC(ZSTD(1)),
+    amount_usd       Nullable(Float64) CODEC(ZSTD(1)),
+    price            Nullable(Float64) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dex_trades', '{replica}')
+PARTITION BY toYear(traded_at)
+ORDER BY (token, traded_at, transaction_hash, log_index)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dex_trades ON CLUSTER 'dao' AS dex_trades_local
+ENGINE = Distributed('dao', 'dao_data', 'dex_trades_local', cityHash64(token));
+
+CREATE TABLE IF NOT EXISTS dex_data_local ON CLUSTER 'dao'
+(
+    token         UInt64,
+    total_trades  UInt64,
+    makers        UInt64,
+    takers        UInt64,
+    dexs          UInt64,
+    inflow_24h    Float64,
+    inflow_7d     Float64,
+    inflow_30d    Float64,
+    inflow_max    Float64,
+    outflow_24h   Float64,
+    outflow_7d    Float64,
+    outflow_30d   Float64,
+    outflow_max   Float64,
+    price         Nullable(Float64),
+    last_trade_at DateTime64(3, 'UTC'),
+    as_of         DateTime64(3, 'UTC'),
+    version       UInt64 MATERIALIZED total_trades * 4294967296 + toUnixTimestamp(as_of)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dex_data', '{replica}', version)
+ORDER BY token
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dex_data ON CLUSTER 'dao' AS dex_data_local
+ENGINE = Distributed('dao', 'dao_data', 'dex_data_local', cityHash64(token));
+
+CREATE TABLE IF NOT EXISTS daos_local ON CLUSTER 'dao'
+(
+    key                UInt64,
+    id                 String,
+    slug               String,
+    name               String,
+    image              Nullable(String),
+    category_ids       Array(String),
+    mission            String,
+    website            Nullable(String),
+    twitter            Nullable(String),
+    discord            Nullable(String),
+    telegram           Nullable(String),
+    whitepaper         Nullable(String),
+    tokenomics         Nullable(String),
+    chain_ids          Array(String),
+    token_key          Nullable(UInt64),
+    live               Bool,
+    twitter_id         Nullable(String),
+    verified           Bool,
+    description        String,
+    is_otc             Bool,
+    snapshot_name      Nullable(String),
+    treasury_addresses Array(String),
+    links              Map(String, String),
+    created_at         DateTime64(3, 'UTC'),
+    updated_at         DateTime64(3, 'UTC'),
+    changes            UInt32,
+    version            UInt64 DEFAULT bitShiftLeft(toUInt64(changes), 42) + (4398046511103 - toUnixTimestamp64Milli(updated_at))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/daos', '{replica}', version)
+ORDER BY key
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS daos ON CLUSTER 'dao' AS daos_local
+ENGINE = Distributed('dao', 'dao_data', 'daos_local', cityHash64(key));
+
+CREATE TABLE IF NOT EXISTS dao_links_local ON CLUSTER 'dao'
+(
+    dao         UInt64,
+    field       LowCardinality(String),
+    source      LowCardinality(String),
+    value       String,
+    observed_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_links', '{replica}', observed_at)
+ORDER BY (dao, field, source)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_links ON CLUSTER 'dao' AS dao_links_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_links_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS governance_in_local ON CLUSTER 'dao'
+(
+    dao      UInt64,
+    space    String,
+    kind     LowCardinality(String),
+    proposal String,
+    address  String,
+    at       DateTime64(3, 'UTC')
+)
+ENGINE = Null;
+
+CREATE TABLE IF NOT EXISTS governance_in ON CLUSTER 'dao' AS governance_in_local
+ENGINE = Distributed('dao', 'dao_data', 'governance_in_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS dao_votes_local ON CLUSTER 'dao'
+(
+    dao        UInt64 CODEC(ZSTD(1)),
+    space      LowCardinality(String),
+    voter      String CODEC(ZSTD(3)),
+    proposal   LowCardinality(String),
+    created_at DateTime('UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_votes', '{replica}', created_at)
+ORDER BY (dao, space, voter, proposal)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_votes ON CLUSTER 'dao' AS dao_votes_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_votes_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dao_votes_mv ON CLUSTER 'dao' TO dao_votes_local AS
+SELECT dao, space, address AS voter, proposal, toDateTime(at, 'UTC') AS created_at
+FROM governance_in_local
+WHERE kind = 'vote';
+
+CREATE TABLE IF NOT EXISTS dao_proposals_local ON CLUSTER 'dao'
+(
+    dao        UInt64 CODEC(ZSTD(1)),
+    space      LowCardinality(String),
+    proposal   String CODEC(ZSTD(1)),
+    author     String CODEC(ZSTD(1)),
+    created_at DateTime('UTC') CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_proposals', '{replica}', created_at)
+ORDER BY (dao, space, proposal)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_proposals ON CLUSTER 'dao' AS dao_proposals_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_proposals_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dao_proposals_mv ON CLUSTER 'dao' TO dao_proposals_local AS
+SELECT dao, space, proposal, address AS author, toDateTime(at, 'UTC') AS created_at
+FROM governance_in_local
+WHERE kind = 'proposal';
+
+CREATE TABLE IF NOT EXISTS governance_readings_local ON CLUSTER 'dao'
+(
+    dao     UInt64,
+    space   String,
+    read_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/governance_readings', '{replica}', read_at)
+ORDER BY (dao, space)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS governance_readings ON CLUSTER 'dao' AS governance_readings_local
+ENGINE = Distributed('dao', 'dao_data', 'governance_readings_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS governance_readings_mv ON CLUSTER 'dao' TO governance_readings_local AS
+SELECT dao, space, at AS read_at
+FROM governance_in_local
+WHERE kind = 'reading';
+
+CREATE TABLE IF NOT EXISTS dao_treasuries_local ON CLUSTER 'dao'
+(
+    dao         UInt64 CODEC(ZSTD(1)),
+    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    value_usd   Float64 CODEC(FPC(12), ZSTD(1)),
+    tokens      Array(Tuple(symbol String, quantity Float64, value_usd Nullable(Float64))) CODEC(ZSTD(3)),
+    source      LowCardinality(String)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_treasuries', '{replica}')
+ORDER BY (dao, observed_at)
+SETTINGS index_granularity = 256, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_treasuries ON CLUSTER 'dao' AS dao_treasuries_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_treasuries_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS dao_ratings_local ON CLUSTER 'dao'
+(
+    dao                UInt64 CODEC(ZSTD(1)),
+    observed_at        DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    rated_at           DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    overall_rating     Float64 CODEC(ZSTD(1)),
+    fundamental_rating Float64 CODEC(ZSTD(1)),
+    governance         Float64 CODEC(ZSTD(1)),
+    team               Float64 CODEC(ZSTD(1)),
+    competitive_moat   Float64 CODEC(ZSTD(1)),
+    value_proposition  Float64 CODEC(ZSTD(1)),
+    token_economics    Float64 CODEC(ZSTD(1)),
+    source             LowCardinality(String),
+    report_url         Nullable(String) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_ratings', '{replica}')
+ORDER BY (dao, observed_at)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_ratings ON CLUSTER 'dao' AS dao_ratings_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_ratings_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS twitter_counts_local ON CLUSTER 'dao'
+(
+    dao         UInt64 CODEC(ZSTD(1)),
+    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    followers   Nullable(UInt64) CODEC(Delta, ZSTD(1)),
+    following   Nullable(UInt64) CODEC(Delta, ZSTD(1)),
+    tweets      Nullable(UInt64) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_counts', '{replica}')
+ORDER BY (dao, observed_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS twitter_counts ON CLUSTER 'dao' AS twitter_counts_local
+ENGINE = Distributed('dao', 'dao_data', 'twitter_counts_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS discord_members_local ON CLUSTER 'dao'
+(
+    dao            UInt64 CODEC(ZSTD(1)),
+    observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    active_members Nullable(UInt64) CODEC(Delta, ZSTD(1)),
+    total_members  Nullable(UInt64) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/discord_members', '{replica}')
+ORDER BY (dao, observed_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS discord_members ON CLUSTER 'dao' AS discord_members_local
+ENGINE = Distributed('dao', 'dao_data', 'discord_members_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS telegram_members_local ON CLUSTER 'dao'
+(
+    dao            UInt64 CODEC(ZSTD(1)),
+    observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    active_members Nullable(UInt64) CODEC(Delta, ZSTD(1)),
+    total_members  Nullable(UInt64) CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/telegram_members', '{replica}')
+ORDER BY (dao, observed_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS telegram_members ON CLUSTER 'dao' AS telegram_members_local
+ENGINE = Distributed('dao', 'dao_data', 'telegram_members_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS twitter_sentiment_local ON CLUSTER 'dao'
+(
+    dao            UInt64 CODEC(ZSTD(1)),
+    observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    positive_posts UInt32 CODEC(ZSTD(1)),
+    neutral_posts  UInt32 CODEC(ZSTD(1)),
+    negative_posts UInt32 CODEC(ZSTD(1)),
+    lexicon        LowCardinality(String)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_sentiment', '{replica}')
+ORDER BY (dao, observed_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS twitter_sentiment ON CLUSTER 'dao' AS twitter_sentiment_local
+ENGINE = Distributed('dao', 'dao_data', 'twitter_sentiment_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS market_caps_local ON CLUSTER 'dao'
+(
+    recorded_at  DateTime64(3, 'UTC'),
+    value_usd    Float64,
+    member_count UInt32,
+    computed_at  DateTime64(3, 'UTC'),
+    withdrawn    UInt8
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/market_caps', '{replica}', computed_at, withdrawn)
+ORDER BY recorded_at
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS market_caps ON CLUSTER 'dao' AS market_caps_local
+ENGINE = Distributed('dao', 'dao_data', 'market_caps_local', cityHash64(recorded_at));
+
+CREATE TABLE IF NOT EXISTS treasury_values_local ON CLUSTER 'dao'
+(
+    recorded_at  DateTime64(3, 'UTC'),
+    value_usd    Float64,
+    member_count UInt32,
+    computed_at  DateTime64(3, 'UTC'),
+    withdrawn    UInt8
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/treasury_values', '{replica}', computed_at, withdrawn)
+ORDER BY recorded_at
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS treasury_values ON CLUSTER 'dao' AS treasury_values_local
+ENGINE = Distributed('dao', 'dao_data', 'treasury_values_local', cityHash64(recorded_at));
+
+CREATE TABLE IF NOT EXISTS index_points_local ON CLUSTER 'dao'
+(
+    index_key    UInt64 CODEC(ZSTD(1)),
+    created_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    value_usd    Float64 CODEC(FPC(12), ZSTD(1)),
+    composition  LowCardinality(String),
+    is_retracted UInt8 CODEC(ZSTD(1)),
+    computed_at  DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/index_points', '{replica}', computed_at, is_retracted)
+PARTITION BY toYear(created_at)
+ORDER BY (index_key, created_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS index_points ON CLUSTER 'dao' AS index_points_local
+ENGINE = Distributed('dao', 'dao_data', 'index_points_local', cityHash64(index_key));
+
+CREATE TABLE IF NOT EXISTS index_token_local ON CLUSTER 'dao'
+(
+    index_key    UInt64 CODEC(ZSTD(1)),
+    created_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    block_number UInt64 CODEC(Delta, ZSTD(1)),
+    value        String CODEC(ZSTD(1)),
+    total_supply String CODEC(ZSTD(1)),
+    value_usd    Float64 CODEC(ZSTD(1)),
+    eth_usd      Float64 CODEC(ZSTD(1)),
+    eth_source   LowCardinality(String)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/index_token', '{replica}')
+ORDER BY (index_key, created_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS index_token ON CLUSTER 'dao' AS index_token_local
+ENGINE = Distributed('dao', 'dao_data', 'index_token_local', cityHash64(index_key));

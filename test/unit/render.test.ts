@@ -1,0 +1,69 @@
+import { describe, expect, it } from 'vitest'
+import { loadMigrations, MIGRATIONS_TABLE } from '../../clickhouse/migrate.ts'
+import { type Cluster, renderStatement } from '../../clickhouse/render.ts'
+import { SHARDED } from '../../clickhouse/sharding.ts'
+
+const cluster = { cluster: 'dao', database: 'dao_data' }
+const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]
+const render = (target?: Cluster) => statements.flatMap((statement) => renderStatement(statement, target))
+
+describe('the schema', () => {
+  it('for a single server is the files as they stand', async () => {
+    const rendered = render()
+    expect(rendered).toHaveLength(statements.length)
+    const text = rendered.map((statement) => `${statement.trim()};\n`).join('\n')
+    await expect(text).toMatchFileSnapshot('__snapshots__/schema-of-a-server.sql')
+  })
+
+  it('for a cluster is replicated and sharded', async () => {
+    const text = render(cluster).map((statement) => `${statement};\n`)
+    await expect(text.join('\n')).toMatchFileSnapshot('__snapshots__/schema-of-a-cluster.sql')
+  })
+
+  it('has a place on a cluster for every table, and keeps rows that replace one another on one shard', () => {
+    const tables = statements.flatMap((statement) => {
+      const [, table, engine] = /CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*\nENGINE = (\S+)/.exec(statement) ?? []
+      const leading = /\nORDER BY \(?(\w+)/.exec(statement)?.[1]
+      return table === undefined ? [] : [{ table, engine, leading }]
+    })
+    expect(tables.map(({ table }) => table).sort()).toEqual([...SHARDED.keys()].sort())
+    for (const { table, engine, leading } of tables)
+      if (engine !== 'Null') expect([table, SHARDED.get(table)]).toEqual([table, leading])
+  })
+
+  it('reaches every node with every statement, and no view reads a distributed table', () => {
+    for (const statement of render(cluster)) {
+      expect(statement).toContain(" ON CLUSTER 'dao'")
+      expect(statement).not.toContain('{engine}')
+      if (!statement.startsWith('CREATE MATERIALIZED VIEW')) continue
+      const tables = [...statement.matchAll(/\b(?:TO|FROM|JOIN) (\w+)/g)].map(([, table]) => table)
+      expect(tables.length).toBeGreaterThan(1)
+      for (const table of tables) expect(table).toMatch(/_local$/)
+    }
+  })
+})
+
+describe('a later statement on a cluster', () => {
+  it('changes columns of both tables, and everything else where rows are', () => {
+    expect(renderStatement("ALTER TABLE daos ADD COLUMN colour String DEFAULT 'red' CODEC(ZSTD(1))", cluster)).toEqual([
+      "ALTER TABLE daos_local ON CLUSTER 'dao' ADD COLUMN colour String DEFAULT 'red' CODEC(ZSTD(1))",
+      "ALTER TABLE daos ON CLUSTER 'dao' ADD COLUMN colour String DEFAULT 'red'",
+    ])
+    expect(renderStatement('ALTER TABLE daos MODIFY SETTING merge_max_block_size = 8192', cluster)).toEqual([
+      "ALTER TABLE daos_local ON CLUSTER 'dao' MODIFY SETTING merge_max_block_size = 8192",
+    ])
+    expect(renderStatement('DROP TABLE IF EXISTS daos', cluster)).toEqual([
+      "DROP TABLE IF EXISTS daos ON CLUSTER 'dao' SYNC",
+      "DROP TABLE IF EXISTS daos_local ON CLUSTER 'dao' SYNC",
+    ])
+  })
+
+  it.each([
+    'OPTIMIZE TABLE daos FINAL',
+    'CREATE TABLE IF NOT EXISTS unknown (a Int8) ENGINE = {engine}MergeTree ORDER BY a',
+    'CREATE TABLE IF NOT EXISTS daos (a Int8)\nENGINE = Memory',
+    'ALTER TABLE unknown ADD COLUMN a Int8',
+  ])('is refused where a cluster has no form of it: %s', (statement) => {
+    expect(() => renderStatement(statement, cluster)).toThrow(expect.objectContaining({ code: 'migration' }))
+  })
+})
