@@ -28,9 +28,10 @@ async function withStreams<T>(stream: Database['stream'], use: (url: string) => 
   }
 }
 
+/** What fails before its first bytes are on their way is a failure of the whole. */
 const toEnd = async (response: Response) =>
   response.arrayBuffer().then(
-    () => 'whole',
+    () => (response.status === 503 ? 'refused' : 'whole'),
     () => 'broken off',
   )
 
@@ -67,15 +68,11 @@ describe.each(FORMATS)('a long table as %s', (format) => {
   it('breaks off when the engine fails midway, and never looks whole', async () => {
     const failing: Database['stream'] = (statement) =>
       database.db.stream({ ...statement, sql: `${statement.sql}\nWHERE throwIf(rowNumberInAllBlocks() > 40000) = 0` })
-    const ended = await withStreams(failing, async (url) => {
-      const response = await fetch(`${url}&format=${format}`)
-      // What fails before its first byte is on its way is a failure of the whole.
-      return response.status === 503 ? 'refused' : toEnd(response)
-    })
+    const ended = await withStreams(failing, async (url) => toEnd(await fetch(`${url}&format=${format}`)))
     expect(['broken off', 'refused']).toContain(ended)
   })
 
-  it('breaks off when the connection to the engine does', async () => {
+  it('breaks off when the connection to the engine does, unless nothing is sent yet', async () => {
     const lost: Database['stream'] = async (statement) => {
       const source = await database.db.stream(statement)
       return Readable.from(
@@ -90,7 +87,7 @@ describe.each(FORMATS)('a long table as %s', (format) => {
       )
     }
     const ended = await withStreams(lost, async (url) => toEnd(await fetch(`${url}&format=${format}`)))
-    expect(ended).toBe('broken off')
+    expect(['broken off', 'refused']).toContain(ended)
   })
 
   it('breaks off when its end is missing, or its data changed on the way', async () => {
