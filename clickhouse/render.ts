@@ -13,7 +13,8 @@ export interface Cluster {
  * single server needs none, and gets the statement as it stands. For a cluster the statement becomes one or two:
  * - a table: its replicated part on every node, and the distributed one over them under the table's own name
  * - a table that stores nothing: the same, so that rows reach the views of the shard they belong to
- * - a view: from what is inserted on a node into what that node holds, so that it sees each row once
+ * - a view, and a change of what it selects: from what is inserted on a node into what that node holds, so that it sees
+ *   each row once
  * - ALTER TABLE: columns of both, everything else of the part that holds rows; DROP: both
  * - INSERT ... SELECT: as it stands, through the distributed tables
  * @throws DataError `migration` for a statement that is none of these.
@@ -38,6 +39,7 @@ interface Rendering {
 const RENDERINGS: readonly Rendering[] = [
   { pattern: /^CREATE TABLE IF NOT EXISTS \w+\s*\(/, render: renderTable },
   { pattern: /^CREATE MATERIALIZED VIEW IF NOT EXISTS \w+ TO \w+ AS\s/, render: renderView },
+  { pattern: /^ALTER TABLE \w+ MODIFY QUERY\s/, render: renderViewQuery },
   { pattern: /^ALTER TABLE \w+\s/, render: renderAlter },
   { pattern: /^DROP (TABLE|VIEW) IF EXISTS \w+$/, render: renderDrop },
   { pattern: /^INSERT INTO \w+\s/, render: (statement) => [statement] },
@@ -87,15 +89,23 @@ export const toReplicationPath = (database: string, table: string): string =>
   `/clickhouse/tables/{shard}/${database}/${table}`
 
 function renderView(statement: string, { cluster }: Cluster): readonly string[] {
-  const onEveryNode = statement
-    .replace(/^(CREATE MATERIALIZED VIEW IF NOT EXISTS \w+) TO (\w+)/, (_, head: string, table: string) => {
-      toShardingKey(table)
-      return `${head}${onCluster(cluster)} TO ${toLocal(table)}`
-    })
-    .replace(/\b(FROM|JOIN)\s+(\w+)/g, (text, keyword: string, table: string) =>
-      SHARDED.has(table) ? `${keyword} ${toLocal(table)}` : text,
-    )
-  return [onEveryNode]
+  const head = /^(CREATE MATERIALIZED VIEW IF NOT EXISTS \w+) TO (\w+)/
+  const onEveryNode = statement.replace(head, (_, create: string, table: string) => {
+    toShardingKey(table)
+    return `${create}${onCluster(cluster)} TO ${toLocal(table)}`
+  })
+  return [readLocal(onEveryNode)]
+}
+
+function renderViewQuery(statement: string, { cluster }: Cluster): readonly string[] {
+  return [readLocal(statement.replace(/^ALTER TABLE \w+/, (head) => `${head}${onCluster(cluster)}`))]
+}
+
+/** A view reads what is inserted on its own node. */
+function readLocal(select: string): string {
+  return select.replace(/\b(FROM|JOIN)\s+(\w+)/g, (text, keyword: string, table: string) =>
+    SHARDED.has(table) ? `${keyword} ${toLocal(table)}` : text,
+  )
 }
 
 /** A distributed table has columns, but nothing else of what the part on a node has: no index, no codec, no setting. */

@@ -119,7 +119,9 @@ describe('the schema of a cluster', () => {
       await server.command({ name: 'create', sql: `CREATE DATABASE ${db.name}` })
       const target = { cluster: CLUSTER, database: db.name }
       const statements = loadMigrations().flatMap((migration) => migration.statements)
-      for (const sql of statements.flatMap((statement) => renderStatement(statement, target)))
+      const rendered = statements.flatMap((statement) => renderStatement(statement, target))
+      // Without Keeper a replicated table can be made and not be changed.
+      for (const sql of rendered.filter((statement) => statement.startsWith('CREATE')))
         await db.command({ name: 'make', sql })
       const engines = await db.rows({
         name: 'engines',
@@ -143,7 +145,7 @@ describe('the schema of a cluster', () => {
     for (const statement of statements.flatMap((one) => renderStatement(one, target))) {
       const sql = 'SELECT formatQuery({statement: String}) AS text'
       const [parsed] = await server.rows({ name: 'parse', sql, params: { statement }, schema })
-      expect(parsed?.text).toMatch(/^CREATE .* ON CLUSTER dao\s/)
+      expect(parsed?.text).toMatch(/^(CREATE|ALTER) .* ON CLUSTER dao\s/)
     }
     await server.close()
   })

@@ -52,6 +52,9 @@ describe('a later statement on a cluster', () => {
     expect(renderStatement('ALTER TABLE daos MODIFY SETTING merge_max_block_size = 8192', cluster)).toEqual([
       "ALTER TABLE daos_local ON CLUSTER 'dao' MODIFY SETTING merge_max_block_size = 8192",
     ])
+    expect(renderStatement('ALTER TABLE daos_mv MODIFY QUERY\nSELECT key FROM daos', cluster)).toEqual([
+      "ALTER TABLE daos_mv ON CLUSTER 'dao' MODIFY QUERY\nSELECT key FROM daos_local",
+    ])
     expect(renderStatement('DROP TABLE IF EXISTS daos', cluster)).toEqual([
       "DROP TABLE IF EXISTS daos ON CLUSTER 'dao' SYNC",
       "DROP TABLE IF EXISTS daos_local ON CLUSTER 'dao' SYNC",

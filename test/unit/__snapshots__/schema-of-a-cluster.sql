@@ -726,3 +726,490 @@ SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS index_token ON CLUSTER 'dao' AS index_token_local
 ENGINE = Distributed('dao', 'dao_data', 'index_token_local', cityHash64(index_key));
+
+ALTER TABLE token_quotes_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_place UInt8 MATERIALIZED arrayFirstIndex(
+        power -> price > 0 AND price * power < 5e14 AND round(price * power) / power = price,
+        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
+    ADD COLUMN IF NOT EXISTS volume_24h_place UInt8 MATERIALIZED arrayFirstIndex(
+        power -> assumeNotNull(volume_24h) > 0 AND assumeNotNull(volume_24h) * power < 5e14 AND round(assumeNotNull(volume_24h) * power) / power = assumeNotNull(volume_24h),
+        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
+    ADD COLUMN IF NOT EXISTS price_code Int64 MATERIALIZED if(price_place = 0,
+        reinterpretAsInt64(price),
+        bitNot(toInt64(round(price * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][price_place])) * 8 + price_place)),
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) MATERIALIZED if(volume_24h IS NULL, NULL, if(volume_24h_place = 0,
+        reinterpretAsInt64(assumeNotNull(volume_24h)),
+        bitNot(toInt64(round(assumeNotNull(volume_24h) * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][volume_24h_place])) * 8 + volume_24h_place))),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) MATERIALIZED if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)));
+
+ALTER TABLE token_quotes_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_place UInt8 MATERIALIZED arrayFirstIndex(
+        power -> price > 0 AND price * power < 5e14 AND round(price * power) / power = price,
+        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
+    ADD COLUMN IF NOT EXISTS volume_24h_place UInt8 MATERIALIZED arrayFirstIndex(
+        power -> assumeNotNull(volume_24h) > 0 AND assumeNotNull(volume_24h) * power < 5e14 AND round(assumeNotNull(volume_24h) * power) / power = assumeNotNull(volume_24h),
+        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
+    ADD COLUMN IF NOT EXISTS price_code Int64 MATERIALIZED if(price_place = 0,
+        reinterpretAsInt64(price),
+        bitNot(toInt64(round(price * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][price_place])) * 8 + price_place)),
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) MATERIALIZED if(volume_24h IS NULL, NULL, if(volume_24h_place = 0,
+        reinterpretAsInt64(assumeNotNull(volume_24h)),
+        bitNot(toInt64(round(assumeNotNull(volume_24h) * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][volume_24h_place])) * 8 + volume_24h_place))),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) MATERIALIZED if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)));
+
+ALTER TABLE token_prices_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
+       toUInt8((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+FROM token_quotes_in_local;
+
+ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_30m ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_30m_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price_code,
+       first_quote.2 AS volume_24h_code,
+       first_quote.3 AS market_cap_code,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toStartOfInterval(observed_at, INTERVAL 30 MINUTE, 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
+               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_1h ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_1h_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price_code,
+       first_quote.2 AS volume_24h_code,
+       first_quote.3 AS market_cap_code,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toStartOfInterval(observed_at, INTERVAL 60 MINUTE, 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
+               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_4h ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_4h_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price_code,
+       first_quote.2 AS volume_24h_code,
+       first_quote.3 AS market_cap_code,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toStartOfInterval(observed_at, INTERVAL 240 MINUTE, 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
+               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_1d ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_1d_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price_code,
+       first_quote.2 AS volume_24h_code,
+       first_quote.3 AS market_cap_code,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toStartOfDay(observed_at, 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
+               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_7d ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
+    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
+    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
+    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_7d_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT token,
+       bucket_at,
+       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
+       first_quote.1 AS price_code,
+       first_quote.2 AS volume_24h_code,
+       first_quote.3 AS market_cap_code,
+       first_quote.4 AS total_supply,
+       first_quote.5 AS circulating_supply
+FROM
+(
+    SELECT token,
+           toDateTime(toStartOfInterval(observed_at, INTERVAL 1 WEEK, 'UTC'), 'UTC') AS bucket_at,
+           min(observed_at) AS first_at,
+           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
+    FROM
+    (
+        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
+               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+        FROM token_quotes_in_local
+    )
+    GROUP BY token, bucket_at
+);
+
+ALTER TABLE token_prices_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
+           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
+           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
+    WHERE price_code = 0
+    SETTINGS mutations_sync = 2;
+
+ALTER TABLE token_prices_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
+           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
+           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
+    WHERE price_code = 0
+    SETTINGS mutations_sync = 2;
+
+ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_30m ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
+           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
+           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
+    WHERE price_code = 0
+    SETTINGS mutations_sync = 2;
+
+ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_1h ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
+           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
+           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
+    WHERE price_code = 0
+    SETTINGS mutations_sync = 2;
+
+ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_4h ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
+           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
+           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
+    WHERE price_code = 0
+    SETTINGS mutations_sync = 2;
+
+ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_1d ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
+           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
+           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
+    WHERE price_code = 0
+    SETTINGS mutations_sync = 2;
+
+ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_7d ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
+    DROP COLUMN IF EXISTS volume_24h,
+    DROP COLUMN IF EXISTS price,
+    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
+        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
+        reinterpretAsFloat64(price_code)),
+    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
+        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
+        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
+    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
+        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
+
+ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
+
+ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
+
+ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
+
+ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
+
+ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
