@@ -1,4 +1,5 @@
 import { DataError } from '../shared/errors.ts'
+import { holdBack } from './hold-back.ts'
 
 const OPENING = '[\n'
 const CLOSING = '\n]\n'
@@ -12,23 +13,27 @@ const BETWEEN = 2
  * @throws DataError `storage` when the array is not whole.
  */
 export async function* readRows(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let held: Buffer = Buffer.alloc(0)
-  let isOpen = false
-  for await (const chunk of source) {
-    held = held.length === 0 ? chunk : Buffer.concat([held, chunk])
-    if (!isOpen) {
-      if (held.length < OPENING.length) continue
-      if (held.toString('latin1', 0, OPENING.length) !== OPENING) break
-      isOpen = true
-      held = held.subarray(OPENING.length)
-    }
-    const cut = held.length - CLOSING.length
-    if (cut <= 0) continue
-    yield held.subarray(0, cut)
-    held = held.subarray(cut)
+  const held = yield* holdBack(withoutOpening(source), CLOSING.length)
+  const cut = held.length - CLOSING.length
+  if (held.toString('latin1', cut) !== CLOSING) {
+    throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
   }
-  if (isOpen && held.toString('latin1') === CLOSING) return
-  throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
+  if (cut > 0) yield held.subarray(0, cut)
+}
+
+async function* withoutOpening(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let opening: Buffer | undefined = Buffer.alloc(0)
+  for await (const chunk of source) {
+    if (opening === undefined) {
+      yield chunk
+      continue
+    }
+    opening = Buffer.concat([opening, chunk])
+    if (opening.length < OPENING.length) continue
+    if (opening.toString('latin1', 0, OPENING.length) !== OPENING) return
+    if (opening.length > OPENING.length) yield opening.subarray(OPENING.length)
+    opening = undefined
+  }
 }
 
 /** Cuts rows that come as `readRows` gives them into stretches of so many rows each, of at least one. */

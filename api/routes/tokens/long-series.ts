@@ -154,14 +154,18 @@ async function* writeRows(
   const runOf = new Map(runs.map((run) => [run[0], run]))
   let before = Buffer.from('[\n')
   for (const part of parts) {
-    if (part.fragment !== undefined) yield Buffer.concat([before, part.fragment.bytes])
+    if (part.fragment !== undefined) {
+      yield before
+      yield part.fragment.bytes
+    }
     const run = runOf.get(part)
     if (run !== undefined) {
       const cutter = fresh && createRowCutter(run.map(({ summary }) => summary.points))
       for await (const bytes of readRows(await reader(run))) {
         cutter?.push(bytes)
-        yield before.length === 0 ? bytes : Buffer.concat([before, bytes])
+        if (before.length > 0) yield before
         before = Buffer.alloc(0)
+        yield bytes
       }
       for (const [index, bytes] of (cutter?.end() ?? []).entries()) {
         const of = run[index]

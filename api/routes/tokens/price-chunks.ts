@@ -51,6 +51,9 @@ export interface ChunkSummary {
   readonly digest: string
 }
 
+/** The longest bucket, in milliseconds: no observation is farther from the start of its bucket. */
+const WEEK_MS = INTERVAL_SECONDS['7d'] * 1000
+
 const summaryRow = z.object({
   chunk: z.int(),
   points: z.int(),
@@ -70,14 +73,16 @@ export async function summarize(
 ): Promise<{ chunks: Map<number, ChunkSummary>; parts: string }> {
   const rows = await db.rows({
     name: 'historic-financial-summary',
-    // The newest observation of a bucket is not the one that is used: of the last bucket the oldest is wanted.
+    // The newest observation of a bucket is not the one that is used: of the last bucket the oldest is wanted. One number
+    // says both, the later bucket first.
     sql: `SELECT intDiv(toUnixTimestamp(bucket), {chunk: UInt32}) AS chunk, uniqExact(toUInt32(toUnixTimestamp(bucket))) AS points,
-  -tupleElement(max((bucket, -toUnixTimestamp64Milli(as_of))), 2) AS newest,
+  max(toUnixTimestamp(bucket) * {week: UInt64} + ({week: UInt64} - 1 - (toUnixTimestamp64Milli(as_of) - toUnixTimestamp(bucket) * 1000))) AS last,
+  intDiv(last, {week: UInt64}) * 1000 + ({week: UInt64} - 1 - last % {week: UInt64}) AS newest,
   toString(groupBitXor(cityHash64(bucket, as_of, price, volume_24h, market_cap, total_supply, circulating_supply))) AS digest,
-  arraySort(groupUniqArray(toString(_part))) AS parts
+  groupUniqArray(_part) AS parts
 FROM (${params.limit === undefined ? observationsSql(interval) : pointsSql(interval).columns})
 GROUP BY chunk`,
-    params: { ...params, limit: params.limit ?? null, chunk: chunkMs(interval) / 1000 },
+    params: { ...params, limit: params.limit ?? null, chunk: chunkMs(interval) / 1000, week: WEEK_MS },
     settings: { max_threads: 2 },
     schema: summaryRow,
   })
