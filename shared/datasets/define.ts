@@ -15,7 +15,12 @@ export interface Dataset<Row extends object = object> {
    * `{entities: Array(UInt64)}`, the keys of the inserted rows, `{read: Array(UInt64)}`, the keys of those that were read
    * up to the slot, rows or not, and `{slot: DateTime64(3)}`, and may be repeated.
    */
-  readonly derive?: readonly { readonly name: string; readonly sql: string }[]
+  readonly derive?: readonly {
+    readonly name: string
+    readonly sql: string
+    /** Whether it makes every row of its table, so that the table can be computed anew. */
+    readonly isWhole: boolean
+  }[]
   /**
    * The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. Where a
    * job follows the dataset, `time` is a row member as well. `source` is the column in which rows say whose they are,

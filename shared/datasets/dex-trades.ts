@@ -79,6 +79,6 @@ export const dexTrades = defineDataset({
   table: 'dex_trades',
   row: dexTradeRow,
   entity: 'token',
-  derive: [{ name: 'dex-data', sql: DEX_DATA }],
+  derive: [{ name: 'dex-data', sql: DEX_DATA, isWhole: true }],
   series: { table: 'dex_trades', entity: 'token', time: 'traded_at' },
 })

@@ -117,7 +117,8 @@ const toStored = (db: Database, table: string): string => (db.cluster === undefi
 
 /** A dataset's derived tables: their own statements fill the shadow, and what jobs derive meanwhile is copied to it. */
 function toDerived(db: Database, dataset: Source): RollUp[] {
-  return (dataset.derive ?? []).flatMap(({ sql }) => {
+  return (dataset.derive ?? []).flatMap(({ sql, isWhole }) => {
+    if (!isWhole) return []
     const table = /\bINSERT\s+INTO\s+(\w+)/i.exec(sql)?.[1]
     if (table === undefined) return []
     return {
@@ -126,7 +127,8 @@ function toDerived(db: Database, dataset: Source): RollUp[] {
       raw: dataset.series.table,
       entity: dataset.series.entity,
       feed: `SELECT * FROM ${toStored(db, table)}`,
-      fill: (shadow: string) => sql.replace(new RegExp(`\\b${table}\\b`, 'g'), shadow),
+      // What it reads of the table itself, such as up to when it was computed, stays the live one's.
+      fill: (shadow: string) => sql.replace(/\bINSERT\s+INTO\s+\w+/i, `INSERT INTO ${shadow}`),
     }
   })
 }
