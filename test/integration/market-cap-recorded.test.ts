@@ -122,9 +122,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     })
     const { context } = pipeline
     const range = { kind: 'range', from: at, to: at + 1, interval: '1d' }
-    const heard = new Promise<void>((resolve) => {
-      subscriber.on('message', (_channel, message: string) => message === 'market-cap' && resolve())
-    })
+    const heard = new Promise<void>((resolve) => feed.follow((change) => change?.dataset === 'market-cap' && resolve()))
     await runJob(correction, correction.connect(context), context, range)
     await heard
     await computed()
