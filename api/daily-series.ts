@@ -7,8 +7,8 @@ import { daoKind } from './entities.ts'
 import { toStaleAt } from './freshness.ts'
 import { SERIES_HEADERS } from './headers.ts'
 import { page, time } from './parameters/kinds.ts'
-import { Problem } from './problem/problem.ts'
 import { answerRecords } from './records/answer.ts'
+import { checkRange } from './series.ts'
 
 const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
 
@@ -88,11 +88,6 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
       return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
     },
   })
-}
-
-function checkRange({ start, end }: SeriesQuery): void {
-  if (start === undefined || end === undefined || end >= start) return
-  throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
 }
 
 /**

@@ -84,7 +84,10 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** With another format than JSON, which holds one entity, the route takes several. */
   readonly severalInTables?: boolean
   readonly query: Shape
-  /** One of the records that the answer is a list of: the route takes `format` then, and `fields` unless it has a `response`. */
+  /**
+   * One of the records that the answer is a list of: the route takes `format` then, and `fields` unless it has a
+   * `response`.
+   */
   readonly record?: R
   /** Every JSON body fits it, a list of records unless it is given; for other types than JSON it describes the text. */
   readonly response?: z.ZodType

@@ -25,10 +25,10 @@ function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
 }
 
 /**
- * Puts a frame around the JSON array, or the table, that ClickHouse writes. Its end is held back until `holds` says that the data is
- * still what the answer's headers tell of.
- * @throws DataError `storage` when the answer breaks off or reports a failure, DataChanged when it no longer holds, so that the response
- * breaks off too and nobody takes half a series, or one under another's entity tag, for a whole one.
+ * Puts a frame around the JSON array, or the table, that ClickHouse writes. Its end is held back until `holds` says that
+ * the data is still what the answer's headers tell of.
+ * @throws DataError `storage` when the answer breaks off or reports a failure, DataChanged when it no longer holds, so
+ * that the response breaks off too and nobody takes half a series, or one under another's entity tag, for a whole one.
  */
 export async function* frame(
   source: AsyncIterable<Buffer>,

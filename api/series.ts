@@ -1,4 +1,5 @@
 import { countBuckets, INTERVAL_SECONDS, type Interval, toBucketStart } from '../shared/intervals.ts'
+import { Problem } from './problem/problem.ts'
 
 /** What a series covers: whole buckets that start in [from, to), both on the grid and in Unix milliseconds. */
 export interface SeriesRange {
@@ -6,6 +7,12 @@ export interface SeriesRange {
   readonly to: number
   /** Whether it reaches up to now, so that time adds buckets to it. */
   readonly open: boolean
+}
+
+/** @throws Problem `invalid_parameter` for a range that ends before it starts. */
+export function checkRange({ start, end }: { start?: number | undefined; end?: number | undefined }): void {
+  if (start === undefined || end === undefined || end >= start) return
+  throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
 }
 
 /** The first grid time at or after a moment. */

@@ -2,13 +2,10 @@ import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { Database } from '../shared/clickhouse.ts'
 import { DataError } from '../shared/errors.ts'
+import { JSON_RECORDS } from './records/formats.ts'
 
-/** ClickHouse writes what clients read: named tuples as objects, no needless escapes; one thread is enough to do it. */
-export const JSON_SETTINGS = {
-  output_format_json_named_tuples_as_objects: 1,
-  output_format_json_escape_forward_slashes: 0,
-  max_threads: 1,
-} as const
+/** One thread is enough to write JSON for a client. */
+export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }
 
 /** A cold answer that takes longer is given up; the client is told to come back. */
 export const QUERY_TIMEOUT_MS = 30_000

@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util'
 import { createDatabase, type Database } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
+import { countRows } from '../shared/count-rows.ts'
 import { DataError } from '../shared/errors.ts'
 import { isMain, runProgram } from '../shared/process.ts'
-import { countRows, listTables, readContent } from './backup/content.ts'
+import { listTables, readContent } from './backup/content.ts'
 import { type Manifest, makeFolder, type TableFiles, writeManifest, writeTable } from './backup/files.ts'
 import { loadMigrations, requireMigrated } from './migrate.ts'
 

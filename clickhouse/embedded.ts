@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { loadConfig } from '../shared/config.ts'
-import { announceReady, isMain, onStopSignal, runProgram } from '../shared/process.ts'
+import { announceReady, isMain, onStopSignal, runPart, runProgram } from '../shared/process.ts'
 import { openEngine } from './embedded/engine.ts'
 import type { HandlerContext } from './embedded/handler.ts'
 import { createLeases } from './embedded/leases.ts'
@@ -115,6 +115,9 @@ async function listen(server: Server, port: number, host: string): Promise<void>
   await once(server, 'listening')
 }
 
+/** The word that only a program which starts itself again says. */
+const SERVE = '--serve'
+
 /** Each running statement holds a thread of libuv's pool; the rest is for files and for stopping statements. */
 const SPARE_THREADS = 8
 
@@ -124,7 +127,11 @@ const SPARE_THREADS = 8
  */
 async function main(): Promise<void> {
   const { clickhouse } = loadConfig()
-  if (!process.argv.includes('--serve')) return startAgain(clickhouse.embedded.connections + SPARE_THREADS)
+  return startAgain(clickhouse.embedded.connections + SPARE_THREADS)
+}
+
+async function serve(): Promise<void> {
+  const { clickhouse } = loadConfig()
   const embedded = await createEmbeddedClickHouse({
     ...clickhouse.embedded,
     users: {
@@ -138,7 +145,7 @@ async function main(): Promise<void> {
 }
 
 async function startAgain(threads: number): Promise<void> {
-  const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), '--serve'], {
+  const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), SERVE], {
     // The engine's time zone is the process's, and every time here is UTC.
     env: { ...process.env, UV_THREADPOOL_SIZE: String(threads), TZ: 'UTC' },
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
@@ -154,4 +161,7 @@ async function startAgain(threads: number): Promise<void> {
   process.exit(typeof code === 'number' ? code : 1)
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) {
+  if (process.argv[2] === SERVE) runProgram(serve)
+  else runPart('npm run clickhouse: the embedded ClickHouse, one per data folder.', main)
+}

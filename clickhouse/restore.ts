@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util'
 import { createDatabase, type Database } from '../shared/clickhouse.ts'
 import { loadConfig } from '../shared/config.ts'
+import { countRows } from '../shared/count-rows.ts'
 import { DataError } from '../shared/errors.ts'
 import { createLog, type Logger } from '../shared/log.ts'
 import { isMain, runProgram } from '../shared/process.ts'
-import { countRows, FORMAT, hashContent, listTables, type StoredTable } from './backup/content.ts'
+import { FORMAT, hashContent, listTables, type StoredTable } from './backup/content.ts'
 import { checkFiles, type Manifest, openFile, readManifest, type TableFiles } from './backup/files.ts'
 import { loadMigrations, migrate } from './migrate.ts'
 

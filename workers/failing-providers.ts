@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util'
 import { FAILING_PROVIDERS, readFailingText, toFailingText } from '../shared/failing-providers.ts'
 import type { openState } from './state.ts'
 
 /**
- * Remembers which providers of a job failed in a slot, and since which slot, for `/data/status`: as long as another one
- * answers, the data itself does not tell. Only a change is stored.
+ * Remembers which providers of a job failed in a slot, and since which slot each, for `/data/status`: as long as another
+ * one answers, the data itself does not tell. Only a change is stored.
  */
 export async function rememberFailing(
   state: ReturnType<typeof openState>,
@@ -11,8 +12,9 @@ export async function rememberFailing(
   slot: number,
 ): Promise<void> {
   const before = readFailingText(await state.get(FAILING_PROVIDERS))
-  if (failed.join() === (before?.providers ?? []).join()) return
-  const failing = failed.length === 0 ? undefined : { providers: [...failed], since: new Date(slot).toISOString() }
+  const at = new Date(slot).toISOString()
+  const failing = Object.fromEntries(failed.map((provider) => [provider, before[provider] ?? at]))
+  if (isDeepStrictEqual(failing, before)) return
   state.set(FAILING_PROVIDERS, toFailingText(failing))
   await state.store()
 }

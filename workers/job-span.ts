@@ -42,7 +42,10 @@ function toParent({ opts }: Queued): Context {
   return traceparent === undefined ? ROOT_CONTEXT : propagation.extract(ROOT_CONTEXT, { traceparent })
 }
 
-/** Runs one attempt of a job in a span, which begins a trace where none was begun for the job. Work that `isHandedBack` when it ends is no failure. */
+/**
+ * Runs one attempt of a job in a span, which begins a trace where none was begun for the job. Work that `isHandedBack`
+ * when it ends is no failure.
+ */
 export async function inJobSpan(
   queued: Queued,
   isHandedBack: () => boolean,

@@ -30,7 +30,11 @@ interface FormatFacts {
   readonly isPacked: boolean
 }
 
-const JSON_RECORDS = { output_format_json_named_tuples_as_objects: 1, output_format_json_escape_forward_slashes: 0 }
+/** What clients read: named tuples as objects, no needless escapes. */
+export const JSON_RECORDS = {
+  output_format_json_named_tuples_as_objects: 1,
+  output_format_json_escape_forward_slashes: 0,
+}
 
 /** Rows that Parquet holds together: as many as are in the memory of who writes them. */
 const PARQUET_GROUP_ROWS = 65_536

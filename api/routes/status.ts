@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Database } from '../../shared/clickhouse.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
-import { FAILING_PROVIDERS, readFailingText } from '../../shared/failing-providers.ts'
+import { FAILING_PROVIDERS, type FailingProviders, readFailingText } from '../../shared/failing-providers.ts'
 import { FRESHNESS_STATES, toFreshnessState } from '../../shared/freshness.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineRoute } from '../define.ts'
@@ -19,7 +19,7 @@ const freshness = z.strictObject({
   entities: z.int(),
   earliest: timeValue.nullable(),
   note: z.string().optional().meta({
-    description: 'What the newest rows say of their origin, where they say it, and which providers fail.',
+    description: 'What the newest rows say of their origin, where they say it, and which providers fail since when.',
   }),
 })
 
@@ -43,7 +43,7 @@ const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), 
 
 const job = z.object({ job: z.string(), value: z.string() })
 
-/** What is told of failing providers, by dataset. */
+/** What is told of failing providers, by dataset; an empty text where none fails. */
 async function readFailing(db: Database): Promise<ReadonlyMap<string, string>> {
   const rows = await db.rows({
     name: 'status-failing',
@@ -51,21 +51,15 @@ async function readFailing(db: Database): Promise<ReadonlyMap<string, string>> {
     params: { name: FAILING_PROVIDERS },
     schema: job,
   })
-  const told = rows.flatMap(({ job, value }) => {
-    const failing = readFailingText(value)
-    return failing === undefined
-      ? []
-      : [[job, `${failing.providers.join(', ')}: failing since ${failing.since}`] as const]
-  })
-  return new Map(told)
+  return new Map(rows.map(({ job, value }) => [job, toNote(readFailingText(value))]))
 }
 
-async function toFreshness(
-  dataset: DatasetFacts,
-  db: Database,
-  now: number,
-  failing: string | undefined,
-): Promise<Freshness> {
+const toNote = (failing: FailingProviders) =>
+  Object.entries(failing)
+    .map(([provider, since]) => `${provider}: failing since ${since}`)
+    .join('; ')
+
+async function toFreshness(dataset: DatasetFacts, db: Database, now: number, failing = ''): Promise<Freshness> {
   // A series about all entities together counts as one.
   const { table, entity = '1', time, source = "''" } = dataset.series
   const [found] = await db.rows({
@@ -78,7 +72,7 @@ FROM ${table} FINAL`,
   })
   const expectedEvery = INTERVAL_SECONDS[dataset.cadence]
   const { rows = 0, entities = 0, newest = 0, earliest = 0, note: origin = '' } = found ?? {}
-  const note = [origin, failing ?? ''].filter((text) => text !== '').join('; ')
+  const note = [origin, failing].filter((text) => text !== '').join('; ')
   const empty = rows === 0
   const lagSeconds = Math.max(0, (now - newest) / 1000)
   return {

@@ -58,9 +58,3 @@ export async function hashContent(db: Database, table: StoredTable): Promise<str
   for await (const chunk of await readContent(db, table)) hash.update(chunk as Buffer)
   return hash.digest('hex')
 }
-
-export async function countRows(db: Database, table: string): Promise<number> {
-  const sql = `SELECT count() AS rows FROM ${table} FINAL`
-  const [row] = await db.rows({ name: `count ${table}`, sql, schema: z.object({ rows: z.int() }) })
-  return row?.rows ?? 0
-}

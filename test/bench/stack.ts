@@ -34,7 +34,10 @@ export interface Stack {
   ): Promise<Child & { ready: Record<string, unknown> }>
 }
 
-/** Runs `work` with a stack whose provider answers what it answered before from memory, so that only its first answer costs. */
+/**
+ * Runs `work` with a stack whose provider answers what it answered before from memory, so that only its first answer
+ * costs.
+ */
 export function withStack<T>(name: string, work: (stack: Stack) => Promise<T>): Promise<T> {
   return withEngine((engine) =>
     withDatabase(engine, name, async (database) => {

@@ -104,17 +104,20 @@ it('ends the query when the client leaves', async () => {
   }
 })
 
-/** A database that breaks off after so many rows. */
-function createBreaking(rows: number): Database {
+const THOUSAND_ROWS = Buffer.from('{"n":1},\n'.repeat(1_000))
+
+/** A database that breaks off after so many thousand rows, which come one thousand after the other. */
+function createBreaking(thousands: number): Database {
   const write = async function* () {
-    yield Buffer.from(`[\n${'{"n":1},\n'.repeat(rows)}`)
+    yield Buffer.from('[\n')
+    for (let n = 0; n < thousands; n += 1) yield THOUSAND_ROWS
     throw new Error('connection lost')
   }
   return { ...database.db, stream: async () => Readable.from(write()) }
 }
 
 it('breaks off when the database does, and never looks whole', async () => {
-  const db = createBreaking(100_000)
+  const db = createBreaking(100)
   const broken = await startApi({ config, ...database, db, commits, now: () => NOW })
   try {
     const response = await fetch(broken.url + path)
@@ -138,7 +141,7 @@ it.each([
         }),
     }),
   ],
-  ['while nothing of it is sent yet', () => createBreaking(1_000)],
+  ['while nothing of it is sent yet', () => createBreaking(1)],
 ])('that fails %s is 503', async (_when, toDatabase) => {
   const db: Database = toDatabase()
   const broken = await startApi({ config, ...database, db, commits, now: () => NOW })

@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import type { Database } from '../../shared/clickhouse.ts'
+import { countRows } from '../../shared/count-rows.ts'
 import { DataError } from '../../shared/errors.ts'
 import { readNewest } from '../../shared/freshness.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
@@ -128,10 +129,4 @@ async function readUuid(db: Database, table: string): Promise<string | undefined
     schema: z.object({ uuid: z.string() }),
   })
   return row?.uuid
-}
-
-export async function countRows(db: Database, table: string): Promise<number> {
-  const sql = `SELECT count() AS rows FROM ${table} FINAL`
-  const [row] = await db.rows({ name: 'count', sql, schema: z.object({ rows: z.int() }) })
-  return row?.rows ?? 0
 }

@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
-import { z } from 'zod'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
 import { loadConfig } from '../../shared/config.ts'
+import { countRows } from '../../shared/count-rows.ts'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/freshness.ts'
 import type { Cadence } from '../../shared/intervals.ts'
@@ -36,21 +36,10 @@ export function readStatus(db: Database, of: readonly DatasetFacts[], now: numbe
         lastUpdated: newest === null ? null : new Date(newest).toISOString(),
         lagSeconds,
         state: toFreshnessState(lagSeconds, dataset.cadence),
-        rows: await countRows(db, dataset),
+        rows: await countRows(db, dataset.series.table),
       }
     }),
   )
-}
-
-const counted = z.object({ rows: z.int() })
-
-async function countRows(db: Database, { series }: DatasetFacts): Promise<number> {
-  const [row] = await db.rows({
-    name: 'count-stored',
-    sql: `SELECT count() AS rows FROM ${series.table} FINAL`,
-    schema: counted,
-  })
-  return row?.rows ?? 0
 }
 
 /** The status as a table for people. */

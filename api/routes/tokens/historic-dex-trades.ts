@@ -3,9 +3,9 @@ import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { defineRoute } from '../../define.ts'
 import { tokenKind } from '../../entities.ts'
 import { page, time } from '../../parameters/kinds.ts'
-import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { defineKeyset } from '../../records/keyset.ts'
+import { checkRange } from '../../series.ts'
 import { idValue, numberOrNull, timeValue } from '../../values.ts'
 
 /** A trade, as the interface document lists it. */
@@ -85,9 +85,7 @@ export const historicDexTradesRoute = defineRoute({
   datasets: [dexTrades],
   handle: async (call) => {
     const { query, found: token, now, wanted } = call
-    if (query.start !== undefined && query.end !== undefined && query.end < query.start) {
-      throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
-    }
+    checkRange(query)
     // A later page begins at the trade that the one before ended with.
     const last = wanted.after === '' ? undefined : toTime(wanted.after)
     const open = last === undefined && (query.end === undefined || query.end > now())

@@ -6,8 +6,7 @@ import { tokenKind } from '../../entities.ts'
 import { toStaleAt } from '../../freshness.ts'
 import { SERIES_HEADERS } from '../../headers.ts'
 import { oneOf, optionalPage, time } from '../../parameters/kinds.ts'
-import { Problem } from '../../problem/problem.ts'
-import { describeSeries, nextGridTime, startAfter, toSeriesRange } from '../../series.ts'
+import { checkRange, describeSeries, nextGridTime, startAfter, toSeriesRange } from '../../series.ts'
 import { idValue, timeValue } from '../../values.ts'
 import { writeArray } from '../../written-json.ts'
 import { readLongSeries } from './long-series.ts'
@@ -23,11 +22,6 @@ const MAX_KEPT_POINTS = 5_000
 const point = z.strictObject({ timestamp: timeValue, quote: pointQuote })
 
 const series = z.strictObject({ name: z.string(), id: idValue, data: z.array(point) })
-
-function checkRange(start: number, end: number | undefined): void {
-  if (end === undefined || end >= start) return
-  throw new Problem('invalid_parameter', 'end must not be before start.', { param: 'end' })
-}
 
 export const historicFinancialRoute = defineRoute({
   path: '/data/tokens/historic-financial',
@@ -49,7 +43,7 @@ export const historicFinancialRoute = defineRoute({
   headers: SERIES_HEADERS,
   handle: async (call): Promise<Answer> => {
     const { query, found: token, db, fragments, now, wanted } = call
-    checkRange(query.start, query.end)
+    checkRange(query)
     const { interval, limit } = query
     const after = wanted.after === '' ? undefined : toPricePlace(wanted.after)
     if (wanted.format !== 'json') return answerPriceTable(call, query, toSeriesRange(query, now()), after)

@@ -24,8 +24,8 @@ ORDER BY token, bucket_at
 LIMIT {limit: UInt64}`
 
 /**
- * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of token `resumed` those from
- * `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
+ * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of token
+ * `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
  */
 export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
   const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(TABLES[interval])
