@@ -49,7 +49,7 @@ export function toPreflightHeaders(allow: string): FlatHeaders {
   return [
     ...['Allow', allow],
     ...['Access-Control-Allow-Methods', allow],
-    ...['Access-Control-Allow-Headers', 'If-None-Match, X-Request-Id'],
+    ...['Access-Control-Allow-Headers', 'If-None-Match, X-Request-Id, traceparent, tracestate'],
     ...['Access-Control-Max-Age', '86400'],
   ]
 }

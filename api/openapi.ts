@@ -76,10 +76,12 @@ const toHeaders = (headers: Readonly<Record<string, string>>): Json =>
   )
 
 /** A body of each format; a table is described by the names of its columns. */
-function toContent({ contentType, response, record }: Route): Json {
+function toContent({ contentType, response, record, query }: Route): Json {
   const type = contentType.split(';', 1)[0] ?? contentType
-  const own = { [type]: { schema: toSchema(response, 'output') } }
-  if (record === undefined) return own
+  const schema = toSchema(response, 'output')
+  if (record === undefined) return { [type]: { schema } }
+  const some = 'fields' in query ? { description: 'With `fields`, a record has only the members that it names.' } : {}
+  const own = { [type]: { schema: { ...some, ...schema } } }
   const tables = FORMAT_NAMES.filter((name) => name !== 'json').map((name) => {
     const { mediaType, shape, isBinary } = FORMATS[name]
     const columns = toColumns(record, Object.keys(record.shape), FORMATS[name]).map((column) => column.name)

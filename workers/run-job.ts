@@ -71,13 +71,22 @@ export async function runJob(
   } finally {
     // A back-fill says nothing of now, and who stops here has not failed.
     const isTold = range === undefined && context.handBack?.aborted !== true
-    if (isTold) await rememberFailing(openState(context.db, job.name, context.now), failed, slot)
+    if (isTold) await tellFailing(job, failed, slot, context)
   }
   const { rows, read, rejected, uncovered, providers, pending } = collected
   if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot }, context)
   await state.store()
   if (pending !== undefined) throw pending
   return { rows: rows.length, rejected, uncovered, providers }
+}
+
+/** What becomes of the job does not hang on it: a provider's refusal must not look like a storage that is away. */
+async function tellFailing(job: Job, failed: readonly string[], slot: number, context: JobContext): Promise<void> {
+  try {
+    await rememberFailing(openState(context.db, job.name, context.now), failed, slot)
+  } catch (error) {
+    context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')
+  }
 }
 
 /** @throws DataError `payload` that names the job and what is wrong. */
