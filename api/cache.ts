@@ -88,9 +88,9 @@ export function createByteCache(options: {
     entry.foundAt = commits.changes
     return true
   }
-  /** Whether many ask for an entry that held until a moment ago. */
+  /** Whether many ask for an entry that held until a moment ago. Of one that nobody could vouch for, no change tells its end. */
   const isWanted = ({ answer, versions, hits }: Kept, datasets: readonly DatasetFacts[]) => {
-    if (hits < CROWD_HITS) return false
+    if (hits < CROWD_HITS || versions.includes(undefined)) return false
     const over = datasets.flatMap(({ name }, index) =>
       commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
     )

@@ -15,15 +15,19 @@ export function writeCursor(query: string, key: string): string {
   return Buffer.concat([toSeal(query, key), Buffer.from(key)]).toString('base64url')
 }
 
+/** What somebody is told whose cursor leads nowhere in this query. */
+export function refuseCursor(): Problem {
+  const detail = 'cursor is not one of this query: take it from the Link of an answer to it.'
+  return new Problem('invalid_parameter', detail, { param: 'cursor' })
+}
+
 /**
- * The sort values of a cursor as they were written.
+ * The sort values of a cursor as they were written. The seal finds mistakes, not forgers: anybody can compute it.
  * @throws Problem `invalid_parameter` for a cursor of another query, or of none.
  */
 export function readCursor(query: string, cursor: string): string {
   const bytes = Buffer.from(cursor, 'base64url')
   const key = bytes.toString('utf8', SEAL_BYTES)
   if (bytes.length > SEAL_BYTES && writeCursor(query, key) === cursor) return key
-  throw new Problem('invalid_parameter', 'cursor is not one of this query: take it from the Link of an answer to it.', {
-    param: 'cursor',
-  })
+  throw refuseCursor()
 }

@@ -94,7 +94,8 @@ export async function writeTable(
 
 /** A server that fails while it answers can say so only within the text, which is no row then. */
 function requireRow(name: string, columns: readonly string[], lines: Buffer): void {
-  const start = lines.lastIndexOf(NEWLINE, lines.length - 2) + 1
+  // Before the first byte there is nothing: an offset below zero would count from the end.
+  const start = lines.length < 2 ? 0 : lines.lastIndexOf(NEWLINE, lines.length - 2) + 1
   // A line that began in an earlier chunk is looked at whole only there; its tail has fewer tabs, never more.
   const cells = lines.subarray(start).toString().split('\t').length
   if (cells > columns.length || (start > 0 && cells !== columns.length))

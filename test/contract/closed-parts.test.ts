@@ -15,15 +15,17 @@ let api: TestApi
 /** The same service without a cache: what every answer must be. */
 let plain: TestApi
 let path: string
+let uni: string
 let key: number
 /** Stretches that were read as rows, in hours before now. */
 let reads: [number, number][] = []
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
-  key = Number(uni?.key)
-  path = `/data/tokens/historic-financial?id=${uni?.id}&interval=5m&start=${NOW - 60 * DAY}`
+  const token = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
+  key = Number(token?.key)
+  uni = String(token?.id)
+  path = `/data/tokens/historic-financial?id=${uni}&interval=5m&start=${NOW - 60 * DAY}`
   await storeMarket(database.writer, { keys: [key], until: NOW - 60_000, points: POINTS, stepMs: STEP })
   const db: Database = {
     ...database.db,
@@ -46,11 +48,12 @@ afterAll(async () => {
 })
 
 /** The answer, which must be that of the service without a cache, and what was read for it. */
-async function ask(query = '') {
+async function ask(query = '', id = uni) {
   reads = []
-  const response = await fetch(api.url + path + query)
+  const of = path.replace(/id=\w+/, `id=${id}`)
+  const response = await fetch(api.url + of + query)
   const [body, tag] = [await response.text(), response.headers.get('etag')]
-  const wanted = await fetch(plain.url + path + query)
+  const wanted = await fetch(plain.url + of + query)
   expect(body).toBe(await wanted.text())
   expect(tag).toBe(wanted.headers.get('etag'))
   expect(JSON.parse(body).data).toHaveLength(Number(response.headers.get('x-series-points')))
@@ -106,4 +109,18 @@ it('a limit that cuts is read in one piece', async () => {
   const { body, reads } = await ask('&limit=6000')
   expect(JSON.parse(body).data).toHaveLength(6000)
   expect(reads).toHaveLength(1)
+})
+
+it('prices whose supplies nobody knows are told apart like all others', async () => {
+  const aave = database.registry.tokens.find(({ symbol }) => symbol === 'AAVE')
+  const store = (until: number, points: number, price: number) =>
+    storeMarket(database.writer, { keys: [Number(aave?.key)], until, points, stepMs: STEP, price, supplies: false })
+  await store(NOW - 60_000, POINTS, 1.5)
+  const before = await ask('', aave?.id)
+  const at = NOW - 60_000 - 9_000 * STEP
+  await store(at, 1, 7.25)
+  commits.commit('prices', { from: at, to: at })
+  const after = await ask('', aave?.id)
+  expect(after.body).not.toBe(before.body)
+  expect(after.tag).not.toBe(before.tag)
 })

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
+import { writeCursor } from '../../api/records/cursor.ts'
 import type { Format } from '../../api/records/formats.ts'
+import { toQueryKey } from '../../api/records/wanted.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
@@ -165,6 +167,27 @@ describe('pages', () => {
 })
 
 describe('a cursor', () => {
+  const query = 'name=aave&interval=5m&start=2024-03-01'
+  it.each([
+    ['no JSON', 'x'],
+    ['no place', '[1]'],
+    ['another token', '[1,1709900000000]'],
+    ['a time long before the range', '[TOKEN,-8000000000000000]'],
+    ['a time after the range', '[TOKEN,8000000000000000]'],
+  ])('that somebody made of %s leads nowhere', async (_what, place) => {
+    const aave = database.registry.tokens.find(({ name }) => name === 'Aave')
+    const parsed = { id: aave?.id, name: undefined, interval: '5m', start: Date.parse('2024-03-01') }
+    const scope = toQueryKey(SERIES, parsed)
+    const cursor = writeCursor(scope, place.replace('TOKEN', String(aave?.key)))
+    for (const format of ['json', 'csv']) {
+      const response = await fetch(`${api.url}${SERIES}?${query}&format=${format}&cursor=${cursor}`)
+      const body = problemBody.parse(await response.json())
+      expect([response.status, body.code, body.param]).toEqual([400, 'invalid_parameter', 'cursor'])
+    }
+    const honest = writeCursor(scope, JSON.stringify([aave?.key, Date.parse('2024-03-02')]))
+    expect((await fetch(`${api.url}${SERIES}?${query}&cursor=${honest}`)).status).toBe(200)
+  })
+
   const refused: [string, string][] = [
     ['garbage', '/data/tokens?cursor=garbage'],
     ['nothing', '/data/tokens?cursor='],

@@ -2,20 +2,28 @@ import type { Database } from '../../shared/clickhouse.ts'
 
 /**
  * Stores a made-up market: `points` observations of each token, `stepMs` apart, the last at `until`, every value a
- * different exact number. The last observation is the latest quote.
+ * different exact number. The last observation is the latest quote. `price` is what the prices begin at; without
+ * `supplies` nobody knows them.
  */
 export async function storeMarket(
   db: Database,
-  market: { keys: readonly number[]; until: number; points: number; stepMs: number },
+  market: {
+    keys: readonly number[]
+    until: number
+    points: number
+    stepMs: number
+    price?: number
+    supplies?: boolean
+  },
 ): Promise<void> {
   await db.command({
     name: 'store-market',
     sql: `INSERT INTO token_quotes_in
 SELECT token, fromUnixTimestamp64Milli({until: Int64} - toInt64({points: UInt32} - 1 - number) * {stepMs: Int64}, 'UTC'),
-  number = {points: UInt32} - 1, 1.5 + rank + (number % 1000) / 1000, 1000.25 + number, 1e6 * (rank + 1) + number, 2e6, 1e6,
+  number = {points: UInt32} - 1, {price: Float64} + rank + (number % 1000) / 1000, 1000.25 + number, 1e6 * (rank + 1) + number, if({supplies: Bool}, 2e6, NULL), if({supplies: Bool}, 1e6, NULL),
   if(rank % 2 = 0, NULL, 3e6), 4e6 + rank, -1.5, 0.1, -0.2, 0.3, -0.4, 0.5, -0.6, NULL
 FROM (SELECT arrayJoin(arrayZip({keys: Array(UInt64)}, range(length({keys: Array(UInt64)})))) AS pair, pair.1 AS token, pair.2 AS rank) AS t
 CROSS JOIN numbers({points: UInt32}) AS n`,
-    params: { ...market },
+    params: { price: 1.5, supplies: true, ...market },
   })
 }

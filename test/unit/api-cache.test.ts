@@ -97,6 +97,15 @@ describe('the byte cache', () => {
     expect((await get('a')).from).toBe('cache')
   })
 
+  it('gives not even a crowd what was made while commits could not be heard, once its second is over', async () => {
+    const { state, get } = setUp()
+    state.version = undefined
+    await get('a')
+    for (let hit = 0; hit < 100; hit++) await get('a')
+    state.now = 3_600_000
+    expect((await get('a')).from).toBe('made')
+  })
+
   it('lets a crowd wait for the new answer once the change is a second old, and nobody else be served an old one', async () => {
     const { state, get } = setUp()
     await get('a')

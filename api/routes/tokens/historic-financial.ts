@@ -45,8 +45,10 @@ export const historicFinancialRoute = defineRoute({
     const { query, found: token, db, fragments, now, wanted } = call
     checkRange(query)
     const { interval, limit } = query
-    const after = wanted.after === '' ? undefined : toPricePlace(wanted.after)
-    if (wanted.format !== 'json') return answerPriceTable(call, query, toSeriesRange(query, now()), after)
+    const asked = toSeriesRange(query, now())
+    const keys = call.entities.map(({ key }) => key)
+    const after = wanted.after === '' ? undefined : toPricePlace(wanted.after, keys, asked)
+    if (wanted.format !== 'json') return answerPriceTable(call, query, asked, after)
     const start = after === undefined ? query.start : startAfter(after.at, interval)
     const range = toSeriesRange({ ...query, start }, now())
     const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Database } from '../../../shared/clickhouse.ts'
 import { INTERVAL_SECONDS, type Interval } from '../../../shared/intervals.ts'
-import { observationsSql, pointsSql } from './price-points.ts'
+import { observationsSql, pointsSql, VALUES } from './price-points.ts'
 
 /** Points of a whole chunk: about a megabyte of JSON, and two weeks of 5-minute points. */
 const CHUNK_BUCKETS = 4096
@@ -74,11 +74,11 @@ export async function summarize(
   const rows = await db.rows({
     name: 'historic-financial-summary',
     // The newest observation of a bucket is not the one that is used: of the last bucket the oldest is wanted. One number
-    // says both, the later bucket first.
+    // says both, the later bucket first. Without the tuple a hash of any unknown value is unknown itself.
     sql: `SELECT intDiv(toUnixTimestamp(bucket), {chunk: UInt32}) AS chunk, uniqExact(toUInt32(toUnixTimestamp(bucket))) AS points,
   max(toUnixTimestamp(bucket) * {week: UInt64} + ({week: UInt64} - 1 - (toUnixTimestamp64Milli(as_of) - toUnixTimestamp(bucket) * 1000))) AS last,
   intDiv(last, {week: UInt64}) * 1000 + ({week: UInt64} - 1 - last % {week: UInt64}) AS newest,
-  toString(groupBitXor(cityHash64(bucket, as_of, price, volume_24h, market_cap, total_supply, circulating_supply))) AS digest,
+  toString(groupBitXor(cityHash64(tuple(bucket, as_of, ${VALUES})))) AS digest,
   groupUniqArray(_part) AS parts
 FROM (${params.limit === undefined ? observationsSql(interval) : pointsSql(interval).columns})
 GROUP BY chunk`,

@@ -7,6 +7,7 @@ import type { Answer, Surroundings } from '../../define.ts'
 import { toStaleAt } from '../../freshness.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
+import { refuseCursor } from '../../records/cursor.ts'
 import type { Wanted } from '../../records/wanted.ts'
 import { nextGridTime, type SeriesRange, startAfter } from '../../series.ts'
 import { idValue, timeValue } from '../../values.ts'
@@ -93,7 +94,7 @@ export async function answerPriceTable(
     },
     ...(limit === undefined ? {} : { page: limit }),
   })
-  const cut = next === '' ? undefined : toPricePlace(next)
+  const cut = next === '' ? undefined : toPricePlace(next, keys, range)
   const until = cut === undefined ? end : { ...cut, at: startAfter(cut.at, interval) }
   const heard = range.open && cut === undefined ? await readNewestOf(db, keys) : null
   return {
@@ -111,8 +112,20 @@ export async function answerPriceTable(
 
 const place = z.tuple([z.int(), z.int()])
 
-/** The last point of a page, from a cursor's sort values. */
-export function toPricePlace(after: string): PricePlace {
-  const [token, at] = place.parse(JSON.parse(after))
+/**
+ * The last point of a page, from a cursor's sort values.
+ * @throws Problem `invalid_parameter` for a place outside the range, or of another token.
+ */
+export function toPricePlace(after: string, keys: readonly number[], { from, to }: SeriesRange): PricePlace {
+  const { data: [token, at] = [] } = place.safeParse(toJson(after))
+  if (token === undefined || at === undefined || !keys.includes(token) || at < from || at >= to) throw refuseCursor()
   return { token, at }
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
 }

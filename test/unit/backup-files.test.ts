@@ -1,0 +1,40 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { writeTable } from '../../clickhouse/backup/files.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'backup-files-'))
+let tables = 0
+
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const write = (...chunks: string[]) => {
+  const content = async function* () {
+    for (const chunk of chunks) yield Buffer.from(chunk)
+  }
+  tables++
+  return writeTable(folder, `table_${tables}`, ['a', 'b'], content())
+}
+
+const TEXT = '1\t2\n3\t4\n5\t6\n'
+
+describe("a table's text", () => {
+  it('is the same however it is cut on its way', async () => {
+    const whole = await write(TEXT)
+    for (let at = 1; at < TEXT.length; at++) {
+      for (let end = at; end < TEXT.length; end++) {
+        const cut = await write(TEXT.slice(0, at), TEXT.slice(at, end), TEXT.slice(end))
+        expect([cut.rows, cut.sha256], `cut at ${at} and ${end}`).toEqual([3, whole.sha256])
+      }
+    }
+  })
+
+  it.each([
+    ['in the middle of a row', ['1\t2\n3']],
+    ['with words that are no row', ['1\t2\n', 'Code: 241. DB::Exception\n3\t4\nMemory limit\n']],
+    ['with more than a row holds', ['1\t2\t3\n']],
+  ])('is not taken for whole when it ends %s', async (_how, chunks) => {
+    await expect(write(...chunks)).rejects.toThrow('broke off')
+  })
+})
