@@ -144,12 +144,23 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
   return merged
 }
 
+/** Options that ask a program to change nothing; `npm run` keeps them for itself unless `--` stands before them. */
+const HARMLESS_OPTIONS = ['dry-run', 'check']
+
+/** A program that was not told to change nothing would do the opposite of what was asked for. */
+function findSwallowed(env: Environment): string[] {
+  const swallowed = HARMLESS_OPTIONS.filter((option) => env[`npm_config_${option.replace('-', '_')}`] === 'true')
+  return swallowed.map(
+    (option) => `npm took --${option} for itself: write npm run ${env.npm_lifecycle_event ?? '...'} -- --${option}`,
+  )
+}
+
 /**
  * The typed configuration from the environment.
  * @throws DataError `config` that lists every mistake at once, each by the setting's name.
  */
 export function parseConfig(env: Environment): Config {
-  const mistakes: string[] = []
+  const mistakes = findSwallowed(env)
   const parsed = settings.safeParse(withSecretFiles(env, mistakes))
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0])

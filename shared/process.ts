@@ -57,10 +57,14 @@ export function runPart(help: string, main: () => Promise<void>): void {
   }
 }
 
-/** Runs a program; a DataError is the operator's to read and is printed without a stack. */
+/** Whether `parseArgs` refused what stands on the command line. */
+const isMistyped = (error: unknown) =>
+  error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_')
+
+/** Runs a program; a DataError and a mistyped option are the operator's to read and are printed without a stack. */
 export function runProgram(main: () => Promise<void>): void {
   main().catch((error: unknown) => {
-    console.error(error instanceof DataError ? error.message : error)
+    console.error(error instanceof DataError || isMistyped(error) ? toReason(error) : error)
     process.exit(1)
   })
 }

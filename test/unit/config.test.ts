@@ -29,6 +29,14 @@ describe('configuration', () => {
     expect(error.message).toContain('"70000"')
   })
 
+  it('refuses a run that npm did not tell to change nothing', () => {
+    const env = { npm_config_dry_run: 'true', npm_config_check: 'true', npm_lifecycle_event: 'rebuild' }
+    const { message } = failure(env)
+    expect(message).toContain('npm run rebuild -- --dry-run')
+    expect(message).toContain('npm run rebuild -- --check')
+    expect(parseConfig({ npm_config_dry_run: '' }).mode).toBe('live')
+  })
+
   it('takes an empty value for a setting that is not set', () => {
     expect(parseConfig({ API_PORT: '', COINMARKETCAP_API_KEY: '' }).api.port).toBe(3000)
   })

@@ -62,6 +62,7 @@ async function main(): Promise<void> {
     },
   })
   if (values.help) return console.log(HELP)
+  if (positionals.length > 1) throw new DataError('payload', `one table per run: ${positionals.join(', ')} are several`)
   const config = loadConfig()
   const db = createDatabase(config.clickhouse, 'write')
   const redis = createRedis(config.redis.url, createLog('rebuild', 'error'))

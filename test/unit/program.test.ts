@@ -1,0 +1,20 @@
+import { spawnSync } from 'node:child_process'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+
+const root = join(import.meta.dirname, '../..')
+
+const run = (program: string, ...words: string[]) =>
+  spawnSync(process.execPath, ['--import', 'tsx', program, ...words], { cwd: root, encoding: 'utf8' })
+
+describe("an operator's command", () => {
+  it.each([
+    ['workers/operations/status.ts', ['--bogus'], "Unknown option '--bogus'"],
+    ['workers/operations/rebuild-table.ts', ['token_prices_1h', 'token_prices_4h', '--dry-run'], 'one table per run'],
+  ])('%s refuses %j in a line', (program, words, reason) => {
+    const { status, stderr } = run(program, ...words)
+    expect(status).toBe(1)
+    expect(stderr).toContain(reason)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+  })
+})
