@@ -1,6 +1,7 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
 import { createDatabase, type Database } from '../shared/clickhouse.ts'
@@ -69,10 +70,29 @@ export async function migrate(
   const applied = await readApplied(db)
   refuseDrift(migrations, applied)
   for (const migration of migrations.filter(({ name }) => !applied.has(name))) {
-    await apply(db, migration.name, migration.statements)
+    await applyAgain(db, migration, log)
     const row = { name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() }
     await db.insert({ table: 'migrations', rows: [row] })
     log.info({ migration: migration.name, statements: migration.statements.length }, 'migration applied')
+  }
+}
+
+const MOST_TRIES = 5
+const TRY_AGAIN_MS = 2_000
+
+/**
+ * Another run at the same time may be altering the table that a statement is about: the engine refuses that, and soon takes
+ * it. All of the file is done again, so that it ends as written whatever the other run did in between.
+ */
+async function applyAgain(db: Database, { name, statements }: Migration, log: Logger): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await apply(db, name, statements)
+    } catch (error) {
+      if (!(error instanceof DataError) || error.code !== 'storage' || tries === MOST_TRIES) throw error
+      log.warn({ migration: name, tries, reason: error.message }, 'a migration is tried again')
+      await wait(TRY_AGAIN_MS)
+    }
   }
 }
 
@@ -165,7 +185,8 @@ export async function findDrift(
   ]
 }
 
-const SCRATCH = 'dao_data_schema_check'
+/** A name of its own for each check, so that several may run. */
+const toScratchName = () => `dao_data_schema_check_${randomBytes(4).toString('hex')}`
 
 const HELP = `npm run migrate             brings the schema and the registry's records up to the files
 npm run migrate -- --check  compares the schema with the files and changes nothing; exits 1 where they differ`
@@ -186,14 +207,17 @@ async function main(): Promise<void> {
 }
 
 async function check(server: Database, db: Database, config: Config['clickhouse'], log: Logger): Promise<void> {
-  const scratch = createDatabase(config, 'write', { database: SCRATCH })
-  // At once, so that the next check may make its tables where this one's were.
+  const scratchName = toScratchName()
+  const scratch = createDatabase(config, 'write', { database: scratchName })
   const on = config.cluster === undefined ? '' : `${onCluster(config.cluster)} SYNC`
-  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${SCRATCH}${on}` })
-  await migrate(server, scratch, SCRATCH, log)
-  const differences = await findDrift(db, config.database, scratch, SCRATCH)
-  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE ${SCRATCH}${on}` })
-  await scratch.close()
+  let differences: string[]
+  try {
+    await migrate(server, scratch, scratchName, log)
+    differences = await findDrift(db, config.database, scratch, scratchName)
+  } finally {
+    await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${scratchName}${on}` })
+    await scratch.close()
+  }
   console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))
   if (differences.length > 0) process.exitCode = 1
 }

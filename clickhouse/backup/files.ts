@@ -50,7 +50,7 @@ export async function makeFolder(folder: string): Promise<void> {
 
 /**
  * Writes a table's text into compressed files of whole lines, about 64 MiB of text each.
- * @throws DataError `storage` when the text ends in anything but a row of `columns`.
+ * @throws DataError `config` when somebody else writes there, `storage` when the text ends in anything but a row of `columns`.
  */
 export async function writeTable(
   folder: string,
@@ -58,7 +58,11 @@ export async function writeTable(
   columns: readonly string[],
   content: AsyncIterable<Buffer>,
 ): Promise<TableFiles> {
-  await mkdir(join(folder, name))
+  try {
+    await mkdir(join(folder, name))
+  } catch (cause) {
+    throw new DataError('config', `${join(folder, name)} cannot be made: ${toReason(cause)}`, { cause })
+  }
   const whole = createHash('sha256')
   const files: TableFiles['files'] = []
   let lines: Buffer[] = []

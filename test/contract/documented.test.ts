@@ -17,6 +17,8 @@ const config = createApiConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
+/** The same service, which keeps nothing. */
+let forgetful: TestApi
 
 const get = (path: string) => fetch(api.url + path)
 const json = async <Body>(path: string): Promise<Body> => {
@@ -39,10 +41,13 @@ beforeAll(async () => {
     rows: [{ ...reading, value_usd: 1500, eth_usd: 2000, eth_source: 'chainlink' }],
   })
   api = await startApi({ config, ...database, commits, now: () => NOW })
+  const nothing = { ...config, api: { ...config.api, cacheBytes: 0 } }
+  forgetful = await startApi({ config: nothing, ...database, commits, now: () => NOW })
 })
 
 afterAll(async () => {
   await api?.close()
+  await forgetful?.close()
   await database?.drop()
 })
 
@@ -94,6 +99,17 @@ describe('every documented route', () => {
     else expect(response.headers.get('etag')).toMatch(/^"[^"]+"$/)
     expect(response.headers.get('x-request-id')).toBeTruthy()
     expect(response.headers.get('access-control-allow-origin')).toBe('*')
+  })
+
+  it.each(cases.filter(({ route }) => !route.volatile))('$url is the same, kept or not', async ({ url }) => {
+    const ofTheMoment = new Set(['date', 'x-request-id', 'server-timing'])
+    const read = async (response: Response) => ({
+      headers: [...response.headers].filter(([name]) => !ofTheMoment.has(name)),
+      body: Buffer.from(await response.arrayBuffer()).toString('base64'),
+    })
+    const made = await read(await fetch(forgetful.url + url))
+    expect(await read(await get(url))).toEqual(made)
+    expect(await read(await get(url))).toEqual(made)
   })
 
   it('is in the OpenAPI document with parameters, answer and failures', async () => {
