@@ -5,7 +5,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { loadConfig } from '../shared/config.ts'
+import { loadConfig, toChildEnvironment } from '../shared/config.ts'
 import { announceReady, isMain, onStopSignal, runPart, runProgram } from '../shared/process.ts'
 import { openEngine } from './embedded/engine.ts'
 import type { HandlerContext } from './embedded/handler.ts'
@@ -147,7 +147,7 @@ async function serve(): Promise<void> {
 async function startAgain(threads: number): Promise<void> {
   const child = spawn(process.execPath, [...process.execArgv, fileURLToPath(import.meta.url), SERVE], {
     // The engine's time zone is the process's, and every time here is UTC.
-    env: { ...process.env, UV_THREADPOOL_SIZE: String(threads), TZ: 'UTC' },
+    env: toChildEnvironment({ UV_THREADPOOL_SIZE: String(threads), TZ: 'UTC' }),
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // Ctrl-C must reach only this process: the child would take our SIGTERM for the second signal and exit at once.
     detached: true,

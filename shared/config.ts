@@ -182,3 +182,18 @@ export function loadConfig(): Config {
   if (existsSync('.env')) process.loadEnvFile('.env')
   return parseConfig(process.env)
 }
+
+/** The environment of a child process: this one's, with variables of its own. */
+export function toChildEnvironment(own: Environment): NodeJS.ProcessEnv {
+  return { ...process.env, ...own }
+}
+
+/** Whether a setting has a value in the environment, by itself or in the file that `NAME_FILE` names. */
+export function isGiven(name: string): boolean {
+  return Boolean(process.env[name] || process.env[`${name}_FILE`])
+}
+
+/** Settings that have no value yet get these, for this process and its children. */
+export function provideSettings(values: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(values)) if (!isGiven(name)) process.env[name] = value
+}

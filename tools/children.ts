@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
+import { toChildEnvironment } from '../shared/config.ts'
 import { DataError } from '../shared/errors.ts'
 
 /** A part of the system that runs as a process of its own. */
@@ -16,7 +17,7 @@ export interface Child {
  */
 export function startChild(name: string, file: string, env: NodeJS.ProcessEnv, args: readonly string[] = []): Child {
   const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
-    env: { ...process.env, ...env },
+    env: toChildEnvironment(env),
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
     detached: true,
   })

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
 import { createDatabase } from '../shared/clickhouse.ts'
-import { type Config, loadConfig } from '../shared/config.ts'
+import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config.ts'
 import { createLog } from '../shared/log.ts'
 import { onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/redis.ts'
@@ -73,11 +73,6 @@ function toDemoSettings(upstream: string): Record<string, string> {
   }
 }
 
-/** Settings that are not in the environment yet get these values, for this process and its children. */
-function provide(values: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(values)) process.env[name] ||= value
-}
-
 /** Longer than any part's own deadline: the parts are stopped one after the other. */
 const STOP_DEADLINE_MS = 90_000
 
@@ -113,18 +108,18 @@ async function startUpstream(): Promise<string> {
 }
 
 async function startStores(config: Config): Promise<void> {
-  if (!process.env.REDIS_URL) {
+  if (!isGiven('REDIS_URL')) {
     const redis = await startRedis(resolve(config.dataDir, 'redis'), { detached: true })
     watch('redis', redis.child, redis.stop)
     // It has no channel to this process, so it would outlive one that exits at once.
     process.on('exit', () => redis.child.kill('SIGTERM'))
-    provide({ REDIS_URL: redis.url })
+    provideSettings({ REDIS_URL: redis.url })
   }
-  if (!process.env.CLICKHOUSE_URL) {
+  if (!isGiven('CLICKHOUSE_URL')) {
     const port = String(await findFreePort())
-    provide({ CLICKHOUSE_EMBEDDED_PORT: port })
-    await untilReady(startPart('embedded ClickHouse', 'clickhouse/embedded.ts'))
-    provide({ CLICKHOUSE_URL: `http://127.0.0.1:${process.env.CLICKHOUSE_EMBEDDED_PORT}` })
+    provideSettings({ CLICKHOUSE_EMBEDDED_PORT: port })
+    const { url } = await untilReady(startPart('embedded ClickHouse', 'clickhouse/embedded.ts'))
+    provideSettings({ CLICKHOUSE_URL: String(url) })
   }
 }
 
@@ -217,9 +212,9 @@ async function main(): Promise<void> {
   }
   onStopSignal(stopAll, STOP_DEADLINE_MS)
   const upstream = mode === 'demo' ? await startUpstream() : undefined
-  if (upstream !== undefined) provide(toDemoSettings(upstream))
+  if (upstream !== undefined) provideSettings(toDemoSettings(upstream))
   // Nobody takes over from the one API that runs here.
-  provide({ API_DRAIN_SECONDS: '0' })
+  provideSettings({ API_DRAIN_SECONDS: '0' })
   const { dataDir } = loadConfig()
   const unlock = lockFolder(dataDir)
   children.unshift({ name: 'lock', stop: async () => unlock() })

@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { parseConfig, settings, TRACING_VARIABLES } from '../../shared/config.ts'
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { parseConfig, provideSettings, settings, TRACING_VARIABLES } from '../../shared/config.ts'
 import { DataError } from '../../shared/errors.ts'
 
 const failure = (env: Record<string, string>): DataError => {
@@ -95,5 +95,19 @@ describe('configuration', () => {
       (name) => !new RegExp(`\\b${name}\\b`).test(described),
     )
     expect(missing).toEqual([])
+  })
+})
+
+describe('settings that are provided', () => {
+  afterEach(() => vi.unstubAllEnvs())
+
+  it('give way to what is given, by itself or in a file', () => {
+    vi.stubEnv('API_PORT', '')
+    vi.stubEnv('REDIS_URL', undefined)
+    vi.stubEnv('REDIS_URL_FILE', '/run/secrets/redis')
+    vi.stubEnv('CLICKHOUSE_URL', 'http://given')
+    provideSettings({ API_PORT: '1', REDIS_URL: 'redis://private', CLICKHOUSE_URL: 'http://private' })
+    const { API_PORT, REDIS_URL, CLICKHOUSE_URL } = process.env
+    expect([API_PORT, REDIS_URL, CLICKHOUSE_URL]).toEqual(['1', undefined, 'http://given'])
   })
 })
