@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { migrate } from '../../clickhouse/migrate.ts'
+import { loadMigrations, migrate } from '../../clickhouse/migrate.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 import { readListing } from '../upstream/recorded-files.ts'
@@ -219,4 +219,36 @@ describe('rows that were stored before values became codes', () => {
     expect(await count()).toBe(before)
     expect(await readBits(database, table, 1)).toEqual(ALL.map(toAllBits))
   })
+})
+
+it('a row that an old insert brings while values become codes is not lost: the change fails and is done again', async () => {
+  const config = createTestConfig()
+  const { server, db, drop } = await createTestDatabase(config, { empty: true })
+  try {
+    const before = mkdtempSync(join(tmpdir(), 'migrations-'))
+    for (const { name } of loadMigrations().filter((one) => one.name < '015')) {
+      copyFileSync(join(directory, name), join(before, name))
+    }
+    await migrate(server, db, config.clickhouse.database, silent, before)
+    rmSync(before, { recursive: true })
+    const statements = loadMigrations().find(({ name }) => name.startsWith('015'))?.statements ?? []
+    const check = statements.findIndex((sql) => sql.trimStart().startsWith('INSERT INTO token_prices '))
+    expect(check).toBeGreaterThan(0)
+    for (const sql of statements.slice(0, check)) await db.command({ name: 'half', sql })
+    const late = "SELECT 1, toDateTime64('2024-05-01 00:00:00', 3, 'UTC'), 7.25, 12.5, 4"
+    const columns = 'token, observed_at, price, volume_24h, known_count'
+    await db.command({ name: 'late', sql: `INSERT INTO token_prices (${columns}) ${late}` })
+    await expect(db.command({ name: 'check', sql: String(statements[check]) })).rejects.toThrow(
+      'rows came without codes',
+    )
+    await migrate(server, db, config.clickhouse.database, silent)
+    const rows = await db.rows({
+      name: 'late',
+      sql: 'SELECT price, volume_24h FROM token_prices FINAL WHERE token = 1',
+      schema: z.unknown(),
+    })
+    expect(rows).toEqual([{ price: 7.25, volume_24h: 12.5 }])
+  } finally {
+    await drop()
+  }
 })

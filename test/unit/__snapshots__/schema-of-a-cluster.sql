@@ -1030,6 +1030,9 @@ ALTER TABLE token_prices_local ON CLUSTER 'dao' UPDATE price_code = reinterpretA
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
 
+INSERT INTO token_prices (token, observed_at)
+SELECT token, observed_at FROM token_prices WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
+
 ALTER TABLE token_prices_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
     DROP COLUMN IF EXISTS price,
@@ -1059,6 +1062,9 @@ ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' UPDATE price_code = reinterp
            market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
+
+INSERT INTO token_prices_30m (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_30m WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
 
 ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
@@ -1090,6 +1096,9 @@ ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' UPDATE price_code = reinterpr
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
 
+INSERT INTO token_prices_1h (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_1h WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
+
 ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
     DROP COLUMN IF EXISTS price,
@@ -1119,6 +1128,9 @@ ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' UPDATE price_code = reinterpr
            market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
+
+INSERT INTO token_prices_4h (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_4h WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
 
 ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
@@ -1150,6 +1162,9 @@ ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' UPDATE price_code = reinterpr
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
 
+INSERT INTO token_prices_1d (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_1d WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
+
 ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
     DROP COLUMN IF EXISTS price,
@@ -1179,6 +1194,9 @@ ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' UPDATE price_code = reinterpr
            market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
+
+INSERT INTO token_prices_7d (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_7d WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
 
 ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,

@@ -683,7 +683,8 @@ SETTINGS index_granularity = 1024;
 --
 -- The columns of old are computed from these, so that nobody who reads sees a difference. Every step may be repeated, and
 -- reads and inserts go on meanwhile: first new rows bring codes, of which the columns of old take their values; then rows
--- that were there before get codes, as bits; then the columns of old give up their bytes. A query over them may not call
+-- that were there before get codes, as bits; then the columns of old give up their bytes, unless a row is found without a
+-- code, of an insert that was under way when its view changed: the file fails then and is done again. A query over them may not call
 -- something else `price`: a cluster's nodes are sent the expression under that name.
 --
 -- Roll-ups have so few rows that their parts stayed compact, a block of each column every 1024 rows. As wide parts from
@@ -913,6 +914,9 @@ ALTER TABLE token_prices
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
 
+INSERT INTO token_prices (token, observed_at)
+SELECT token, observed_at FROM token_prices WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
+
 ALTER TABLE token_prices
     DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
@@ -933,6 +937,9 @@ ALTER TABLE token_prices_30m
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
 
+INSERT INTO token_prices_30m (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_30m WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
+
 ALTER TABLE token_prices_30m
     DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
@@ -953,6 +960,9 @@ ALTER TABLE token_prices_1h
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
 
+INSERT INTO token_prices_1h (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_1h WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
+
 ALTER TABLE token_prices_1h
     DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
@@ -973,6 +983,9 @@ ALTER TABLE token_prices_4h
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
 
+INSERT INTO token_prices_4h (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_4h WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
+
 ALTER TABLE token_prices_4h
     DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
@@ -993,6 +1006,9 @@ ALTER TABLE token_prices_1d
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
 
+INSERT INTO token_prices_1d (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_1d WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
+
 ALTER TABLE token_prices_1d
     DROP COLUMN IF EXISTS market_cap,
     DROP COLUMN IF EXISTS volume_24h,
@@ -1012,6 +1028,9 @@ ALTER TABLE token_prices_7d
            market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
     WHERE price_code = 0
     SETTINGS mutations_sync = 2;
+
+INSERT INTO token_prices_7d (token, bucket_at)
+SELECT token, bucket_at FROM token_prices_7d WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
 
 ALTER TABLE token_prices_7d
     DROP COLUMN IF EXISTS market_cap,
