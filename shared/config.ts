@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from './errors.ts'
+import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
 
@@ -29,7 +30,8 @@ export const settings = z.object({
   CLICKHOUSE_READ_PASSWORD: z.string().default(''),
   CLICKHOUSE_EMBEDDED_HOST: text.default('127.0.0.1'),
   CLICKHOUSE_EMBEDDED_PORT: port.default(8123),
-  CLICKHOUSE_EMBEDDED_CONNECTIONS: count.default(4),
+  CLICKHOUSE_EMBEDDED_TCP_PORT: port.optional(),
+  CLICKHOUSE_EMBEDDED_MEMORY_MB: count.default(4096),
 
   REDIS_URL: z
     .url({ protocol: /^rediss?(\+cluster)?$/, error: 'must be a redis, rediss, redis+cluster or rediss+cluster URL' })
@@ -71,11 +73,12 @@ function toConfig(s: Settings, env: Environment) {
       password: s.CLICKHOUSE_PASSWORD,
       readUser: s.CLICKHOUSE_READ_USER,
       readPassword: s.CLICKHOUSE_READ_PASSWORD,
-      embedded: {
-        dataDir: resolve(s.DATA_DIR, 'clickhouse'),
+      own: {
+        dataDir: clickhouseDir(resolve(s.DATA_DIR)),
         host: s.CLICKHOUSE_EMBEDDED_HOST,
         port: s.CLICKHOUSE_EMBEDDED_PORT,
-        connections: s.CLICKHOUSE_EMBEDDED_CONNECTIONS,
+        tcpPort: s.CLICKHOUSE_EMBEDDED_TCP_PORT,
+        maxMemoryBytes: s.CLICKHOUSE_EMBEDDED_MEMORY_MB * 1024 * 1024,
       },
     },
     // A cluster keeps keys with the same word in braces on one node, where alone a script may use several of them.
@@ -177,10 +180,13 @@ export function parseConfig(env: Environment): Config {
   return toConfig(parsed.data, env)
 }
 
-/** The configuration of this process: the environment over the `.env` file of the working directory, where there is one. */
+/**
+ * The configuration of this process: the environment over the `.env` file of the working directory, where there is one,
+ * over how the stores of the data folder are reached.
+ */
 export function loadConfig(): Config {
   if (existsSync('.env')) process.loadEnvFile('.env')
-  return parseConfig(process.env)
+  return parseConfig(withOwnStores(process.env))
 }
 
 /** The environment of a child process: this one's, with variables of its own. */

@@ -8,12 +8,15 @@ export function isMain(moduleUrl: string): boolean {
 
 const SAME_SIGNAL_MS = 1_000
 
+/** How often a part that npm started looks whether npm is still there. */
+const PARENT_POLL_MS = 500
+
 /** How long a stopping process may finish what it has begun. */
 const STOP_DEADLINE_MS = 25_000
 
 /**
  * Calls `stop` on the first SIGTERM or SIGINT and exits when it is done or its deadline has passed; a second signal
- * exits at once. A process that was started with a channel to its parent also stops when the parent is gone.
+ * exits at once. A process that a parent started over a channel, or npm, also stops when that is gone.
  */
 export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STOP_DEADLINE_MS): void {
   let stoppingSince: number | undefined
@@ -34,6 +37,22 @@ export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STO
   process.on('SIGTERM', handle)
   process.on('SIGINT', handle)
   process.on('disconnect', handle)
+  onParentGone(handle)
+}
+
+/**
+ * Npm that is killed takes nothing with it. A process that somebody started without npm may outlive its shell on purpose,
+ * and one with a channel hears of its parent's end there.
+ */
+function onParentGone(handle: () => void): void {
+  if (process.env.npm_lifecycle_event === undefined || process.channel) return
+  const parent = process.ppid
+  const poll = setInterval(() => {
+    if (process.ppid === parent) return
+    clearInterval(poll)
+    handle()
+  }, PARENT_POLL_MS)
+  poll.unref()
 }
 
 /**

@@ -3,10 +3,10 @@ import { storeRegistry } from '../../clickhouse/registry.ts'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
 import { type Config, parseConfig } from '../../shared/config.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
-import { type EmbeddedProcess, startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import { type OwnClickHouse, startOwnClickHouse, TEST_DATABASES } from '../support/own-clickhouse.ts'
 import { silent } from '../support/silent.ts'
 
-/** A migrated database of the embedded engine with the shipped registry, opened for writing and as the API reads. */
+/** A migrated database of ClickHouse's own server with the shipped registry, opened for writing and as the API reads. */
 export interface BenchDatabase {
   readonly config: Config
   readonly registry: Registry
@@ -14,9 +14,9 @@ export interface BenchDatabase {
   readonly reader: Database
 }
 
-/** Runs `work` with an embedded engine in a process of its own, over a temporary folder that is removed afterwards. */
-export async function withEngine<T>(work: (engine: EmbeddedProcess) => Promise<T>): Promise<T> {
-  const engine = await startEmbeddedClickHouse()
+/** Runs `work` with a server in a process of its own, over a temporary folder that is removed afterwards. */
+export async function withEngine<T>(work: (engine: OwnClickHouse) => Promise<T>): Promise<T> {
+  const engine = await startOwnClickHouse()
   try {
     return await work(engine)
   } finally {
@@ -26,11 +26,11 @@ export async function withEngine<T>(work: (engine: EmbeddedProcess) => Promise<T
 
 /** Makes a database of that name, runs `work` with it and drops it again. */
 export async function withDatabase<T>(
-  engine: Pick<EmbeddedProcess, 'url'>,
+  engine: Pick<OwnClickHouse, 'settings'>,
   name: string,
   work: (database: BenchDatabase) => Promise<T>,
 ): Promise<T> {
-  const config = parseConfig({ CLICKHOUSE_URL: engine.url, CLICKHOUSE_DATABASE: `bench_${name}` })
+  const config = parseConfig({ ...engine.settings, CLICKHOUSE_DATABASE: `${TEST_DATABASES}${name}` })
   const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
   const db = createDatabase(config.clickhouse, 'write')
   const reader = createDatabase(config.clickhouse, 'read')

@@ -29,8 +29,7 @@ FROM (SELECT * FROM tokens FINAL) AS t INNER JOIN (SELECT * FROM token_quotes FI
 WHERE t.live ORDER BY q.market_cap DESC NULLS LAST LIMIT {limit: UInt32}`
 
 function serveExpress(): Server {
-  const { url, database } = z.object({ url: z.string(), database: z.string() }).parse(JSON.parse(text))
-  const config = parseConfig({ CLICKHOUSE_URL: url, CLICKHOUSE_DATABASE: database })
+  const config = parseConfig(z.record(z.string(), z.string()).parse(JSON.parse(text)))
   const db = createDatabase(config.clickhouse, 'read')
   const app = express()
   app.get('/data/tokens', async (request, response) => {

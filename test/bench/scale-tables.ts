@@ -1,4 +1,4 @@
-import type { EmbeddedProcess } from '../support/embedded-clickhouse.ts'
+import type { OwnClickHouse } from '../support/own-clickhouse.ts'
 import type { BenchContext } from './define.ts'
 import { type BenchDatabase, withDatabase } from './engine.ts'
 
@@ -57,7 +57,7 @@ FROM
 
 /** Makes a table of each size, the smallest first, and runs `work` with all of them there. */
 export function withTables<T>(
-  engine: EmbeddedProcess,
+  engine: OwnClickHouse,
   context: BenchContext,
   sizes: readonly number[],
   work: (tables: readonly Table[]) => Promise<T>,

@@ -1,5 +1,5 @@
 import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
-import type { EmbeddedProcess } from '../support/embedded-clickhouse.ts'
+import type { OwnClickHouse } from '../support/own-clickhouse.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define.ts'
 import { withEngine } from './engine.ts'
 import { compare, compareWithItself, timed } from './measure.ts'
@@ -22,7 +22,7 @@ export const scale: Benchmark = {
     }),
 }
 
-async function measure(engine: EmbeddedProcess, context: BenchContext, tables: readonly Table[]): Promise<Findings> {
+async function measure(engine: OwnClickHouse, context: BenchContext, tables: readonly Table[]): Promise<Findings> {
   const [small, middle, large] = tables
   if (!small || !middle || !large) throw new RangeError('three sizes are compared')
   const { day, year, all } = toRanges(small)

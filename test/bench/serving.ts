@@ -15,6 +15,7 @@ import { startRedis } from '../../tools/redis-server.ts'
 import { createHandFeed } from '../support/api.ts'
 import { storeMarket } from '../support/market.ts'
 import { silent } from '../support/silent.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { compare, compareWithItself, type Side, timed } from './measure.ts'
@@ -95,8 +96,7 @@ async function startProcesses({ config }: BenchDatabase) {
     return { url: String((await untilReady(child)).url), pid: Number(child.process.pid) }
   }
   const settings = {
-    CLICKHOUSE_URL: config.clickhouse.url,
-    CLICKHOUSE_DATABASE: config.clickhouse.database,
+    ...toStoreSettings(config),
     REDIS_URL: redis.url,
     LOG_LEVEL: 'warn',
     API_PORT: '0',
@@ -112,8 +112,7 @@ async function startProcesses({ config }: BenchDatabase) {
   const bytes = (sent: string[]) => ['bytes', JSON.stringify({ headers: sent, body })]
   const same = await start('node:http', 'peers.ts', {}, bytes(headers.flat()))
   const bare = await start('node:http', 'peers.ts', {}, bytes(['Content-Type', 'application/json', ...length]))
-  const { url, database } = config.clickhouse
-  const plain = await start('Express', 'peers.ts', {}, ['express', JSON.stringify({ url, database })])
+  const plain = await start('Express', 'peers.ts', {}, ['express', JSON.stringify(toStoreSettings(config))])
   const stop = async () => {
     for (const child of children) await child.stop()
     await redis.stop()

@@ -12,15 +12,16 @@ import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import type { Chunk } from '../../workers/chunks.ts'
 import { enqueueAndFollow } from '../../workers/follow.ts'
-import type { EmbeddedProcess } from '../support/embedded-clickhouse.ts'
+import type { OwnClickHouse } from '../support/own-clickhouse.ts'
 import { silent } from '../support/silent.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 
 const root = join(import.meta.dirname, '../..')
 
 /** The parts of the system in processes of their own, over stores of their own, with a provider's stand-in. */
 export interface Stack {
-  readonly engine: EmbeddedProcess
+  readonly engine: OwnClickHouse
   readonly database: BenchDatabase
   readonly redis: Redis
   readonly blocking: Redis
@@ -85,12 +86,7 @@ export async function collect(stack: Stack, chunks: readonly Chunk[]): Promise<n
 
 function toEnvironment({ config }: BenchDatabase, provider: string): Record<string, string> {
   return {
-    CLICKHOUSE_URL: config.clickhouse.url,
-    CLICKHOUSE_DATABASE: config.clickhouse.database,
-    CLICKHOUSE_USER: config.clickhouse.user,
-    CLICKHOUSE_PASSWORD: config.clickhouse.password,
-    CLICKHOUSE_READ_USER: config.clickhouse.readUser,
-    CLICKHOUSE_READ_PASSWORD: config.clickhouse.readPassword,
+    ...toStoreSettings(config),
     COINMARKETCAP_BASE_URL: `${provider}/coinmarketcap`,
     COINMARKETCAP_API_KEY: 'bench',
     COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-03-10T00:00:00Z')
 const NOW = TODAY + DAY / 2
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 const clock = { now: NOW }
 let database: Awaited<ReturnType<typeof createApiDatabase>>
@@ -130,7 +131,7 @@ describe.each([
 })
 
 it('an empty series is an empty array', async () => {
-  const fresh = createApiConfig()
+  const fresh = createTestConfig()
   const other = await createApiDatabase(fresh)
   const served = await startApi({ config: fresh, ...other, commits, now: () => NOW })
   const response = await fetch(`${served.url}/data/aggregated/market-cap`)

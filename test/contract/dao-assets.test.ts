@@ -4,7 +4,8 @@ import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
 import type { DaoRatingRow } from '../../shared/datasets/ratings.ts'
 import type { DaoTreasuryRow } from '../../shared/datasets/treasury.ts'
 import type { Dao } from '../../shared/registry/registry.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -13,7 +14,7 @@ const DAY = 86_400_000
 /** By market cap ENS, UNI, AAVE; Gitcoin has no quote. */
 const SLUGS = ['uniswap', 'aave', 'ens', 'gitcoin']
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { daosRoute } from '../../api/routes/daos.ts'
 import type { Dao } from '../../shared/registry/registry.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -9,7 +10,7 @@ const MEMBERS =
   '_id,name,image,category,mission,website,twitter,discord,telegram,whitepaper,tokenomics,chain,token,live,createdAt,updatedAt,__v,twitterid,slug,verified,description,isOtc,snapshotName,treasuryAddress'
 const TOKEN_MEMBERS = '_id,name,symbol,contractAddress,decimal,live,dao,cmcId,chain,livePrice,chart24h'
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

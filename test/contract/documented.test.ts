@@ -6,14 +6,15 @@ import type { Route } from '../../api/define.ts'
 import { exampleOf, takesSeveral } from '../../api/parameters/parse.ts'
 import { FORMAT_NAMES, FORMATS } from '../../api/records/formats.ts'
 import { routes } from '../../api/routes.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

@@ -4,7 +4,8 @@ import { takesSeveral } from '../../api/parameters/parse.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { FORMAT_NAMES, FORMATS, type Format } from '../../api/records/formats.ts'
 import { routes } from '../../api/routes.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { readTable, toExpected } from '../support/tables.ts'
 
@@ -13,7 +14,7 @@ const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 const TABLES = FORMAT_NAMES.filter((name) => name !== 'json')
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

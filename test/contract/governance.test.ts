@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { governanceRoute } from '../../api/routes/daos/governance.ts'
 import type { Database } from '../../shared/clickhouse.ts'
 import type { Dao } from '../../shared/registry/registry.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const READ_AT = '2024-03-10T12:00:00.000Z'
@@ -10,7 +11,7 @@ const VOTERS = 100_000
 /** Far below what the API's reader may use. */
 const MEMORY_BYTES = 150_000_000
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

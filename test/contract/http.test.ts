@@ -8,14 +8,15 @@ import { problemBody } from '../../api/problem/problem.ts'
 import { createDatabase } from '../../shared/clickhouse.ts'
 import { createCommitFeed, publishCommit } from '../../shared/commits.ts'
 import { createRedis } from '../../shared/redis.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import { silent } from '../support/silent.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const UNI = '/data/tokens/historic-financial?name=uniswap&interval=1h&start=2024-03-10'
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 const clock = { now: NOW }
 let database: Awaited<ReturnType<typeof createApiDatabase>>

@@ -7,7 +7,8 @@ import { indexTokenRoute } from '../../api/routes/index/token-data.ts'
 import { toId } from '../../shared/ids.ts'
 import { type BasketIndex, toComposition } from '../../shared/registry/index-records.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 
 /** A clock that stands, three years after the launch. */
 const NOW = Date.parse('2025-11-29T00:02:00Z')
@@ -32,7 +33,7 @@ const read = (path: string) => fetch(api.url + path)
 const readPoints = async (query: string) => pointList.parse(await (await read(`${HISTORIC}?${query}`)).json())
 
 beforeAll(async () => {
-  const config = createApiConfig()
+  const config = createTestConfig()
   database = await createApiDatabase(config)
   const [first] = database.registry.index.compositions
   const next = toComposition(CHANGE, (first?.elements ?? []).slice(0, 2))

@@ -6,7 +6,8 @@ import { runInNewContext } from 'node:vm'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
 import type { Database } from '../../shared/clickhouse.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 
 const NOW = Date.parse('2026-12-01T00:02:00Z')
@@ -16,7 +17,7 @@ const MEASURE_EVERY = 10_000_000
 setFlagsFromString('--expose-gc')
 const collectGarbage: () => void = runInNewContext('gc')
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

@@ -1,7 +1,8 @@
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../shared/clickhouse.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import { readTable } from '../support/tables.ts'
 
@@ -10,7 +11,7 @@ const NOW = Date.parse('2026-12-01T00:02:00Z')
 const POINTS = 60_000
 const FORMATS = ['csv', 'ndjson', 'parquet', 'arrow'] as const
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

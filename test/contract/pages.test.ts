@@ -4,7 +4,8 @@ import { writeCursor } from '../../api/records/cursor.ts'
 import type { Format } from '../../api/records/formats.ts'
 import { toQueryKey } from '../../api/records/wanted.ts'
 import { routes } from '../../api/routes.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { readTable } from '../support/tables.ts'
@@ -13,7 +14,7 @@ import { readTable } from '../support/tables.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

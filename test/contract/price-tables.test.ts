@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
 import type { Token } from '../../shared/registry/registry.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import { readTable } from '../support/tables.ts'
 
@@ -9,7 +10,7 @@ import { readTable } from '../support/tables.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

@@ -2,14 +2,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { exampleOf } from '../../api/parameters/parse.ts'
 import { routes } from '../../api/routes.ts'
 import { toId } from '../../shared/ids.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:00:00Z')
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-03-10T00:00:00Z')
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

@@ -4,8 +4,10 @@ import { parquetMetadata } from 'hyparquet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startChild, untilReady } from '../../tools/children.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
-import { createApiConfig, createApiDatabase } from '../support/api.ts'
+import { createApiDatabase } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 
 const MIB = 1024 * 1024
 const TOKENS = 5
@@ -14,7 +16,7 @@ const POINTS = TOKENS * POINTS_EACH
 const LAST = Date.parse('2023-12-29T00:00:00Z')
 const MEASURE_EVERY = 8 * MIB
 
-const config = createApiConfig()
+const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let child: ReturnType<typeof startChild>
 let facts: { url: string; opsPort: number }
@@ -49,14 +51,8 @@ beforeAll(async () => {
   const keys = tokens.map(({ key }) => key)
   await storeMarket(database.writer, { keys, until: LAST - 60_000, points: POINTS_EACH, stepMs: 300_000 })
   query = `id=${tokens.map(({ id }) => id)}&interval=5m&start=2022-02-01&end=2024-01-01`
-  const { url, database: name, readUser, readPassword } = config.clickhouse
   child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_DATABASE: name,
-    CLICKHOUSE_READ_USER: readUser,
-    CLICKHOUSE_READ_PASSWORD: readPassword,
-    REDIS_URL: config.redis.url,
-    QUEUE_PREFIX: config.redis.prefix,
+    ...toStoreSettings(config),
     API_PORT: '0',
     API_OPS_PORT: String(await findFreePort()),
     LOG_LEVEL: 'silent',

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
@@ -9,7 +10,7 @@ const STEP = 300_000
 const DAY = 86_400_000
 const SERIES = '/data/tokens/historic-financial'
 
-const config = createApiConfig()
+const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import type { Config } from '../../shared/config.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 
 /** Several API processes behind what a load balancer does, and clients that ask all the time. */
 export interface ApiPool {
@@ -25,14 +26,8 @@ interface Member {
 const CHECK_MS = 100
 
 export async function openApiPool(config: Config, size: number): Promise<ApiPool> {
-  const { url, database, readUser, readPassword } = config.clickhouse
   const environment = {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_DATABASE: database,
-    CLICKHOUSE_READ_USER: readUser,
-    CLICKHOUSE_READ_PASSWORD: readPassword,
-    REDIS_URL: config.redis.url,
-    QUEUE_PREFIX: config.redis.prefix,
+    ...toStoreSettings(config),
     API_PORT: '0',
     API_OPS_PORT: '0',
     API_DRAIN_SECONDS: '1',

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
 import prices from '../../workers/jobs/prices.ts'
-import { startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import { startOwnClickHouse } from '../support/own-clickhouse.ts'
 import { createFullDisk, createReadOnlyDisk } from './disk.ts'
 import { createWatchedPipeline } from './watched-pipeline.ts'
 
@@ -22,15 +22,9 @@ describe.each([
     const disk = createDisk()
     if (disk === undefined) return skip()
     closing.push(() => disk.remove())
-    const clickhouse = await startEmbeddedClickHouse({ dataDir: `${disk.dir}/clickhouse` })
+    const clickhouse = await startOwnClickHouse({ dataDir: `${disk.dir}/clickhouse` })
     closing.push(() => clickhouse.kill())
-    const settings = {
-      CLICKHOUSE_URL: clickhouse.url,
-      CLICKHOUSE_USER: 'writer',
-      CLICKHOUSE_PASSWORD: '',
-      CLICKHOUSE_READ_USER: 'reader',
-      CLICKHOUSE_READ_PASSWORD: '',
-    }
+    const { settings } = clickhouse
     const pipeline = await createWatchedPipeline(prices, { now: SLOT + PROMPTLY, settings, leavesDatabase: true })
     closing.push(() => pipeline.close())
     const runner = pipeline.serve()

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { jobs } from '../../workers/jobs.ts'
-import { createApiConfig } from '../support/api.ts'
 import { type ApiPool, openApiPool } from './api-pool.ts'
 import { toSlotId } from './slot-clock.ts'
 import { createStage, type Stage } from './stage.ts'
@@ -22,9 +21,7 @@ let slots = 0
 beforeAll(async () => {
   stage = await createStage()
   await stage.company.startAll()
-  const { readUser, readPassword } = createApiConfig().clickhouse
-  const { clickhouse } = stage.config
-  apis = await openApiPool({ ...stage.config, clickhouse: { ...clickhouse, readUser, readPassword } }, 2)
+  apis = await openApiPool(stage.config, 2)
 }, 120_000)
 afterAll(async () => {
   await apis?.close()

@@ -11,9 +11,10 @@ import { toBucketStart } from '../../shared/intervals.ts'
 import { findFreePort, type RedisServer, startRedis } from '../../tools/redis-server.ts'
 import { jobs } from '../../workers/jobs.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
-import { type EmbeddedProcess, startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import { type OwnClickHouse, startOwnClickHouse } from '../support/own-clickhouse.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { toStandInSettings } from '../support/stand-in-settings.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 
 const toSecret = (name: string) => `${name}-secret-0123456789abcdef`
 const REDIS_PASSWORD = toSecret('redis')
@@ -38,7 +39,7 @@ const workers: ChildProcess[] = []
 let redisDir: string
 let redis: RedisServer
 let redisUrl: string
-let clickhouse: EmbeddedProcess
+let clickhouse: OwnClickHouse
 let pipeline: Pipeline
 let parrot: Awaited<ReturnType<typeof createParrot>>
 
@@ -49,9 +50,14 @@ beforeAll(async () => {
   await admin.config('SET', 'requirepass', REDIS_PASSWORD)
   admin.disconnect()
   redisUrl = redis.url.replace('redis://', `redis://:${REDIS_PASSWORD}@`)
-  clickhouse = await startEmbeddedClickHouse({ password: CLICKHOUSE_PASSWORD })
+  clickhouse = await startOwnClickHouse({
+    users: {
+      writer: { name: 'writer', password: CLICKHOUSE_PASSWORD },
+      reader: { name: 'reader', password: CLICKHOUSE_PASSWORD },
+    },
+  })
   parrot = await createParrot()
-  const stores = { REDIS_URL: redisUrl, CLICKHOUSE_URL: clickhouse.url, CLICKHOUSE_USER: 'writer', CLICKHOUSE_PASSWORD }
+  const stores = { ...clickhouse.settings, REDIS_URL: redisUrl }
   pipeline = await createPipeline({ now: Date.now(), settings: stores })
 })
 afterAll(async () => {
@@ -83,19 +89,13 @@ async function createParrot() {
 
 /** The settings of a worker that has every secret there is. */
 async function toEnvironment(providers: string, rpcUrl: string) {
-  const { database, url, user } = pipeline.config.clickhouse
   return {
     PATH: process.env.PATH,
     ...toStandInSettings(providers),
     ...KEYS,
     RPC_URLS: `ethereum=${rpcUrl}`,
     RATINGS_SOURCE: `${providers}/ratings.csv?token=${KEYS.OPS_TOKEN}`,
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_DATABASE: database,
-    CLICKHOUSE_USER: user,
-    CLICKHOUSE_PASSWORD,
-    REDIS_URL: redisUrl,
-    QUEUE_PREFIX: pipeline.config.redis.prefix,
+    ...toStoreSettings(pipeline.config),
     LOG_LEVEL: 'trace',
     WORKER_OPS_PORT: String(await findFreePort()),
     WORKER_DRAIN_SECONDS: '0',

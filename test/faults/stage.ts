@@ -12,6 +12,7 @@ import { runJob } from '../../workers/run-job.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 import { toStandInSettings } from '../support/stand-in-settings.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 import { createUpstream } from '../upstream/server.ts'
 import { type Company, createCompany } from './company.ts'
 import { toClock, toClockTime } from './slot-clock.ts'
@@ -60,10 +61,7 @@ export async function createStage(): Promise<Stage> {
   const events = await openSlotEvents(names, redis, store.prefix)
   const environment = {
     ...SETTINGS,
-    CLICKHOUSE_URL: clickhouse.url,
-    CLICKHOUSE_USER: clickhouse.user,
-    CLICKHOUSE_PASSWORD: clickhouse.password,
-    CLICKHOUSE_DATABASE: clickhouse.database,
+    ...toStoreSettings(config),
     REDIS_URL: store.url,
     QUEUE_PREFIX: store.prefix,
   }

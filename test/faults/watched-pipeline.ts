@@ -11,7 +11,7 @@ import { createRunner } from '../../workers/runner.ts'
 import { type Scheduler, startScheduler } from '../../workers/scheduler.ts'
 import { createSlotMetrics } from '../../workers/slot-metrics.ts'
 import { createWatchdog } from '../../workers/watchdog.ts'
-import { createApiConfig, createHandFeed, startApi } from '../support/api.ts'
+import { createHandFeed, startApi } from '../support/api.ts'
 import { createPipeline, type Pipeline, type PipelineOptions } from '../support/pipeline.ts'
 
 /** A line of the log, with what the tests look for. */
@@ -49,9 +49,7 @@ export async function createWatchedPipeline(
   job: Job,
   options: { now: number } & Pick<PipelineOptions, 'settings' | 'leavesDatabase'>,
 ): Promise<WatchedPipeline> {
-  const { readUser, readPassword } = createApiConfig().clickhouse
-  const reader = { CLICKHOUSE_READ_USER: readUser, CLICKHOUSE_READ_PASSWORD: readPassword }
-  const pipeline = await createPipeline({ ...options, settings: { ...reader, ...options.settings } })
+  const pipeline = await createPipeline(options)
   const { config, registry, clock, context } = pipeline
   const lines: Line[] = []
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(JSON.parse(line)) })

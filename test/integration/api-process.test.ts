@@ -4,20 +4,16 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startChild, untilReady } from '../../tools/children.ts'
-import { createApiConfig, createApiDatabase } from '../support/api.ts'
+import { createApiDatabase } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 
-const config = createApiConfig()
+const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 
 const start = async (settings: Record<string, string> = {}) => {
-  const { url, database: name, readUser, readPassword } = config.clickhouse
   const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_DATABASE: name,
-    CLICKHOUSE_READ_USER: readUser,
-    CLICKHOUSE_READ_PASSWORD: readPassword,
-    REDIS_URL: config.redis.url,
-    QUEUE_PREFIX: config.redis.prefix,
+    ...toStoreSettings(config),
     API_PORT: '0',
     API_OPS_PORT: '0',
     LOG_LEVEL: 'silent',

@@ -13,6 +13,7 @@ import { storeMarket } from '../support/market.ts'
 import type { Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 import { createSite, readAnswers, SITE_NOW } from '../support/site.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 
 let site: Pipeline
 let folders: string
@@ -111,14 +112,7 @@ describe('a backup', () => {
 
 describe('the commands', () => {
   const command = (file: string, ...args: string[]) => {
-    const { clickhouse } = site.config
-    const env = {
-      ...process.env,
-      CLICKHOUSE_URL: clickhouse.url,
-      CLICKHOUSE_USER: clickhouse.user,
-      CLICKHOUSE_PASSWORD: clickhouse.password,
-      CLICKHOUSE_DATABASE: clickhouse.database,
-    }
+    const env = { ...process.env, ...toStoreSettings(site.config) }
     const path = join(import.meta.dirname, '../../clickhouse', file)
     const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', path, ...args], {
       env,

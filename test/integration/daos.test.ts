@@ -7,7 +7,7 @@ import { LINK_FIELDS } from '../../shared/datasets/daos.ts'
 import type { Dao, Registry } from '../../shared/registry/registry.ts'
 import daos from '../../workers/jobs/daos.ts'
 import { runJob } from '../../workers/run-job.ts'
-import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
@@ -24,9 +24,7 @@ let api: TestApi
 let commits: HandFeed
 
 beforeEach(async () => {
-  const { clickhouse } = createApiConfig()
-  const settings = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
-  pipeline = await createPipeline({ now: MORNING + 60_000, settings })
+  pipeline = await createPipeline({ now: MORNING + 60_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
   commits = createHandFeed()
   const { config, registry, clock } = pipeline

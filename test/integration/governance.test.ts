@@ -10,7 +10,7 @@ import type { Dao, Registry } from '../../shared/registry/registry.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { runJob } from '../../workers/run-job.ts'
 import { toTestDao } from '../samples.ts'
-import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const HOUR = 3_600_000
@@ -30,11 +30,9 @@ let api: TestApi
 let commits: HandFeed
 
 async function open(options: { dataDir?: string; settings?: Record<string, string>; extra?: readonly Dao[] } = {}) {
-  const { clickhouse } = createApiConfig()
-  const access = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
   pipeline = await createPipeline({
     now: MORNING + 60_000,
-    settings: { ...access, ...options.settings },
+    ...(options.settings === undefined ? {} : { settings: options.settings }),
     ...(options.dataDir === undefined ? {} : { dataDir: options.dataDir }),
   })
   const extra = options.extra ?? []

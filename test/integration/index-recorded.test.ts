@@ -11,7 +11,7 @@ import { enqueueAndFollow } from '../../workers/follow.ts'
 import index from '../../workers/jobs/index-points.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/runner.ts'
-import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const dataDir = resolve(process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data'))
@@ -53,9 +53,7 @@ describe.skipIf(!present)('the index of real units at real prices', () => {
   const runners: Worker[] = []
 
   beforeAll(async () => {
-    const { readUser, readPassword } = createApiConfig().clickhouse
-    const settings = { CLICKHOUSE_READ_USER: readUser, CLICKHOUSE_READ_PASSWORD: readPassword }
-    pipeline = await createPipeline({ dataDir, now: NOW, settings })
+    pipeline = await createPipeline({ dataDir, now: NOW })
     elements = readElements(pipeline.registry)
     const launch = Date.parse(FROM)
     const basket = { ...pipeline.registry.index, launch, compositions: [toComposition(launch, elements)] }

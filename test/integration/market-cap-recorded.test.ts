@@ -16,7 +16,7 @@ import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run-job.ts'
 import { createRunner } from '../../workers/runner.ts'
-import { createApiConfig, startApi, type TestApi } from '../support/api.ts'
+import { startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { toQuote } from '../support/quotes.ts'
 import { silent } from '../support/silent.ts'
@@ -68,9 +68,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
   const caps = present ? readMarketCaps() : new Map<string, Map<string, number>>()
 
   beforeAll(async () => {
-    const { readUser, readPassword } = createApiConfig().clickhouse
-    const settings = { CLICKHOUSE_READ_USER: readUser, CLICKHOUSE_READ_PASSWORD: readPassword }
-    pipeline = await createPipeline({ dataDir, now: Date.parse('2022-12-02T00:00:00Z'), settings })
+    pipeline = await createPipeline({ dataDir, now: Date.parse('2022-12-02T00:00:00Z') })
     const { config, registry, clock, context } = pipeline
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 401 })
     runners = [createRunner(prices, context), createRunner(marketCap, context)]

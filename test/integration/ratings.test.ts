@@ -8,7 +8,7 @@ import { daoRatingRow } from '../../shared/datasets/ratings.ts'
 import ratings from '../../workers/jobs/ratings.ts'
 import { runJob } from '../../workers/run-job.ts'
 import { startProviderServer } from '../provider-server.ts'
-import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000
@@ -31,9 +31,7 @@ let folder: string
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'dao-data-ratings-'))
-  const { clickhouse } = createApiConfig()
-  const settings = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
-  pipeline = await createPipeline({ now: TODAY + 60_000, settings })
+  pipeline = await createPipeline({ now: TODAY + 60_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
   commits = createHandFeed()
   const { config, registry, clock } = pipeline

@@ -14,7 +14,7 @@ import telegram from '../../workers/jobs/telegram.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import twitterSentiment from '../../workers/jobs/twitter-sentiment.ts'
 import { runJob } from '../../workers/run-job.ts'
-import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000
@@ -36,9 +36,7 @@ let api: TestApi
 let commits: HandFeed
 
 beforeAll(async () => {
-  const { clickhouse } = createApiConfig()
-  const settings = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
-  pipeline = await createPipeline({ now: TODAY + 3_600_000, settings })
+  pipeline = await createPipeline({ now: TODAY + 3_600_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
   commits = createHandFeed()
   const { config, registry, clock } = pipeline

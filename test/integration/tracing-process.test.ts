@@ -10,9 +10,9 @@ import { text } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { untilReady } from '../../tools/children.ts'
-import { createApiConfig } from '../support/api.ts'
 import { type Collector, KIND, startCollector } from '../support/collector.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -135,17 +135,9 @@ describe('the worker process', () => {
   })
 
   it('names the trace of a job in its log lines', async () => {
-    const { clickhouse, redis } = pipeline.config
-    const { readUser } = createApiConfig().clickhouse
     const worker = await start('workers/main.ts', {
       ...collector.env,
-      CLICKHOUSE_URL: clickhouse.url,
-      CLICKHOUSE_DATABASE: clickhouse.database,
-      CLICKHOUSE_USER: clickhouse.user,
-      CLICKHOUSE_PASSWORD: clickhouse.password,
-      CLICKHOUSE_READ_USER: readUser,
-      REDIS_URL: redis.url,
-      QUEUE_PREFIX: redis.prefix,
+      ...toStoreSettings(pipeline.config),
       WORKER_QUEUES: 'tvl',
       DEFILLAMA_BASE_URL: `${pipeline.upstream.url}/defillama`,
     })

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase } from '../../shared/clickhouse.ts'
-import { createApiConfig, createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { startDoor } from '../support/clickhouse-door.ts'
 import { type Collector, KIND } from '../support/collector.ts'
+import { createTestConfig } from '../support/database.ts'
 import { traceThisProcess } from '../support/traced.ts'
 
 let collector: Collector
@@ -11,7 +12,7 @@ let door: Awaited<ReturnType<typeof startDoor>>
 let api: TestApi
 let broken: TestApi
 
-const own = createApiConfig()
+const own = createTestConfig()
 
 beforeAll(async () => {
   collector = await traceThisProcess()

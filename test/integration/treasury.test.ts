@@ -5,7 +5,7 @@ import { type DaoTreasuryRow, daoTreasuryRow } from '../../shared/datasets/treas
 import treasury from '../../workers/jobs/treasury.ts'
 import { runJob } from '../../workers/run-job.ts'
 import type { TreasuryDao } from '../../workers/treasury-daos.ts'
-import { createApiConfig, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000
@@ -30,9 +30,7 @@ let api: TestApi
 let commits: HandFeed
 
 beforeAll(async () => {
-  const { clickhouse } = createApiConfig()
-  const settings = { CLICKHOUSE_READ_USER: clickhouse.readUser, CLICKHOUSE_READ_PASSWORD: clickhouse.readPassword }
-  pipeline = await createPipeline({ now: TODAY + 60_000, settings })
+  pipeline = await createPipeline({ now: TODAY + 60_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
   commits = createHandFeed()
   const { config, registry, clock } = pipeline

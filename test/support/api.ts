@@ -1,5 +1,4 @@
 import type { AddressInfo } from 'node:net'
-import { inject } from 'vitest'
 import { createApiServer } from '../../api/server.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
@@ -7,7 +6,7 @@ import type { Commit, CommitFeed } from '../../shared/commits.ts'
 import type { Config } from '../../shared/config.ts'
 import { createMetrics } from '../../shared/metrics.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
-import { createTestConfig, createTestDatabase } from './database.ts'
+import { createTestDatabase } from './database.ts'
 import { silent } from './silent.ts'
 
 /** A commit feed that a test turns by hand; `away()` is what it says while nobody tells of commits. */
@@ -69,13 +68,6 @@ export async function startApi(options: {
         server.closeAllConnections()
       }),
   }
-}
-
-/** The settings with which an API of a test reads: the embedded engine has a reader, other stores only their user. */
-export function createApiConfig(): Config {
-  const { clickhouseUser, clickhousePassword } = inject('stores')
-  if (clickhouseUser === 'writer' && clickhousePassword === '') return createTestConfig()
-  return createTestConfig({ CLICKHOUSE_READ_USER: clickhouseUser, CLICKHOUSE_READ_PASSWORD: clickhousePassword })
 }
 
 /** A migrated database with the shipped registry, a writer and the API's own reader. */

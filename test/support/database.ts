@@ -3,6 +3,7 @@ import { inject } from 'vitest'
 import { migrate } from '../../clickhouse/migrate.ts'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
 import { type Config, parseConfig } from '../../shared/config.ts'
+import { TEST_DATABASES } from './own-clickhouse.ts'
 import { silent } from './silent.ts'
 
 /** A configuration that points at the run's stores, with a database and a queue prefix nobody else uses. */
@@ -10,11 +11,8 @@ export function createTestConfig(settings: Readonly<Record<string, string>> = {}
   const stores = inject('stores')
   const unique = randomBytes(6).toString('hex')
   return parseConfig({
-    CLICKHOUSE_URL: stores.clickhouseUrl,
-    CLICKHOUSE_USER: stores.clickhouseUser,
-    CLICKHOUSE_PASSWORD: stores.clickhousePassword,
-    CLICKHOUSE_DATABASE: `test_${unique}`,
-    REDIS_URL: stores.redisUrl,
+    ...stores.settings,
+    CLICKHOUSE_DATABASE: `${TEST_DATABASES}${unique}`,
     QUEUE_PREFIX: `test-${unique}`,
     LOG_LEVEL: 'silent',
     ...settings,

@@ -2,20 +2,15 @@ import { join } from 'node:path'
 import type { Config } from '../../shared/config.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
+import { toStoreSettings } from './store-settings.ts'
 
 const FILES = { worker: 'workers/main.ts', scheduler: 'workers/scheduler.ts' } as const
 
 /** A worker or scheduler in a process of its own, over the stores of a test's configuration. */
 export async function startProcess(kind: keyof typeof FILES, config: Config, settings: Record<string, string> = {}) {
   const port = String(await findFreePort())
-  const { url, database, user, password } = config.clickhouse
   const child = startChild(kind, join(import.meta.dirname, '../..', FILES[kind]), {
-    CLICKHOUSE_URL: url,
-    CLICKHOUSE_DATABASE: database,
-    CLICKHOUSE_USER: user,
-    CLICKHOUSE_PASSWORD: password,
-    REDIS_URL: config.redis.url,
-    QUEUE_PREFIX: config.redis.prefix,
+    ...toStoreSettings(config),
     LOG_LEVEL: 'silent',
     OPS_HOST: '127.0.0.1',
     WORKER_OPS_PORT: port,

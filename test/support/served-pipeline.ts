@@ -4,7 +4,7 @@ import type { JobReport } from '../../shared/queues.ts'
 import type { Token } from '../../shared/registry/registry.ts'
 import type { Job } from '../../workers/define.ts'
 import { runJob } from '../../workers/run-job.ts'
-import { createApiConfig, createHandFeed, type HandFeed, startApi } from './api.ts'
+import { createHandFeed, type HandFeed, startApi } from './api.ts'
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts'
 
 /** The way of the data from end to end: providers' stand-in, jobs, tables and the API that serves them. */
@@ -20,9 +20,7 @@ export interface ServedPipeline extends Pipeline {
 export async function createServedPipeline(
   options: Omit<PipelineOptions, 'settings'> & { now: number },
 ): Promise<ServedPipeline> {
-  const { readUser, readPassword } = createApiConfig().clickhouse
-  const settings = { CLICKHOUSE_READ_USER: readUser, CLICKHOUSE_READ_PASSWORD: readPassword }
-  const pipeline = await createPipeline({ ...options, settings })
+  const pipeline = await createPipeline(options)
   const { config, registry, clock, context } = pipeline
   const db = createDatabase(config.clickhouse, 'read')
   const commits = createHandFeed()

@@ -6,14 +6,12 @@ import { ClickHouseContainer } from '@testcontainers/clickhouse'
 import { GenericContainer, Wait } from 'testcontainers'
 import type { TestProject } from 'vitest/node'
 import { startRedis } from '../../tools/redis-server.ts'
-import { startEmbeddedClickHouse } from './embedded-clickhouse.ts'
+import { startOwnClickHouse } from './own-clickhouse.ts'
 
 /** Where the integration tests find their ClickHouse and Redis; both are shared by all test files of a run. */
 export interface Stores {
-  readonly clickhouseUrl: string
-  readonly clickhouseUser: string
-  readonly clickhousePassword: string
-  readonly redisUrl: string
+  /** Settings: addresses, users and passwords. */
+  readonly settings: Readonly<Record<string, string>>
 }
 
 declare module 'vitest' {
@@ -27,19 +25,14 @@ type Started<T> = T & { stop(): Promise<unknown> }
 const PASSWORD = 'test'
 
 /**
- * The stores, once per run: CLICKHOUSE_URL and REDIS_URL where they are set, containers where Docker runs, else the
- * embedded engine and a private Redis.
+ * The stores, once per run: CLICKHOUSE_URL and REDIS_URL where they are set, containers where Docker runs, else
+ * ClickHouse's own server out of its package and a private Redis.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const docker = spawnSync('docker', ['info'], { stdio: 'ignore' }).status === 0
   const [clickhouse, redis] = await Promise.all([startClickHouse(docker), startRedisStore(docker)])
   console.log(`ClickHouse: ${clickhouse.kind}, Redis: ${redis.kind}`)
-  project.provide('stores', {
-    clickhouseUrl: clickhouse.url,
-    clickhouseUser: clickhouse.user,
-    clickhousePassword: clickhouse.password,
-    redisUrl: redis.url,
-  })
+  project.provide('stores', { settings: { ...clickhouse.settings, REDIS_URL: redis.url } })
   return async () => {
     await Promise.all([clickhouse.stop(), redis.stop()])
   }
@@ -47,15 +40,15 @@ export default async function setup(project: TestProject): Promise<() => Promise
 
 async function startClickHouse(
   docker: boolean,
-): Promise<Started<{ kind: string; url: string; user: string; password: string }>> {
+): Promise<Started<{ kind: string; settings: Readonly<Record<string, string>> }>> {
   const given = process.env.CLICKHOUSE_URL
   if (given) {
     const { CLICKHOUSE_USER: user = 'default', CLICKHOUSE_PASSWORD: password = '' } = process.env
-    return { kind: 'from CLICKHOUSE_URL', url: given, user, password, stop: async () => {} }
+    return { kind: 'from CLICKHOUSE_URL', settings: toSettings(given, user, password), stop: async () => {} }
   }
   if (!docker) {
-    const embedded = await startEmbeddedClickHouse()
-    return { kind: 'embedded', url: embedded.url, user: 'writer', password: '', stop: () => embedded.stop() }
+    const own = await startOwnClickHouse()
+    return { kind: "the package's own server", settings: own.settings, stop: () => own.stop() }
   }
   const container = await new ClickHouseContainer('clickhouse/clickhouse-server:25.8')
     .withUsername('writer')
@@ -64,12 +57,19 @@ async function startClickHouse(
     .start()
   return {
     kind: 'container',
-    url: container.getHttpUrl(),
-    user: 'writer',
-    password: PASSWORD,
+    settings: toSettings(container.getHttpUrl(), 'writer', PASSWORD),
     stop: () => container.stop(),
   }
 }
+
+/** Of a server of somebody else one user is known, who reads as well. */
+const toSettings = (url: string, user: string, password: string) => ({
+  CLICKHOUSE_URL: url,
+  CLICKHOUSE_USER: user,
+  CLICKHOUSE_PASSWORD: password,
+  CLICKHOUSE_READ_USER: user,
+  CLICKHOUSE_READ_PASSWORD: password,
+})
 
 async function startRedisStore(docker: boolean): Promise<Started<{ kind: string; url: string }>> {
   const given = process.env.REDIS_URL

@@ -1,0 +1,32 @@
+import { loadConfig } from '../shared/config.ts'
+import { DataError } from '../shared/errors.ts'
+import { createPassword, readClickHouseAccess } from '../shared/own-stores.ts'
+import { announceReady, onStopSignal, runPart } from '../shared/process.ts'
+import { startOwnServer } from './server/own-server.ts'
+
+/**
+ * ClickHouse's own server over a data folder. Its users have passwords always: those of the settings, or those that the
+ * folder's first start made.
+ */
+async function main(): Promise<void> {
+  const { user, password, readUser, readPassword, database, own } = loadConfig().clickhouse
+  const kept = readClickHouseAccess(own.dataDir)
+  const server = await startOwnServer({
+    ...own,
+    users: {
+      writer: { name: user, password: password || kept?.writer.password || createPassword() },
+      reader: { name: readUser, password: readPassword || kept?.reader.password || createPassword() },
+    },
+    readable: `${database}.*`,
+  })
+  let isAsked = false
+  onStopSignal(() => {
+    isAsked = true
+    return server.close()
+  })
+  announceReady({ url: server.url, tcpPort: own.tcpPort })
+  await server.ended
+  if (!isAsked) throw new DataError('storage', `ClickHouse over ${own.dataDir} ended by itself`)
+}
+
+runPart("npm run clickhouse: ClickHouse's own server, one per data folder.", main)

@@ -1,0 +1,168 @@
+import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { type ClickHouseAccess, writeAccess } from '../../shared/own-stores.ts'
+import { writeConfiguration } from './configuration.ts'
+import { exitAtOnce, lockFolder, makePipe, openLibraries, runClickHouseLocal } from './native.ts'
+
+export interface OwnServerOptions {
+  /** Owned by this process alone while it runs; created where it is missing. */
+  readonly dataDir: string
+  readonly host: string
+  /** 0 picks a free port. */
+  readonly port: number
+  /** For ClickHouse's native protocol; undefined listens to none. */
+  readonly tcpPort?: number | undefined
+  readonly users: Pick<ClickHouseAccess, 'writer' | 'reader'>
+  /** What the reader may read, as a grant names it: `dao_data.*`. */
+  readonly readable: string
+  /** Bytes, for all queries, merges and caches together. */
+  readonly maxMemoryBytes: number
+  /** Configuration elements for what has no option here, such as the clusters that the server knows. */
+  readonly configuration?: string
+}
+
+export interface OwnServer {
+  readonly url: string
+  /** Resolves when the engine has ended by itself, which it never should. */
+  readonly ended: Promise<void>
+  /**
+   * Stops in order: statements that run now may finish for a while, then they are stopped. Ends this process where the
+   * engine does not end in time.
+   */
+  close(): Promise<void>
+}
+
+/** How long running statements may finish. */
+const FINISH_MS = 10_000
+/** How long stopped statements may take to be gone, and the engine to close its tables. */
+const END_MS = 3_000
+const POLL_MS = 25
+
+/**
+ * Runs ClickHouse's own server in this process, which has room for one: the package chdb holds `clickhouse-local`, which
+ * listens like a server once it is told to. It lives as long as it has something to read from its last file of
+ * statements, a named pipe that nothing is ever written to. Its files and `access.json`, which tells other parts how to
+ * reach it, are in the data folder.
+ * @throws DataError `config` when the folder or a port cannot be used, or there is no library for this platform.
+ */
+export async function startOwnServer(options: OwnServerOptions): Promise<OwnServer> {
+  const dataDir = resolve(options.dataDir)
+  openLibraries()
+  const configuration = prepareFolder(dataDir, options)
+  const port = await requirePort(options.host, options.port)
+  if (options.tcpPort !== undefined) await requirePort(options.host, options.tcpPort)
+  const keepsRunning = openSync(configuration.pipe, 'r+')
+  const url = `http://${options.host}:${port}`
+  let isOver = false
+  const ended = runClickHouseLocal([
+    `--path=${dataDir}`,
+    `--config-file=${configuration.config}`,
+    `--listen_host=${options.host}`,
+    `--http_port=${port}`,
+    ...(options.tcpPort === undefined ? [] : [`--tcp_port=${options.tcpPort}`]),
+    ...[configuration.start, configuration.pipe].flatMap((file) => ['--queries-file', file]),
+  ]).then((reason) => {
+    isOver = true
+    if (reason !== undefined) console.error(reason)
+  })
+  const { name: username, password } = options.users.writer
+  const log = { level: ClickHouseLogLevel.OFF }
+  const admin = createClient({ url, username, password, log, max_open_connections: 1, request_timeout: END_MS })
+  await untilReady(admin, () => isOver, dataDir)
+  writeAccess(dataDir, { url, ...options.users })
+  return {
+    url,
+    ended,
+    close: async () => {
+      await finishStatements(admin)
+      await admin.close()
+      closeSync(keepsRunning)
+      await Promise.race([ended, wait(END_MS, undefined, { ref: false })])
+      // Its tables are safe as they are after any crash; waiting for its destructors could take for ever.
+      if (!isOver) exitAtOnce(0)
+    },
+  }
+}
+
+function prepareFolder(dataDir: string, options: OwnServerOptions) {
+  const dir = join(dataDir, 'server')
+  const pipe = join(dir, 'stop.pipe')
+  try {
+    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    lockFolder(dataDir)
+    rmSync(pipe, { force: true })
+    makePipe(pipe)
+    const { users, readable, maxMemoryBytes, tcpPort, configuration: more = '' } = options
+    const files = writeConfiguration({
+      dir,
+      ...users,
+      readable,
+      maxMemoryBytes,
+      listensToTcp: tcpPort !== undefined,
+      more,
+    })
+    return { ...files, pipe }
+  } catch (cause) {
+    if (cause instanceof DataError) throw cause
+    throw new DataError('config', `ClickHouse cannot write its folder ${dataDir}: ${toReason(cause)}`, { cause })
+  }
+}
+
+/**
+ * The port, or a free one for 0: the engine binds what it is told and reports no choice of its own.
+ * @throws DataError `config` when it cannot be listened on.
+ */
+function requirePort(host: string, port: number): Promise<number> {
+  return new Promise((fulfil, reject) => {
+    const probe = createServer()
+    probe.once('error', (cause) =>
+      reject(new DataError('config', `ClickHouse cannot listen on ${host}:${port}: ${toReason(cause)}`, { cause })),
+    )
+    probe.listen(port, host, () => {
+      const address = probe.address()
+      probe.close(() => fulfil(typeof address === 'object' && address !== null ? address.port : port))
+    })
+  })
+}
+
+async function untilReady(admin: ClickHouseClient, isOver: () => boolean, dataDir: string): Promise<void> {
+  for (;;) {
+    if (isOver()) throw new DataError('config', `ClickHouse over ${dataDir} could not start: its reason stands above`)
+    // With a statement and not with a ping: whoever else listens there does not know the password.
+    const { success } = await admin.ping({ select: true })
+    if (success) return
+    await wait(POLL_MS)
+  }
+}
+
+/** Waits until the statements that run now have ended, stops all others, and lets nobody in any more. */
+async function finishStatements(admin: ClickHouseClient): Promise<void> {
+  try {
+    const running = await readRunning(admin)
+    await until(FINISH_MS, async () => {
+      const left = await readRunning(admin)
+      return running.every((id) => !left.includes(id))
+    })
+    await admin.command({ query: 'KILL QUERY WHERE query_id != currentQueryID() ASYNC' })
+    await until(END_MS, async () => (await readRunning(admin)).length === 0)
+    await admin.command({ query: 'SYSTEM STOP LISTEN HTTP' })
+  } catch (error) {
+    // Out of memory, for one: it ends all the same.
+    console.error(`ClickHouse is stopped with statements under way: ${toReason(error)}`)
+  }
+}
+
+async function readRunning(admin: ClickHouseClient): Promise<string[]> {
+  const query = 'SELECT query_id FROM system.processes WHERE query_id != currentQueryID()'
+  const result = await admin.query({ query, format: 'JSONCompactEachRow' })
+  return (await result.json<[string]>()).map(([id]) => id)
+}
+
+async function until(deadlineMs: number, isSo: () => Promise<boolean>): Promise<void> {
+  const end = performance.now() + deadlineMs
+  while (performance.now() < end && !(await isSo())) await wait(POLL_MS)
+}
