@@ -7,24 +7,40 @@ import { DataError } from '../shared/errors.ts'
 export interface Child {
   readonly name: string
   readonly process: ChildProcess
+  /** The last that it wrote to standard error, where that was asked to be kept. */
+  lastOutput(): string
   /** Asks it to stop and resolves when it has. */
   stop(): Promise<void>
 }
+
+const KEPT_OUTPUT = 2_000
 
 /**
  * Starts a TypeScript program in its own process group, so that Ctrl-C reaches only the parent, which stops its
  * children in order. With an open channel to the parent, it stops by itself when the parent is killed.
  */
-export function startChild(name: string, file: string, env: NodeJS.ProcessEnv, args: readonly string[] = []): Child {
+export function startChild(
+  name: string,
+  file: string,
+  env: NodeJS.ProcessEnv,
+  args: readonly string[] = [],
+  options: { keepsOutput?: boolean } = {},
+): Child {
   const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
     env: toChildEnvironment(env),
-    stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
+    stdio: ['ignore', 'pipe', options.keepsOutput ? 'pipe' : 'inherit', 'ipc'],
     detached: true,
+  })
+  let output = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    process.stderr.write(text)
+    output = (output + text).slice(-KEPT_OUTPUT)
   })
   const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   return {
     name,
     process: child,
+    lastOutput: () => output,
     stop: async () => {
       child.kill('SIGTERM')
       await exited
@@ -36,7 +52,7 @@ export function startChild(name: string, file: string, env: NodeJS.ProcessEnv, a
  * Waits for the child's line `{"ready": true, ...}` or, for programs that only announce an address, `{"url": ...}`.
  * @throws DataError `config` when it ends before.
  */
-export function untilReady(child: Child): Promise<Record<string, unknown>> {
+export function untilReady(child: Pick<Child, 'name' | 'process'>): Promise<Record<string, unknown>> {
   return new Promise((resolve, reject) => {
     const output = child.process.stdout
     if (output === null) throw new Error(`${child.name} was started without a standard output`)
@@ -44,8 +60,8 @@ export function untilReady(child: Child): Promise<Record<string, unknown>> {
       const facts = toFacts(line)
       if (facts !== undefined) resolve(facts)
     })
-    child.process.once('exit', (code) =>
-      reject(new DataError('config', `${child.name} ended with code ${code} before it was ready`)),
+    child.process.once('exit', (code, signal) =>
+      reject(new DataError('config', `${child.name} ended with ${signal ?? `code ${code}`} before it was ready`)),
     )
   })
 }

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DataError } from '../shared/errors.ts'
@@ -8,6 +8,8 @@ import { readCommandLine } from './processes.ts'
 export interface RedisServer {
   readonly url: string
   readonly child: ChildProcess
+  /** Resolves when it has ended, asked or not. */
+  readonly ended: Promise<void>
   stop(): Promise<void>
 }
 
@@ -23,23 +25,28 @@ export function findFreePort(): Promise<number> {
   })
 }
 
+export interface RedisOptions {
+  /** A free one unless it is given. */
+  readonly port?: number
+  readonly password?: string
+  readonly settings?: Readonly<Record<string, string>>
+}
+
 /**
  * Starts a private Redis (or Valkey) over its own folder: every write is logged to disk and nothing is ever evicted,
- * because a queue that forgets jobs loses slots.
+ * because a queue that forgets jobs loses slots. Its settings stand in a file for its owner's eyes: a command line is
+ * everybody's to read.
  * @throws DataError `config` when there is no binary or it does not start.
  */
-export async function startRedis(
-  dir: string,
-  options: { detached?: boolean; settings?: Readonly<Record<string, string>> } = {},
-): Promise<RedisServer> {
+export async function startRedis(dir: string, options: RedisOptions = {}): Promise<RedisServer> {
   const binary = ['redis-server', 'valkey-server'].find((name) => spawnSync(name, ['--version']).status === 0)
   if (binary === undefined)
     throw new DataError('config', 'no redis-server or valkey-server on the PATH, and REDIS_URL is not set')
   mkdirSync(dir, { recursive: true })
   await stopLeftover(dir)
-  const port = await findFreePort()
+  const { port = await findFreePort(), password } = options
   const settings = {
-    port,
+    port: String(port),
     bind: '127.0.0.1',
     dir,
     pidfile: join(dir, 'redis.pid'),
@@ -47,20 +54,30 @@ export async function startRedis(
     appendfsync: 'everysec',
     'maxmemory-policy': 'noeviction',
     save: '',
+    ...(password === undefined ? {} : { requirepass: password }),
     ...options.settings,
   }
-  const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
-  const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'inherit'], detached: options.detached ?? false })
+  const child = spawn(binary, [writeSettings(dir, settings)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   await untilReady(child, dir)
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
   return {
-    url: `redis://127.0.0.1:${port}`,
+    url: `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${port}`,
     child,
+    ended,
     stop: async () => {
       child.kill('SIGTERM')
-      await exited
+      await ended
     },
   }
+}
+
+function writeSettings(dir: string, settings: Readonly<Record<string, string>>): string {
+  const file = join(dir, 'redis.conf')
+  rmSync(file, { force: true })
+  // Redis reads quoted text as JSON writes it.
+  const lines = Object.entries(settings).map(([name, value]) => `${name} ${JSON.stringify(value)}`)
+  writeFileSync(file, `${lines.join('\n')}\n`, { mode: 0o600 })
+  return file
 }
 
 function untilReady(child: ChildProcess, dir: string): Promise<void> {

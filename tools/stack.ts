@@ -1,4 +1,3 @@
-import type { ChildProcess } from 'node:child_process'
 import { resolve } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
@@ -11,15 +10,15 @@ import { loadRegistry } from '../shared/registry/registry.ts'
 import { planBackfill, runBackfills } from '../workers/backfill.ts'
 import { createFollowUps } from '../workers/follow-ups.ts'
 import { jobs } from '../workers/jobs.ts'
-import { type Child, startChild, untilReady } from './children.ts'
 import { collectPastDays } from './demo-history.ts'
 import { lockFolder } from './lock.ts'
-import { findFreePort, startRedis } from './redis-server.ts'
+import { findFreePort } from './redis-server.ts'
+import { createSupervisor, type Part } from './supervisor.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
 
-Runs every part of the system on this machine and stops all of them together. What REDIS_URL or CLICKHOUSE_URL name is
-used; what they do not name is started as a private child over the data folder.
+Runs every part of the system on this machine and stops all of them together; a part that ends unasked is started again.
+What REDIS_URL or CLICKHOUSE_URL name is used; what they do not name is started as a private child over the data folder.
 
   demo  simulated providers, a database of its own, history back-filled at once (npm start)
   live  the real providers, settings from .env (npm run live)`
@@ -76,50 +75,45 @@ function toDemoSettings(upstream: string): Record<string, string> {
 /** Longer than any part's own deadline: the parts are stopped one after the other. */
 const STOP_DEADLINE_MS = 90_000
 
-const children: { name: string; stop(): Promise<void> }[] = []
 let stopping = false
 
-/** Counts a part among those to stop; when it ends by itself, everything ends. */
-function watch(name: string, part: ChildProcess, stop: () => Promise<void>): void {
-  children.push({ name, stop })
-  part.once('exit', (code, signal) => {
-    if (stopping) return
-    console.error(`${name} ended with ${signal ?? `code ${code}`}: stopping everything`)
+const supervisor = createSupervisor({
+  say: (line) => console.error(line),
+  onLost: (reason) => {
+    console.error(`${reason}\nEverything is stopped.`)
     process.exitCode = 1
     process.kill(process.pid, 'SIGTERM')
-  })
-}
+  },
+})
 
-function startPart(name: string, file: string, args: readonly string[] = []): Child {
-  const child = startChild(name, file, {}, args)
-  watch(name, child.process, child.stop)
-  return child
-}
+/** Gives the data folder back. */
+let unlock = () => {}
 
-/** The last one started is the first one stopped, so that nobody loses what it still needs. */
 async function stopAll(): Promise<void> {
   stopping = true
-  for (const child of children.reverse()) await child.stop()
+  await supervisor.stop()
+  unlock()
 }
 
 async function startUpstream(): Promise<string> {
-  const upstream = await untilReady(startPart('upstream stand-in', 'test/upstream/main.ts'))
+  // It has the same address when it is started again: the other parts have it in their settings.
+  const args = ['--port', String(await findFreePort())]
+  const upstream = await supervisor.start({ name: 'upstream stand-in', file: 'test/upstream/main.ts', args })
   return String(upstream.url)
 }
 
-async function startStores(config: Config): Promise<void> {
+/**
+ * The stores that no setting names. They keep their ports when they are started again, and tell the other parts how to
+ * reach them through the data folder.
+ */
+async function startStores(): Promise<void> {
   if (!isGiven('REDIS_URL')) {
-    const redis = await startRedis(resolve(config.dataDir, 'redis'), { detached: true })
-    watch('redis', redis.child, redis.stop)
-    // It has no channel to this process, so it would outlive one that exits at once.
-    process.on('exit', () => redis.child.kill('SIGTERM'))
-    provideSettings({ REDIS_URL: redis.url })
+    const args = [String(await findFreePort())]
+    await supervisor.start({ name: 'Redis', file: 'tools/redis.ts', args })
   }
   if (!isGiven('CLICKHOUSE_URL')) {
-    const port = String(await findFreePort())
-    provideSettings({ CLICKHOUSE_EMBEDDED_PORT: port })
-    const { url } = await untilReady(startPart('embedded ClickHouse', 'clickhouse/embedded.ts'))
-    provideSettings({ CLICKHOUSE_URL: String(url) })
+    provideSettings({ CLICKHOUSE_EMBEDDED_PORT: String(await findFreePort()) })
+    await supervisor.start({ name: 'ClickHouse', file: 'clickhouse/server.ts' })
   }
 }
 
@@ -186,9 +180,23 @@ dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by t
   ${base}/data/status
   ${base}/docs
 The other commands of the README reach these stores with
-  export CLICKHOUSE_URL=${config.clickhouse.url} CLICKHOUSE_DATABASE=${config.clickhouse.database} REDIS_URL=${config.redis.url} QUEUE_PREFIX=${config.redis.prefix}
+  export ${toExports(config)}
 Ctrl-C stops everything.
 `)
+}
+
+/** Passwords stay in the data folder, where every command finds them. */
+function toExports({ dataDir, clickhouse, redis }: Config): string {
+  const settings = {
+    DATA_DIR: dataDir,
+    CLICKHOUSE_DATABASE: clickhouse.database,
+    QUEUE_PREFIX: redis.prefix,
+    ...(isGiven('CLICKHOUSE_URL') ? { CLICKHOUSE_URL: clickhouse.url } : {}),
+    ...(isGiven('REDIS_URL') ? { REDIS_URL: redis.url } : {}),
+  }
+  return Object.entries(settings)
+    .map(([name, value]) => `${name}='${value}'`)
+    .join(' ')
 }
 
 /** Stops what was started when a later part cannot start, and says why. */
@@ -215,15 +223,16 @@ async function main(): Promise<void> {
   if (upstream !== undefined) provideSettings(toDemoSettings(upstream))
   // Nobody takes over from the one API that runs here.
   provideSettings({ API_DRAIN_SECONDS: '0' })
-  const { dataDir } = loadConfig()
-  const unlock = lockFolder(dataDir)
-  children.unshift({ name: 'lock', stop: async () => unlock() })
-  await startStores(loadConfig())
+  unlock = lockFolder(loadConfig().dataDir)
+  await startStores()
   const config = loadConfig()
   await prepareSchema(config)
-  const parts = [startPart('worker', 'workers/main.ts'), startPart('scheduler', 'workers/scheduler.ts')]
-  parts.push(startPart('api', 'api/main.ts'))
-  await Promise.all(parts.map(untilReady))
+  const parts: readonly Part[] = [
+    { name: 'worker', file: 'workers/main.ts' },
+    { name: 'scheduler', file: 'workers/scheduler.ts' },
+    { name: 'API', file: 'api/main.ts' },
+  ]
+  await Promise.all(parts.map(supervisor.start))
   printAddresses(config)
   if (upstream === undefined) return
   await collectDemoPast(config, upstream)
