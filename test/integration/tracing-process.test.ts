@@ -49,7 +49,7 @@ async function start(file: string, settings: Record<string, string>) {
     const lines = (await written).split('\n').filter((line) => line.startsWith('{'))
     return { code: code as number | null, lines: lines.map((line) => JSON.parse(line) as LogLine) }
   }
-  const facts = await untilReady({ name: file, process: child, stop: async () => void (await stop()) })
+  const facts = await untilReady({ name: file, process: child })
   return { url: String(facts.url), stop }
 }
 

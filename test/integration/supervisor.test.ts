@@ -1,0 +1,59 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { createSupervisor, type Supervisor } from '../../tools/supervisor.ts'
+
+let folder: string
+let supervisor: Supervisor
+let said: string[]
+let lost: string[]
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'dao-data-supervisor-'))
+  ;[said, lost] = [[], []]
+  const log = { say: (line: string) => void said.push(line), onLost: (reason: string) => void lost.push(reason) }
+  supervisor = createSupervisor({ ...log, pausesMs: [1, 2, 3], aliveMs: 600_000 })
+})
+afterEach(async () => {
+  await supervisor.stop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+const WAIT = { timeout: 60_000 }
+
+/** A program that notes each of its starts, and a part that runs it. */
+async function createPart(program: string) {
+  const file = join(folder, 'part.ts')
+  const starts = join(folder, 'starts')
+  await writeFile(file, `import { appendFileSync } from 'node:fs'\nappendFileSync('${starts}', 'x')\n${program}`)
+  return { part: { name: 'part', file }, countStarts: async () => (await readFile(starts, 'utf8')).length }
+}
+
+const READY = `console.log(JSON.stringify({ ready: true, pid: process.pid }));`
+
+it('starts a part again and says so', async () => {
+  const { part, countStarts } = await createPart(`${READY} setInterval(() => {}, 1000)`)
+  const { pid } = await supervisor.start(part)
+  process.kill(Number(pid), 'SIGKILL')
+  await expect
+    .poll(() => said, WAIT)
+    .toEqual(['part ended with SIGKILL: it is started again in 0.001 s', 'part is back'])
+  expect([await countStarts(), lost]).toEqual([2, []])
+})
+
+it('gives up, with its last words, when a part keeps dying', async () => {
+  const { part, countStarts } = await createPart(
+    `${READY} console.error('no use'); setTimeout(() => process.exit(3), 50)`,
+  )
+  await supervisor.start(part)
+  await expect
+    .poll(() => lost, WAIT)
+    .toEqual(['part ended with code 3 for the 4th time in a row: its last words were\nno use'])
+  expect(await countStarts()).toBe(4)
+})
+
+it('refuses a part that was never ready', async () => {
+  const { part } = await createPart('process.exit(4)')
+  await expect(supervisor.start(part)).rejects.toThrow('part ended with code 4 before it was ready')
+  expect([said, lost]).toEqual([[], []])
+})
