@@ -4,11 +4,13 @@ import { dexData } from './dex-data.ts'
 import { replay } from './replay.ts'
 import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
+import { server } from './server.ts'
 import { serving } from './serving.ts'
 import { storage } from './storage.ts'
 
 /** Every benchmark, in the order in which they run and stand on the page. */
 export const benchmarks = [
+  server,
   serving,
   storage,
   scale,
