@@ -11,7 +11,7 @@ import { loadMigrations, requireMigrated } from './migrate.ts'
 const HELP = `npm run backup -- <folder> [options]
 
 Copies every table of the database into a folder, as compressed text with a checksum per file. Workers and readers go on
-meanwhile. It is a copy for any ClickHouse: embedded, a server, or a cluster of any size; npm run restore takes it back.
+meanwhile. It is a copy for any ClickHouse: a server or a cluster of any size; npm run restore takes it back.
 
   --dry-run   prints the tables and their rows and writes nothing
   --json

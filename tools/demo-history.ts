@@ -23,12 +23,12 @@ const storedDay = z.object({ day: z.number() })
 /**
  * Gives the demo a past that no provider would: runs the same jobs once for each of the last `days` days that are not
  * stored, against the stand-in as it is at that day. Only the stand-in can be asked for a past moment: where a setting
- * names another host nothing is done.
+ * names another host nothing is done. Ends early when it is aborted.
  * @returns how many days, counted by dataset, were collected and how many could not be.
  */
 export async function collectPastDays(
   context: Pick<JobContext, 'config' | 'db' | 'redis' | 'followUps' | 'registry' | 'log'>,
-  options: { upstream: string; days: number; now: number },
+  options: { upstream: string; days: number; now: number; signal: AbortSignal },
 ): Promise<{ collected: number; failed: number }> {
   const today = toBucketStart(options.now, '1d')
   const past = Array.from({ length: options.days }, (_, index) => today - (index + 1) * DAY_MS)
@@ -43,6 +43,7 @@ export async function collectPastDays(
   const queue = wanted.values()
   const collectOn = async () => {
     for (const { job, slot } of queue) {
+      if (options.signal.aborted) return
       // Well after midnight, as a late worker would: a search ends only before the present.
       const at = slot + DAY_MS / 2
       const config = toConfigAt(context.config, options.upstream, at)
@@ -51,6 +52,8 @@ export async function collectPastDays(
         await runJob(job, collectors, { ...context, config, now: () => at }, { kind: 'slot', slot })
         outcome.collected += 1
       } catch (error) {
+        // The stores are stopped as well: that is no failure.
+        if (options.signal.aborted) return
         outcome.failed += 1
         context.log.error({ dataset: job.name, slot: new Date(slot).toISOString(), reason: toReason(error) }, 'no past')
       }

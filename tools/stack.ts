@@ -75,7 +75,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
 /** Longer than any part's own deadline: the parts are stopped one after the other. */
 const STOP_DEADLINE_MS = 90_000
 
-let stopping = false
+const stopping = new AbortController()
 
 const supervisor = createSupervisor({
   say: (line) => console.error(line),
@@ -90,7 +90,7 @@ const supervisor = createSupervisor({
 let unlock = () => {}
 
 async function stopAll(): Promise<void> {
-  stopping = true
+  stopping.abort()
   await supervisor.stop()
   unlock()
 }
@@ -162,7 +162,12 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
   const db = createDatabase(config.clickhouse, 'write')
   const followUps = createFollowUps(jobs, redis, config.redis.prefix)
   const context = { config, db, redis, followUps, registry: loadRegistry(), log }
-  const { collected, failed } = await collectPastDays(context, { upstream, days: 90, now: Date.now() })
+  const { collected, failed } = await collectPastDays(context, {
+    upstream,
+    days: 90,
+    now: Date.now(),
+    signal: stopping.signal,
+  })
   await Promise.all([followUps.close(), db.close()])
   redis.disconnect()
   if (failed > 0) console.log(`${failed} past days of social data are missing: see the reasons above`)
@@ -205,7 +210,7 @@ async function run(): Promise<void> {
     await main()
   } catch (error) {
     // While stopping, a part that ends before it was ready is no news.
-    if (stopping) return
+    if (stopping.signal.aborted) return
     await stopAll()
     throw error
   }
@@ -236,6 +241,7 @@ async function main(): Promise<void> {
   printAddresses(config)
   if (upstream === undefined) return
   await collectDemoPast(config, upstream)
+  if (stopping.signal.aborted) return
   await backfillDemo(config)
 }
 

@@ -13,8 +13,9 @@ beforeAll(async () => {
 })
 afterAll(() => pipeline?.close())
 
+const never = new AbortController().signal
 const collect = (days: number) =>
-  collectPastDays(pipeline.context, { upstream: pipeline.upstream.url, days, now: pipeline.clock.now })
+  collectPastDays(pipeline.context, { upstream: pipeline.upstream.url, days, now: pipeline.clock.now, signal: never })
 const stored = (table: string) =>
   pipeline.database.db.rows({
     name: 'stored',
@@ -45,6 +46,6 @@ it('never asks a real provider about the past', async () => {
   const { config } = pipeline.context
   const x = { ...config.providers.x, baseUrl: 'https://api.x.example' }
   const context = { ...pipeline.context, config: { ...config, providers: { ...config.providers, x } } }
-  const options = { upstream: pipeline.upstream.url, days: 9, now: pipeline.clock.now + DAY }
+  const options = { upstream: pipeline.upstream.url, days: 9, now: pipeline.clock.now + DAY, signal: never }
   expect(await collectPastDays(context, options)).toEqual({ collected: 0, failed: 0 })
 })
