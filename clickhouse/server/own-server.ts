@@ -14,7 +14,10 @@ export interface OwnServerOptions {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
-  /** For ClickHouse's native protocol; undefined listens to none. */
+  /**
+   * For ClickHouse's native protocol; undefined listens to none. For trusted clients only: a wrong password there, or bytes
+   * that are no ClickHouse, end the engine in its local mode.
+   */
   readonly tcpPort?: number | undefined
   readonly users: Pick<ClickHouseAccess, 'writer' | 'reader'>
   /** What the reader may read, as a grant names it: `dao_data.*`. */

@@ -1,4 +1,5 @@
-import { Readable } from 'node:stream'
+import { once } from 'node:events'
+import { connect as connectSocket } from 'node:net'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient, isProgressRow, TupleParam } from '@clickhouse/client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type OwnClickHouse, startOwnClickHouse } from '../support/own-clickhouse.ts'
@@ -75,12 +76,12 @@ describe('the client', () => {
 
   it('binds parameters of every kind exactly', async () => {
     const hard = 'a\'b\\c\nd\te\rf\0é😀\\N"`{x:String}'
-    const values = Array.from({ length: 3_000 }, (_, index) => `${hard} ${index}`)
+    const values = Array.from({ length: 3_000 }, (_, index) => `it's ${index}`)
     const result = await connect().query({
       query: `SELECT {s:String} AS s, {n:Nullable(String)} AS n, {a:Array(Nullable(String))} AS a, {i:Int64} + 1 AS i,
         {f:Float64} AS f, {b:Bool} AS b, {t:Tuple(Int32, String)} AS t, {m:Map(String, UInt8)} AS m,
         toString({d:DateTime64(3)}) AS d, (SELECT toUInt8(count()) FROM system.{table:Identifier}) AS one,
-        {values:Array(String)} AS values`,
+        length({values:Array(String)}) AS length, {values:Array(String)}[2] AS second`,
       query_params: {
         s: hard,
         n: null,
@@ -100,8 +101,8 @@ describe('the client', () => {
     })
     expect(await result.json()).toEqual([
       {
-        ...{ s: hard, n: null, a: [hard, null, ''], i: '-41', f: 0.1, b: true, t: [7, hard], m: { k: 1 } },
-        ...{ d: '2024-05-06 07:08:09.123', one: 1, values },
+        ...{ s: hard, n: null, a: [hard, null, ''], i: -41, f: 0.1, b: true, t: [7, hard], m: { k: 1 } },
+        ...{ d: '2024-05-06 07:08:09.123', one: 1, length: 3000, second: "it's 1" },
       },
     ])
   })
@@ -117,12 +118,12 @@ describe('the client', () => {
   })
 
   it('sees a failure in the midst of an answer', async () => {
-    const query = 'SELECT throwIf(number = 3000000) AS x FROM numbers(10000000)'
+    const query = 'SELECT throwIf(number = 300000) AS x, randomString(100) AS noise FROM numbers(400000)'
     for (const client of [connect(), connect({ compression: { response: true } })]) {
       const whole = await client.query({ query, format: 'JSONEachRow' })
       await expect(whole.text()).rejects.toThrow()
       const parsed = await client.query({ query, format: 'JSONEachRow' })
-      await expect(Readable.prototype.forEach.call(parsed.stream(), () => {})).rejects.toMatchObject({ code: '395' })
+      await expect(once(parsed.stream().resume(), 'end')).rejects.toMatchObject({ code: '395' })
       const held = client.query({ query, format: 'CSV', clickhouse_settings: { wait_end_of_query: 1 } })
       await expect(held).rejects.toMatchObject({ code: '395' })
     }
@@ -130,7 +131,6 @@ describe('the client', () => {
 
   it.each([
     ['SELECT * FROM nowhere', '60', 'UNKNOWN_TABLE'],
-    ['SELEC 1', '62', 'SYNTAX_ERROR'],
     ['SELECT 1; SELECT 2', '62', 'SYNTAX_ERROR'],
     ['SELECT {x:String}', '456', 'UNKNOWN_QUERY_PARAMETER'],
   ])('reads the error of %s as code %s', async (query, code, type) => {
@@ -148,6 +148,23 @@ describe('a bare request', () => {
   it.each(['gzip', 'deflate', 'br', 'zstd', 'lz4'])('gets an answer in %s', async (encoding) => {
     const answer = await get('enable_http_compression=1&query=SELECT+1', { 'Accept-Encoding': encoding })
     expect([answer.status, answer.headers.get('content-encoding')]).toEqual([200, encoding])
+  })
+
+  it.each([
+    ['no HTTP', 'nonsense'],
+    ['an unknown version', 'GET / HTTP/9.9\r\n\r\n'],
+    ['an endless address', `GET /${'x'.repeat(100_000)} HTTP/1.1\r\n\r\n`],
+    ['endless headers', `GET / HTTP/1.1\r\n${'X: y\r\n'.repeat(10_000)}\r\n`],
+    ['a length below 0', 'POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n'],
+    ['a chunk without length', 'POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nno number'],
+    ['half a body', 'POST / HTTP/1.1\r\nAuthorization: Basic !!!\r\nContent-Length: 9\r\n\r\nSELECT'],
+    ['broken escapes', 'GET /?query=%ZZ&param_%00=%FF HTTP/1.1\r\nContent-Encoding: nonsense\r\n\r\n'],
+  ])('with %s does no harm', async (_, bytes) => {
+    const { hostname, port } = new URL(server.url)
+    const socket = connectSocket(Number(port), hostname).on('error', () => {})
+    socket.resume().end(bytes)
+    await once(socket, 'close')
+    expect(await (await get('query=SELECT+1')).text()).toBe('1\n')
   })
 
   it('with an unknown format fails at once, as often as it comes', async () => {
