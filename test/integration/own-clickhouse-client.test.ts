@@ -118,7 +118,8 @@ describe('the client', () => {
   })
 
   it('sees a failure in the midst of an answer', async () => {
-    const query = 'SELECT throwIf(number = 300000) AS x, randomString(100) AS noise FROM numbers(400000) SETTINGS max_threads = 1'
+    const query =
+      'SELECT throwIf(number = 300000) AS x, randomString(100) AS noise FROM numbers(400000) SETTINGS max_threads = 1'
     for (const client of [connect(), connect({ compression: { response: true } })]) {
       const whole = await client.query({ query, format: 'JSONEachRow' })
       await expect(whole.text()).rejects.toThrow()

@@ -246,14 +246,11 @@ describe('a server that is asked to stop', () => {
     expect(server.exitCode()).toBe(0)
   })
 
-  it('ends though ClickHouse takes no statement that would stop the others', async () => {
-    const server = await startOwnClickHouse({ configuration: '<max_concurrent_queries>1</max_concurrent_queries>' })
+  it('ends though a statement cannot be stopped, because nobody reads its answer', async () => {
+    const server = await startOwnClickHouse({ finishMs: 200 })
     const { writer } = server.users
     const headers = { 'X-ClickHouse-User': writer.name, 'X-ClickHouse-Key': writer.password }
-    const search = new URLSearchParams({ query: 'SELECT * FROM system.numbers' })
-    const endless = await fetch(`${server.url}/?${search}`, { headers })
-    const refused = await fetch(`${server.url}/?query=SELECT+1&queue_max_wait_ms=1`, { headers })
-    expect(refused.headers.get('x-clickhouse-exception-code')).toBe('202')
+    const endless = await fetch(`${server.url}/?query=SELECT+*+FROM+system.numbers`, { headers })
     await server.stop()
     expect(server.exitCode()).toBe(0)
     await expect(endless.text()).rejects.toThrow()
