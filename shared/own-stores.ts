@@ -43,8 +43,15 @@ function readAccess<S extends z.ZodType>(dir: string, schema: S): z.output<S> | 
     return schema.parse(JSON.parse(readFileSync(file, 'utf8')))
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
-    throw new DataError('config', `${file}: ${toReason(error)}`, { cause: error })
+    throw new DataError('config', `${file}: ${toAccessReason(error)}`)
   }
+}
+
+/** One line, and without the text that could not be parsed: it holds passwords. */
+function toAccessReason(error: unknown): string {
+  if (error instanceof SyntaxError) return 'this is not JSON'
+  if (!(error instanceof z.ZodError)) return toReason(error)
+  return error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
 }
 
 /** Replaces the file at once, so that whoever reads it meanwhile finds the old one or the new one whole. */

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { DataError } from '../../shared/errors.ts'
 import type { Credentials } from '../../shared/own-stores.ts'
 
 export interface ServerConfiguration {
@@ -25,9 +26,16 @@ interface ConfigurationFiles {
 
 const PRIVATE = { mode: 0o600 }
 
-/** Writes what the engine reads at its start, for nobody else's eyes. */
+/** The user as which the engine begins. */
+const ENGINE_USER = 'default'
+
+/**
+ * Writes what the engine reads at its start, for nobody else's eyes.
+ * @throws DataError `config` for users whose names it cannot hold.
+ */
 export function writeConfiguration(configuration: ServerConfiguration): ConfigurationFiles {
-  const { dir } = configuration
+  const { dir, writer, reader } = configuration
+  requireNames([writer.name, reader.name])
   const [config, start, users] = ['config.xml', 'start.sql', 'users.xml'].map((name) => join(dir, name)) as [
     string,
     string,
@@ -42,6 +50,17 @@ export function writeConfiguration(configuration: ServerConfiguration): Configur
   writeFileSync(users, toUsers(configuration, listen.length), PRIVATE)
   copyFileSync(join(import.meta.dirname, 'profiles.xml'), join(dir, 'users.d', 'profiles.xml'))
   return { config, start }
+}
+
+function requireNames(names: readonly string[]): void {
+  const wrong = names.find((name) => name === ENGINE_USER || !/^[A-Za-z_][A-Za-z0-9_-]*$/.test(name))
+  if (wrong !== undefined || new Set(names).size < names.length) {
+    const rule = `two plain names that are not ${ENGINE_USER}`
+    throw new DataError(
+      'config',
+      `ClickHouse's users here are ${rule}, not ${names.map((n) => `"${n}"`).join(' and ')}`,
+    )
+  }
 }
 
 const MIB = 1024 * 1024
@@ -78,13 +97,13 @@ const toUsers = ({ writer, reader, readable }: ServerConfiguration, statements: 
     <start><interval><duration>1000000000</duration><queries>${statements}</queries></interval></start>
   </quotas>
   <users>
-    <default>
+    <${ENGINE_USER}>
       <password/>
       <networks><ip>127.0.0.1</ip></networks>
       <profile>start</profile>
       <quota>start</quota>
       <grants><query>GRANT SYSTEM LISTEN ON *.*</query></grants>
-    </default>
+    </${ENGINE_USER}>
     <${writer.name}>
       ${toPassword(writer)}
       <networks><ip>::/0</ip></networks>

@@ -14,7 +14,10 @@ export interface OwnServerOptions {
   readonly host: string
   /** 0 picks a free port. */
   readonly port: number
-  /** For ClickHouse's native protocol; undefined listens to none. */
+  /**
+   * For ClickHouse's native protocol; undefined listens to none. For trusted clients only: a wrong password there, or bytes
+   * that are no ClickHouse, end the engine in its local mode.
+   */
   readonly tcpPort?: number | undefined
   readonly users: Pick<ClickHouseAccess, 'writer' | 'reader'>
   /** What the reader may read, as a grant names it: `dao_data.*`. */
@@ -23,6 +26,8 @@ export interface OwnServerOptions {
   readonly maxMemoryBytes: number
   /** Configuration elements for what has no option here, such as the clusters that the server knows. */
   readonly configuration?: string
+  /** How long running statements may finish when it stops. */
+  readonly finishMs?: number
 }
 
 export interface OwnServer {
@@ -36,11 +41,17 @@ export interface OwnServer {
   close(): Promise<void>
 }
 
-/** How long running statements may finish. */
 const FINISH_MS = 10_000
-/** How long stopped statements may take to be gone, and the engine to close its tables. */
+/** How long stopped statements may take to be gone. */
 const END_MS = 3_000
+/** How long the engine may close its tables. It begins when its last client has hung up, and waits five seconds for that. */
+const CLOSE_MS = 1_000
 const POLL_MS = 25
+
+/** How the engine ended: by a failure that it tells here, or else by none or one that it wrote to standard error. */
+interface EngineEnd {
+  readonly reason: string | undefined
+}
 
 /**
  * Runs ClickHouse's own server in this process, which has room for one: the package chdb holds `clickhouse-local`, which
@@ -56,8 +67,8 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
   const port = await requirePort(options.host, options.port)
   if (options.tcpPort !== undefined) await requirePort(options.host, options.tcpPort)
   const keepsRunning = openSync(configuration.pipe, 'r+')
-  const url = `http://${options.host}:${port}`
-  let isOver = false
+  const url = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`
+  let end: EngineEnd | undefined
   const ended = runClickHouseLocal([
     `--path=${dataDir}`,
     `--config-file=${configuration.config}`,
@@ -66,24 +77,27 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
     ...(options.tcpPort === undefined ? [] : [`--tcp_port=${options.tcpPort}`]),
     ...[configuration.start, configuration.pipe].flatMap((file) => ['--queries-file', file]),
   ]).then((reason) => {
-    isOver = true
-    if (reason !== undefined) console.error(reason)
+    end = { reason }
+  })
+  // The system's own exit would run destructors under the engine's threads, and never come back.
+  process.once('exit', (code) => {
+    if (end === undefined) exitAtOnce(code)
   })
   const { name: username, password } = options.users.writer
   const log = { level: ClickHouseLogLevel.OFF }
   const admin = createClient({ url, username, password, log, max_open_connections: 1, request_timeout: END_MS })
-  await untilReady(admin, () => isOver, dataDir)
-  writeAccess(dataDir, { url, ...options.users })
+  await untilReady(admin, () => end, dataDir)
+  writeFiles(dataDir, () => writeAccess(dataDir, { url, ...options.users }))
   return {
     url,
     ended,
     close: async () => {
-      await finishStatements(admin)
+      await finishStatements(admin, options.finishMs ?? FINISH_MS)
       await admin.close()
       closeSync(keepsRunning)
-      await Promise.race([ended, wait(END_MS, undefined, { ref: false })])
+      await Promise.race([ended, wait(CLOSE_MS, undefined, { ref: false })])
       // Its tables are safe as they are after any crash; waiting for its destructors could take for ever.
-      if (!isOver) exitAtOnce(0)
+      if (end === undefined) exitAtOnce(0)
     },
   }
 }
@@ -91,21 +105,21 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
 function prepareFolder(dataDir: string, options: OwnServerOptions) {
   const dir = join(dataDir, 'server')
   const pipe = join(dir, 'stop.pipe')
-  try {
+  const { users, readable, maxMemoryBytes, tcpPort, configuration: more = '' } = options
+  return writeFiles(dataDir, () => {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
     lockFolder(dataDir)
     rmSync(pipe, { force: true })
     makePipe(pipe)
-    const { users, readable, maxMemoryBytes, tcpPort, configuration: more = '' } = options
-    const files = writeConfiguration({
-      dir,
-      ...users,
-      readable,
-      maxMemoryBytes,
-      listensToTcp: tcpPort !== undefined,
-      more,
-    })
-    return { ...files, pipe }
+    const listensToTcp = tcpPort !== undefined
+    return { ...writeConfiguration({ dir, ...users, readable, maxMemoryBytes, listensToTcp, more }), pipe }
+  })
+}
+
+/** @throws DataError `config` when a folder cannot be written. */
+function writeFiles<T>(dataDir: string, write: () => T): T {
+  try {
+    return write()
   } catch (cause) {
     if (cause instanceof DataError) throw cause
     throw new DataError('config', `ClickHouse cannot write its folder ${dataDir}: ${toReason(cause)}`, { cause })
@@ -129,9 +143,17 @@ function requirePort(host: string, port: number): Promise<number> {
   })
 }
 
-async function untilReady(admin: ClickHouseClient, isOver: () => boolean, dataDir: string): Promise<void> {
+async function untilReady(
+  admin: ClickHouseClient,
+  readEnd: () => EngineEnd | undefined,
+  dataDir: string,
+): Promise<void> {
   for (;;) {
-    if (isOver()) throw new DataError('config', `ClickHouse over ${dataDir} could not start: its reason stands above`)
+    const end = readEnd()
+    if (end !== undefined) {
+      const reason = end.reason ?? 'its reason stands above'
+      throw new DataError('config', `ClickHouse over ${dataDir} could not start: ${reason}`)
+    }
     // With a statement and not with a ping: whoever else listens there does not know the password.
     const { success } = await admin.ping({ select: true })
     if (success) return
@@ -140,10 +162,10 @@ async function untilReady(admin: ClickHouseClient, isOver: () => boolean, dataDi
 }
 
 /** Waits until the statements that run now have ended, stops all others, and lets nobody in any more. */
-async function finishStatements(admin: ClickHouseClient): Promise<void> {
+async function finishStatements(admin: ClickHouseClient, finishMs: number): Promise<void> {
   try {
     const running = await readRunning(admin)
-    await until(FINISH_MS, async () => {
+    await until(finishMs, async () => {
       const left = await readRunning(admin)
       return running.every((id) => !left.includes(id))
     })

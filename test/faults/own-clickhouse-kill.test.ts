@@ -3,17 +3,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { expect, it } from 'vitest'
-import { startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { type OwnClickHouse, startOwnClickHouse } from '../support/own-clickhouse.ts'
 
 const BATCHES_BEFORE_KILL = 150
 const ROWS = 100
 
-it('keeps every acknowledged insert through kill -9', async () => {
-  const dataDir = await mkdtemp(join(tmpdir(), 'embedded-clickhouse-kill-'))
-  const connect = (url: string) =>
-    createClient({ url, username: 'writer', password: '', log: { level: ClickHouseLogLevel.OFF } })
-  const first = await startEmbeddedClickHouse({ dataDir })
-  const writer = connect(first.url)
+it('keeps every acknowledged insert through kill -9, and starts again at once', async () => {
+  const dataDir = await mkdtemp(join(tmpdir(), 'dao-data-clickhouse-kill-'))
+  const connect = ({ url, users: { writer } }: OwnClickHouse) =>
+    createClient({ url, username: writer.name, password: writer.password, log: { level: ClickHouseLogLevel.OFF } })
+  const port = await findFreePort()
+  const first = await startOwnClickHouse({ dataDir, port })
+  const writer = connect(first)
   await writer.command({ query: 'CREATE TABLE batches (batch UInt32, row UInt32) ENGINE = MergeTree ORDER BY batch' })
 
   const acknowledged: number[] = []
@@ -33,8 +35,8 @@ it('keeps every acknowledged insert through kill -9', async () => {
   await writer.close()
   expect(acknowledged.length).toBeGreaterThanOrEqual(BATCHES_BEFORE_KILL)
 
-  const second = await startEmbeddedClickHouse({ dataDir })
-  const reader = connect(second.url)
+  const second = await startOwnClickHouse({ dataDir, port })
+  const reader = connect(second)
   const result = await reader.query({
     query: 'SELECT batch, toUInt32(uniqExact(row)) AS rows FROM batches GROUP BY batch',
     format: 'JSONEachRow',

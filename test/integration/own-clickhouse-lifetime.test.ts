@@ -1,101 +1,258 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
-import { createLeases } from '../../clickhouse/embedded/leases.ts'
-import { createEmbeddedClickHouse, type EmbeddedClickHouse } from '../../clickhouse/embedded.ts'
-import { startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import { afterEach, describe, expect, it } from 'vitest'
+import { clickhouseDir, readClickHouseAccess } from '../../shared/own-stores.ts'
+import { untilReady } from '../../tools/children.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { createFullDisk } from '../faults/disk.ts'
+import { startOwnClickHouse } from '../support/own-clickhouse.ts'
 
-const users = { writer: { name: 'writer', password: 'w:"é' }, reader: { name: 'reader', password: '' } }
+const PATIENTLY = { timeout: 30_000 }
+const root = join(import.meta.dirname, '../..')
+const folders: string[] = []
+const started: { child: ChildProcess; dataDir: string }[] = []
 
-let folder: string
-let embedded: EmbeddedClickHouse
-
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'embedded-clickhouse-lifetime-'))
-  embedded = await createEmbeddedClickHouse({
-    dataDir: join(folder, 'data'),
-    users,
-    connections: 1,
-    maxWaiting: 1,
-    maxStatementBytes: 10_000,
-    maxInsertBytes: 10_000,
-    maxServerMemoryBytes: 2_000_000_000,
-    closeDeadlineMs: 0,
-  })
-})
-afterAll(() => rm(folder, { recursive: true, force: true }))
-
-function post(sql: string, init: RequestInit = {}): Promise<Response> {
-  const password = Buffer.from(`writer:${users.writer.password}`).toString('base64')
-  return fetch(embedded.url, { method: 'POST', headers: { Authorization: `Basic ${password}` }, body: sql, ...init })
+function createFolder(): string {
+  const dir = mkdtempSync(join(tmpdir(), 'dao-data-lifetime-'))
+  folders.push(dir)
+  return dir
 }
 
-it('names a folder that cannot be written', async () => {
-  const file = join(folder, 'file')
-  await writeFile(file, '')
-  const dataDir = join(file, 'data')
-  await expect(createEmbeddedClickHouse({ dataDir, users })).rejects.toThrow(dataDir)
-})
-
-it('hands its limits to the engine', async () => {
-  const sql = `SELECT value FROM system.server_settings WHERE name IN
-    ('max_server_memory_usage', 'mark_cache_size', 'background_pool_size') ORDER BY name`
-  expect((await (await post(sql)).text()).split('\n')).toEqual(['2', '268435456', '2000000000', ''])
-})
-
-it('refuses a body past its limit with status 413', async () => {
-  const statement = await post(`SELECT '${'x'.repeat(20_000)}'`)
-  expect([statement.status, statement.headers.get('x-clickhouse-exception-code')]).toEqual([413, '307'])
-  await post('CREATE TABLE t (a String) ENGINE = Memory')
-  const url = `${embedded.url}/?user=writer&password=${encodeURIComponent(users.writer.password)}&query=INSERT+INTO+t+FORMAT+CSV`
-  expect((await fetch(url, { method: 'POST', body: 'x'.repeat(20_000) })).status).toBe(413)
-  expect(await (await post('SELECT count() FROM t')).text()).toBe('0\n')
-})
-
-it('lets as many wait as it may and sends the rest away with status 503', async () => {
-  const abort = new AbortController()
-  const endless = await post('SELECT * FROM system.numbers', { signal: abort.signal })
-  expect(endless.status).toBe(200)
-  const others = [post('SELECT 1'), post('SELECT 1')]
-  expect((await Promise.race(others)).status).toBe(503)
-  abort.abort()
-  const statuses = (await Promise.all(others)).map(({ status }) => status)
-  expect(statuses.sort()).toEqual([200, 503])
-})
-
-it('serves waiting requests in their order, and forgets those that gave up', async () => {
-  const leases = createLeases(1, 10)
-  const signal = new AbortController().signal
-  const held = await leases.acquire(signal)
-  const order: number[] = []
-  const take = async (index: number, by: AbortSignal) => {
-    const lease = await leases.acquire(by)
-    order.push(index)
-    lease.release()
+/** The processes of a data folder, npm and the server, each by its id. */
+function processesOf(dataDir: string): number[] {
+  const isOfFolder = (pid: string) => {
+    try {
+      return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`DATA_DIR=${dataDir}`)
+    } catch {
+      return false // It has just ended.
+    }
   }
-  const gaveUp = new AbortController()
-  const all = [take(1, signal), take(2, gaveUp.signal), take(3, signal)]
-  gaveUp.abort(new Error('gave up'))
-  held.release()
-  held.release()
-  expect((await Promise.allSettled(all)).map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled'])
-  expect(order).toEqual([1, 3])
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && isOfFolder(name))
+    .map(Number)
+}
+
+/** `npm run clickhouse`, as an operator starts it. */
+function run(dataDir: string, settings: Record<string, string> = {}) {
+  const child = spawn('npm', ['run', '-s', 'clickhouse'], {
+    cwd: root,
+    env: { ...process.env, DATA_DIR: dataDir, CLICKHOUSE_EMBEDDED_PORT: '0', ...settings },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  })
+  started.push({ child, dataDir })
+  let errors = ''
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    errors += text
+  })
+  const closed = once(child, 'close') as Promise<[number | null, NodeJS.Signals | null]>
+  return {
+    child,
+    /** Resolves with its exit code, when nobody holds its output any more. */
+    ended: async () => ({ code: (await closed)[0], errors }),
+    ready: async () => String((await untilReady({ name: 'ClickHouse', process: child, stop: async () => {} })).url),
+    /** The server itself, which keeps its id in its folder. */
+    pid: () => Number(readFileSync(join(clickhouseDir(dataDir), 'server.lock'), 'utf8')),
+  }
+}
+
+function post(dataDir: string, sql: string): Promise<Response> {
+  const access = readClickHouseAccess(clickhouseDir(dataDir))
+  const headers = { 'X-ClickHouse-User': `${access?.writer.name}`, 'X-ClickHouse-Key': `${access?.writer.password}` }
+  return fetch(String(access?.url), { method: 'POST', body: sql, headers })
+}
+const ask = async (dataDir: string, sql: string) => (await (await post(dataDir, sql)).text()).trim()
+
+/** Starts a statement and resolves when it runs; its answer is in an array, so that it is not waited for. */
+async function begin(dataDir: string, sql: string): Promise<[Promise<string>]> {
+  const answer = ask(dataDir, sql).catch(String)
+  const running = `SELECT count() FROM system.processes WHERE query = '${sql}'`
+  await expect.poll(() => ask(dataDir, running), PATIENTLY).toBe('1')
+  return [answer]
+}
+
+/** Five seconds of waiting, whatever else the machine has to do: less than a statement has for finishing. */
+const SLOW = 'SELECT count() FROM numbers(50) WHERE sleepEachRow(0.1) = 0 SETTINGS max_block_size = 1'
+const ENDLESS = 'SELECT sum(sipHash64(number)) > 0 FROM numbers(1000000000000)'
+
+afterEach(async () => {
+  for (const { child, dataDir } of started.splice(0)) {
+    for (const pid of processesOf(dataDir)) process.kill(pid, 'SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  }
+  for (const dir of folders.splice(0)) rmSync(dir, { recursive: true, force: true })
 })
 
-it('closes while a statement runs', async () => {
-  const endless = await post('SELECT * FROM system.numbers')
-  const reading = endless.text()
-  await Promise.all([expect(reading).rejects.toThrow(), embedded.close()])
-  await expect(post('SELECT 1')).rejects.toThrow()
+describe('npm run clickhouse', () => {
+  it('makes passwords, keeps them and its rows, and shows them to nobody else', async () => {
+    const dataDir = createFolder()
+    const first = run(dataDir)
+    const url = await first.ready()
+    const dir = clickhouseDir(dataDir)
+    const access = readClickHouseAccess(dir)
+    expect(access).toMatchObject({ url, writer: { name: 'writer' }, reader: { name: 'reader' } })
+    expect(access?.writer.password).not.toBe(access?.reader.password)
+    const modeOf = (...path: string[]) => (statSync(join(dir, ...path)).mode & 0o777).toString(8)
+    expect(modeOf('server')).toBe('700')
+    expect(
+      ['access.json', ...['config.xml', 'users.xml', 'start.sql'].map((f) => `server/${f}`)].map((f) => modeOf(f)),
+    ).toEqual(['600', '600', '600', '600'])
+    await ask(dataDir, 'CREATE TABLE kept (a UInt8) ENGINE = MergeTree ORDER BY a AS SELECT 7 AS a')
+    first.child.kill('SIGTERM')
+    expect(await first.ended()).toEqual({ code: 0, errors: '' })
+    expect(processesOf(dataDir)).toEqual([])
+
+    const second = run(dataDir)
+    const newUrl = await second.ready()
+    expect(readClickHouseAccess(dir)).toEqual({ ...access, url: newUrl })
+    expect(await ask(dataDir, 'SELECT a FROM kept')).toBe('7')
+  })
+
+  it('uses the users and passwords that it is given', async () => {
+    const dataDir = createFolder()
+    const file = join(dataDir, 'secret')
+    writeFileSync(file, 'a&b<c>"\'é\n')
+    const given = {
+      CLICKHOUSE_USER: 'owner',
+      CLICKHOUSE_PASSWORD_FILE: file,
+      CLICKHOUSE_READ_PASSWORD: 'of the reader',
+    }
+    await run(dataDir, given).ready()
+    const access = readClickHouseAccess(clickhouseDir(dataDir))
+    expect(access?.writer).toEqual({ name: 'owner', password: 'a&b<c>"\'é' })
+    const headers = { Authorization: `Basic ${Buffer.from('reader:of the reader').toString('base64')}` }
+    expect(await (await fetch(`${access?.url}/?query=SELECT+currentUser()`, { headers })).text()).toBe('reader\n')
+    const owner = { Authorization: `Basic ${Buffer.from('owner:a&b<c>"\'é').toString('base64')}` }
+    expect(await (await fetch(`${access?.url}/?query=SELECT+currentUser()`, { headers: owner })).text()).toBe('owner\n')
+  })
+
+  describe('says in one line why it cannot start, and exits with 1', () => {
+    const fails = async (dataDir: string, settings: Record<string, string>, reason: string) => {
+      const { code, errors } = await run(dataDir, settings).ended()
+      expect(errors).toContain(reason)
+      expect([errors.trim().split('\n').length, code]).toEqual([1, 1])
+      expect(processesOf(dataDir)).toEqual([])
+    }
+
+    it('in a folder that another one has', async () => {
+      const dataDir = createFolder()
+      const first = run(dataDir)
+      const url = await first.ready()
+      const { code, errors } = await run(dataDir).ended()
+      const lock = join(clickhouseDir(dataDir), 'server.lock')
+      expect(errors).toBe(`${clickhouseDir(dataDir)} is in use by another ClickHouse (its process id is in ${lock})\n`)
+      expect([code, processesOf(dataDir).includes(first.pid()), await ask(dataDir, 'SELECT 1')]).toEqual([1, true, '1'])
+      expect(readClickHouseAccess(clickhouseDir(dataDir))?.url).toBe(url)
+    })
+
+    it.each(['CLICKHOUSE_EMBEDDED_PORT', 'CLICKHOUSE_EMBEDDED_TCP_PORT'])('at a %s that is taken', async (name) => {
+      const other = createServer().listen(0, '127.0.0.1')
+      await once(other, 'listening')
+      const port = String((other.address() as { port: number }).port)
+      await fails(createFolder(), { [name]: port }, `ClickHouse cannot listen on 127.0.0.1:${port}`)
+      other.close()
+    })
+
+    it('in a folder below a file', async () => {
+      const file = join(createFolder(), 'file')
+      writeFileSync(file, '')
+      await fails(join(file, 'data'), {}, join(file, 'data', 'clickhouse'))
+    })
+
+    it('on a full disk', async () => {
+      const disk = createFullDisk()
+      if (disk === undefined) return
+      try {
+        disk.fail()
+        await fails(disk.dir, {}, `ClickHouse cannot write its folder ${clickhouseDir(disk.dir)}: ENOSPC`)
+      } finally {
+        disk.remove()
+      }
+    })
+
+    it('without a library for this platform', async () => {
+      const reason = `no ClickHouse for ${process.platform}-${process.arch}`
+      await fails(createFolder(), { CHDB_LIBCHDB_PATH: '/nowhere/libchdb.so' }, reason)
+    })
+
+    it.each(['default', 'reader', 'two words'])('for a writer called %s', async (name) => {
+      await fails(createFolder(), { CLICKHOUSE_USER: name }, `"${name}" and "reader"`)
+    })
+  })
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('lets a running statement finish at %s', async (signal) => {
+    const dataDir = createFolder()
+    const server = run(dataDir)
+    await server.ready()
+    const [answer] = await begin(dataDir, SLOW)
+    process.kill(server.pid(), signal)
+    expect(await answer).toBe('50')
+    expect(await server.ended()).toEqual({ code: 0, errors: '' })
+  })
+
+  it('ends at once when it is asked twice', async () => {
+    const dataDir = createFolder()
+    const server = run(dataDir)
+    await server.ready()
+    const [answer] = await begin(dataDir, ENDLESS)
+    const pid = server.pid()
+    const asking = setInterval(() => process.kill(pid, 'SIGTERM'), 1_100)
+    server.child.once('exit', () => clearInterval(asking))
+    expect(await server.ended()).toMatchObject({ code: 130, errors: '' })
+    expect(await answer).toContain('fetch failed')
+  })
+
+  it('leaves nothing when npm is killed', async () => {
+    const dataDir = createFolder()
+    const { child, ready, pid } = run(dataDir)
+    await ready()
+    expect(processesOf(dataDir)).toContain(pid())
+    child.kill('SIGKILL')
+    await expect.poll(() => processesOf(dataDir), PATIENTLY).toEqual([])
+  })
+
+  it('starts over what a killed one left, on the same port', async () => {
+    const dataDir = createFolder()
+    const settings = { CLICKHOUSE_EMBEDDED_PORT: String(await findFreePort()) }
+    for (let round = 0; round < 2; round++) {
+      const server = run(dataDir, settings)
+      await server.ready()
+      await ask(dataDir, 'CREATE TABLE IF NOT EXISTS filled (a UInt64) ENGINE = MergeTree ORDER BY a')
+      const [answer] = await begin(dataDir, 'INSERT INTO filled SELECT number FROM numbers(100000000000)')
+      process.kill(server.pid(), 'SIGKILL')
+      expect(await answer).toContain('fetch failed')
+      await server.ended()
+    }
+    await run(dataDir, settings).ready()
+    expect(Number(await ask(dataDir, 'SELECT count() FROM filled'))).toBeGreaterThanOrEqual(0)
+  })
 })
 
-it('finishes what runs and exits with 0 when it is asked to stop', async () => {
-  const other = await startEmbeddedClickHouse()
-  const slow = fetch(`${other.url}/?user=writer&query=SELECT+sum(sipHash64(number))+FROM+numbers(300000000)`)
-  const busy = `${other.url}/?user=writer&query=SELECT+count()+FROM+system.processes+WHERE+query+LIKE+'SELECT+sum%25'`
-  await expect.poll(async () => (await (await fetch(busy)).text()).trim()).toBe('1')
-  const [response] = await Promise.all([slow, other.stop()])
-  expect(await response.text()).toMatch(/^\d+\n$/)
-  expect(other.exitCode()).toBe(0)
+describe('a server that is asked to stop', () => {
+  it('stops statements that take too long', async () => {
+    const server = await startOwnClickHouse({ finishMs: 200 })
+    const { writer } = server.users
+    const headers = { 'X-ClickHouse-User': writer.name, 'X-ClickHouse-Key': writer.password }
+    const search = new URLSearchParams({ query: ENDLESS, query_id: 'endless' })
+    const answer = fetch(`${server.url}/?${search}`, { headers })
+    const running = `${server.url}/?query=SELECT+count()+FROM+system.processes+WHERE+query_id='endless'`
+    await expect.poll(async () => (await (await fetch(running, { headers })).text()).trim(), PATIENTLY).toBe('1')
+    await server.stop()
+    expect((await answer).headers.get('x-clickhouse-exception-code')).toBe('394')
+    expect(server.exitCode()).toBe(0)
+  })
+
+  it('ends though a statement cannot be stopped, because nobody reads its answer', async () => {
+    const server = await startOwnClickHouse({ finishMs: 200 })
+    const { writer } = server.users
+    const headers = { 'X-ClickHouse-User': writer.name, 'X-ClickHouse-Key': writer.password }
+    const endless = await fetch(`${server.url}/?query=SELECT+*+FROM+system.numbers`, { headers })
+    await server.stop()
+    expect(server.exitCode()).toBe(0)
+    await expect(endless.text()).rejects.toThrow()
+  })
 })

@@ -1,129 +1,162 @@
-import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type EmbeddedProcess, startEmbeddedClickHouse } from '../support/embedded-clickhouse.ts'
+import type { Credentials } from '../../shared/own-stores.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { type OwnClickHouse, startOwnClickHouse, TEST_DATABASES } from '../support/own-clickhouse.ts'
 
-let embedded: EmbeddedProcess
-let writer: ClickHouseClient
-let reader: ClickHouseClient
+const OWN = `${TEST_DATABASES}users`
+
+let server: OwnClickHouse
+let tcpPort: number
 
 beforeAll(async () => {
-  embedded = await startEmbeddedClickHouse()
-  const common = { url: embedded.url, password: '', log: { level: ClickHouseLogLevel.OFF } }
-  writer = createClient({ ...common, username: 'writer' })
-  reader = createClient({ ...common, username: 'reader' })
+  tcpPort = await findFreePort()
+  server = await startOwnClickHouse({ tcpPort })
+  for (const database of [OWN, 'foreign']) {
+    await ask(server.users.writer, `CREATE DATABASE ${database}`)
+    await ask(server.users.writer, `CREATE TABLE ${database}.t (a UInt32) ENGINE = MergeTree ORDER BY a`)
+  }
 })
-afterAll(async () => {
-  await Promise.all([writer.close(), reader.close()])
-  await embedded.stop()
-})
+afterAll(() => server.stop())
 
-/** More requests than there are connections, so that each connection would be met again. */
-const MANY = 12
-
-async function settingsSeen(): Promise<unknown[]> {
-  const query = `SELECT getSetting('max_block_size') AS block, getSetting('readonly') AS readonly,
-    getSetting('insert_deduplication_token') AS token, currentDatabase() AS db`
-  const results = Array.from({ length: MANY }, async () =>
-    (await writer.query({ query, format: 'JSONEachRow' })).json(),
-  )
-  return (await Promise.all(results)).flat()
+/** The answer's text, or `error` and ClickHouse's code: what a statement gives a user, with settings in the URL. */
+async function ask(
+  user: Credentials | undefined,
+  sql: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const headers = user === undefined ? {} : { 'X-ClickHouse-User': user.name, 'X-ClickHouse-Key': user.password }
+  const response = await fetch(`${server.url}/?${new URLSearchParams(settings)}`, {
+    method: 'POST',
+    body: sql,
+    headers,
+  })
+  const text = (await response.text()).trim()
+  return response.ok ? text : `error ${response.headers.get('x-clickhouse-exception-code')}`
 }
 
-describe('nothing of a request reaches the next', () => {
-  it('neither settings, nor parameters, nor database, nor read-only mode, nor after errors', async () => {
-    const before = await settingsSeen()
-    await writer.command({ query: 'CREATE DATABASE IF NOT EXISTS other' })
-    const noise = Array.from({ length: MANY }, async (_, index) => {
-      const params = { database: 'other', max_block_size: '1234', param_leak: 'x', insert_deduplication_token: 'x' }
-      const search = new URLSearchParams({ ...params, query: index % 2 ? 'SELECT nope' : 'SELECT {leak:String}' })
-      await (await fetch(`${embedded.url}/?${search}`, { headers: { 'X-ClickHouse-User': 'writer' } })).text()
-      await writer.command({ query: 'SET max_block_size = 4321' })
-      await reader.query({ query: 'SELECT 1' }).then((result) => result.text())
-    })
-    await Promise.all(noise)
-    expect(await settingsSeen()).toEqual(before)
-    const leaked = Array.from({ length: MANY }, () => writer.query({ query: 'SELECT {leak:String}' }))
-    for (const result of await Promise.allSettled(leaked)) {
-      expect(result).toMatchObject({ status: 'rejected', reason: { code: '456' } })
-    }
-  })
+const asReader = (sql: string, settings?: Readonly<Record<string, string>>) => ask(server.users.reader, sql, settings)
 
-  it('a deduplication token drops its own replay and no other insert', async () => {
-    await writer.command({
-      query: `CREATE TABLE dedup (a UInt32) ENGINE = MergeTree ORDER BY a
-        SETTINGS non_replicated_deduplication_window = 100`,
-    })
-    const insert = (a: number, token?: string) =>
-      writer.insert({
-        table: 'dedup',
-        values: [{ a }],
-        format: 'JSONEachRow',
-        clickhouse_settings: { async_insert: 0, ...(token ? { insert_deduplication_token: token } : {}) },
-      })
-    await insert(1, 'one')
-    await insert(1, 'one')
-    for (let a = 2; a < 2 + MANY; a += 1) await insert(a)
-    const result = await writer.query({ query: 'SELECT count() AS n FROM dedup', format: 'JSONEachRow' })
-    expect(Number((await result.json<{ n: string }>())[0]?.n)).toBe(1 + MANY)
-  })
-})
+const READONLY = 'error 164'
+const TOO_BIG_AST = 'error 168'
+const QUOTA_EXCEEDED = 'error 201'
+const CONSTRAINT = 'error 452'
+const ACCESS_DENIED = 'error 497'
+const AUTHENTICATION_FAILED = 'error 516'
 
 describe('the reader', () => {
-  it('reads, with settings that only shape the answer', async () => {
-    const result = await reader.query({
-      query: 'SELECT toUInt64(1) AS a, {p:String} AS p',
-      query_params: { p: "x'" },
-      format: 'JSONEachRow',
-      clickhouse_settings: { output_format_json_quote_64bit_integers: 0, max_threads: 1, max_execution_time: 5 },
-    })
-    expect(await result.json()).toEqual([{ a: 1, p: "x'" }])
+  it('reads its own databases, with settings that only shape the answer', async () => {
+    const settings = { output_format_json_quote_64bit_integers: '0', max_threads: '1', max_execution_time: '5' }
+    const sql = `SELECT count() AS n, {p:String} AS p FROM ${OWN}.t FORMAT JSONEachRow`
+    expect(await asReader(sql, { ...settings, param_p: "x'" })).toBe(`{"n":0,"p":"x'"}`)
   })
 
   it.each([
-    'CREATE TABLE x (a UInt8) ENGINE = Memory',
-    'INSERT INTO dedup VALUES (1)',
-    'INSERT INTO dedup SELECT 1',
-    'ALTER TABLE dedup DELETE WHERE 1',
-    'DROP TABLE dedup',
-    'TRUNCATE TABLE dedup',
-    'SYSTEM DROP MARK CACHE',
-    'SET max_execution_time = 0',
+    'SELECT * FROM foreign.t',
+    'SELECT * FROM system.users',
+    'SELECT * FROM system.processes',
+    'SHOW PROCESSLIST',
+    'SHOW CREATE USER writer',
+    `CREATE TABLE ${OWN}.x (a UInt8) ENGINE = Memory`,
+    'CREATE TEMPORARY TABLE x (a UInt8)',
+    `INSERT INTO ${OWN}.t VALUES (1)`,
+    `INSERT INTO ${OWN}.t SELECT 1`,
+    `ALTER TABLE ${OWN}.t DELETE WHERE 1`,
+    `TRUNCATE TABLE ${OWN}.t`,
+    `DROP TABLE ${OWN}.t`,
+    `BACKUP DATABASE ${OWN} TO File('/tmp/backup')`,
+    'CREATE USER another',
+    'GRANT ALL ON *.* TO reader',
     'KILL QUERY WHERE 1',
-    'SELECT 1 SETTINGS max_execution_time = 0',
-    'SELECT 1 SETTINGS readonly = 0',
-    "SELECT file('/etc/passwd')",
+    'SYSTEM DROP MARK CACHE',
+    'SYSTEM STOP LISTEN HTTP',
     "SELECT * FROM file('/etc/passwd', LineAsString)",
-    "DESCRIBE TABLE file('/etc/passwd')",
+    "SELECT * FROM `f\\x69le`('/etc/passwd', LineAsString)",
+    "SELECT * FROM // why\n file('/etc/passwd', LineAsString)",
+    "SELECT * FROM /* why /* and why */ */ file('/etc/passwd', LineAsString)",
+    "DESCRIBE TABLE file('/etc/passwd', LineAsString)",
+    "INSERT INTO FUNCTION file('/tmp/written', LineAsString, 'x String') SELECT 'a'",
     "SELECT * FROM url('http://127.0.0.1:1/', LineAsString)",
     "SELECT * FROM s3('http://127.0.0.1:1/bucket/key', CSV)",
     "SELECT * FROM executable('id', LineAsString, 'x String')",
     "SELECT * FROM remote('127.0.0.1', system.one)",
     "SELECT * FROM mysql('127.0.0.1:1', 'a', 'b', 'c', 'd')",
-  ])('is refused %s', async (query) => {
-    await expect(reader.command({ query })).rejects.toMatchObject({ code: '164', type: 'READONLY' })
+  ])('has no right to %s', async (sql) => {
+    expect(await asReader(sql)).toBe(ACCESS_DENIED)
   })
 
   it.each([
-    { max_execution_time: 100_000 },
-    { max_result_rows: '0' },
-    { max_memory_usage: '99999999999999' },
-    { readonly: '0' },
-    { profile: 'default' },
-    { result_overflow_mode: 'break' as const },
-  ])('is refused the setting %j', async (clickhouse_settings) => {
-    await expect(reader.query({ query: 'SELECT 1', clickhouse_settings })).rejects.toMatchObject({ code: '164' })
+    ['max_execution_time', '61', CONSTRAINT],
+    ['max_execution_time', '0', CONSTRAINT],
+    ['max_result_rows', '50000001', CONSTRAINT],
+    ['max_result_rows', '0', CONSTRAINT],
+    ['max_memory_usage', '1073741825', CONSTRAINT],
+    ['max_memory_usage', '0', CONSTRAINT],
+    ['max_memory_usage_for_user', '0', CONSTRAINT],
+    ['max_concurrent_queries_for_user', '0', CONSTRAINT],
+    ['profile', "'writer'", CONSTRAINT],
+    ['readonly', '0', READONLY],
+  ])('cannot set %s to %s, wherever it says so', async (name, value, error) => {
+    const inUrl = await asReader('SELECT 1', { [name]: value.replaceAll("'", '') })
+    expect([
+      await asReader(`SET ${name} = ${value}`),
+      await asReader(`SELECT 1 SETTINGS ${name} = ${value}`),
+      inUrl,
+    ]).toEqual([error, error, error])
   })
 
   it('is stopped at its limits', async () => {
-    const tooMany = reader.query({
-      query: 'SELECT number FROM numbers(100)',
-      clickhouse_settings: { max_result_rows: '10' },
-    })
-    await expect(tooMany).rejects.toMatchObject({ code: '396' })
-    const tooLong = reader.query({
-      query: 'SELECT sum(sipHash64(number)) FROM numbers(100000000000)',
-      clickhouse_settings: { max_execution_time: 1 },
-    })
-    await expect(tooLong).rejects.toMatchObject({ code: '159' })
+    expect(await asReader('SELECT number FROM numbers(100)', { max_result_rows: '10' })).toBe('error 396')
+    const tooLong = 'SELECT sum(sipHash64(number)) FROM numbers(100000000000)'
+    expect(await asReader(tooLong, { max_execution_time: '1' })).toBe('error 159')
+    expect(await asReader('SELECT groupArray(number) FROM numbers(1000000)', { max_memory_usage: '1000000' })).toBe(
+      'error 241',
+    )
+  })
+})
+
+describe('a password', () => {
+  // The engine's local mode lets the scalar function file() read any file for whoever may run a SELECT.
+  const sql = "SELECT length(file('/proc/self/comm')) > 0"
+
+  it('is all that stands between a client and the files of this machine', async () => {
+    const { writer, reader } = server.users
+    expect([await ask(writer, sql), await ask(reader, sql)]).toEqual(['1', '1'])
+  })
+
+  it.each(['writer', 'reader'] as const)('is needed to be the %s', async (role) => {
+    const { name } = server.users[role]
+    for (const password of ['', 'wrong', server.users[role === 'writer' ? 'reader' : 'writer'].password]) {
+      expect(await ask({ name, password }, sql)).toBe(AUTHENTICATION_FAILED)
+      expect(await ask(undefined, sql, { user: name, password })).toBe(AUTHENTICATION_FAILED)
+    }
+  })
+})
+
+describe("the engine's own user, who has no password", () => {
+  it.each([
+    ['SELECT 1', TOO_BIG_AST],
+    ["SELECT file('/etc/hostname')", TOO_BIG_AST],
+    ["INSERT INTO FUNCTION file('written', LineAsString, 'x String') SELECT 'a'", TOO_BIG_AST],
+    ['SHOW PROCESSLIST', TOO_BIG_AST],
+    ['USE system', TOO_BIG_AST],
+    ['SYSTEM STOP LISTEN HTTP', QUOTA_EXCEEDED],
+    ['SET max_ast_elements = 100', QUOTA_EXCEEDED],
+  ])('can do nothing with %s', async (sql, error) => {
+    for (const user of [undefined, { name: 'default', password: '' }]) {
+      expect(await ask(user, sql)).toBe(error)
+      expect(await ask(user, sql, { max_ast_elements: '100' })).toBe(CONSTRAINT)
+      expect(await ask(user, sql, { profile: 'writer' })).toBe(error)
+    }
+    expect(existsSync(join(server.dataDir, 'user_files/written'))).toBe(false)
+    expect(await asReader('SELECT 1')).toBe('1')
+  })
+
+  it('can do nothing by the native protocol either', async () => {
+    const { writer } = server.users
+    const remote = (user: string) => ask(writer, `SELECT * FROM remote('127.0.0.1:${tcpPort}', system.one, ${user})`)
+    expect(await remote(`'${writer.name}', '${writer.password}'`)).toBe('0')
+    expect(await remote("'default', ''")).toBe(TOO_BIG_AST)
   })
 })
