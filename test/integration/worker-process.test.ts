@@ -10,6 +10,7 @@ import { createRunner } from '../../workers/runner.ts'
 import { startProviderServer } from '../provider-server.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { startProcess } from '../support/processes.ts'
+import { untilHourIsYoung } from '../support/young-hour.ts'
 
 /** A provider in front of the stand-in that keeps its first request waiting until it is opened. */
 async function createGate(upstream: string) {
@@ -34,6 +35,7 @@ async function createGate(upstream: string) {
 let pipeline: Pipeline
 let gate: Awaited<ReturnType<typeof createGate>>
 beforeEach(async () => {
+  await untilHourIsYoung()
   pipeline = await createPipeline({ now: Date.now() })
   gate = await createGate(`${pipeline.upstream.url}/defillama`)
 })

@@ -32,10 +32,11 @@ type Started<T> = T & { stop(): Promise<unknown> }
 const PASSWORD = 'test'
 
 /**
- * The stores, once per run: CLICKHOUSE_URL and REDIS_URL where they are set, containers where Docker runs, else
+ * The stores, once per run that is not of unit tests alone: CLICKHOUSE_URL and REDIS_URL where they are set, containers where Docker runs, else
  * ClickHouse's own server out of its package and a private Redis.
  */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  if (project.vitest.projects.every(({ name }) => name === 'unit')) return
   const docker = spawnSync('docker', ['info'], { stdio: 'ignore' }).status === 0
   const [clickhouse, redis] = await Promise.all([startClickHouse(docker), startRedisStore(docker)])
   console.log(`ClickHouse: ${clickhouse.kind}, Redis: ${redis.kind}`)
