@@ -1,18 +1,32 @@
 import { defineConfig } from 'vitest/config'
 
+const SHARED = {
+  // What is loaded once serves all files of a worker.
+  isolate: false,
+  // What a test waits for happens; how soon is for a busy machine to say.
+  testTimeout: 180_000,
+  hookTimeout: 300_000,
+  expect: { poll: { timeout: 60_000 } },
+}
+
+const project = (name: string, include: string, more: { exclude?: string[]; isolate?: boolean } = {}) => ({
+  test: { ...SHARED, name, include: [`test/${include}.test.ts`], ...more },
+})
+
+/** These trace their whole process, once and for all. */
+const TRACED = 'integration/tracing-{jobs,requests}'
+
 export default defineConfig({
   test: {
+    // Not a project's own: one set of stores serves them all.
+    globalSetup: ['test/support/stores.ts'],
+    maxWorkers: 2,
+    // In the order of their names: what takes longest comes first.
     projects: [
-      { test: { name: 'unit', include: ['test/unit/**/*.test.ts'] } },
-      {
-        test: {
-          name: 'integration',
-          include: ['test/{integration,contract,faults}/**/*.test.ts'],
-          globalSetup: ['test/support/stores.ts'],
-          testTimeout: 60_000,
-          hookTimeout: 120_000,
-        },
-      },
+      project('faults', 'faults/**/*'),
+      project('integration', '{integration,contract}/**/*', { exclude: [`test/${TRACED}.test.ts`] }),
+      project('traced', TRACED, { isolate: true }),
+      project('unit', 'unit/**/*'),
     ],
   },
 })

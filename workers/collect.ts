@@ -47,7 +47,11 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
   let left = wanted.entities
   for (const collector of collectors) {
     const asked = left.filter((entity) => collector.covers(entity))
-    if (asked.length === 0 || wanted.signal.aborted) continue
+    if (asked.length === 0) continue
+    if (wanted.signal.aborted) {
+      failures.push(toLate(collector.provider))
+      continue
+    }
     try {
       const ownLog = log.child({ provider: collector.provider })
       const state = draftState(wanted.state)
@@ -83,8 +87,11 @@ export async function collect(collectors: readonly Collector[], wanted: Wanted, 
 function toFailure(error: unknown, provider: string, signal: AbortSignal): DataError {
   if (error instanceof DataError) return error
   if (!signal.aborted) throw error
-  return new DataError('provider_unavailable', `${provider}: not done within the time of the job`, { cause: error })
+  return toLate(provider, error)
 }
+
+const toLate = (provider: string, cause?: unknown) =>
+  new DataError('provider_unavailable', `${provider}: not done within the time of the job`, { cause })
 
 /** The keys of the entities that need no other provider. */
 function toSettled(asked: readonly Entity[], rows: readonly object[], wanted: Wanted): Set<unknown> {

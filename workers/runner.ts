@@ -104,6 +104,8 @@ async function attempt(
   { job, collectors, context, queue }: Serving,
   queued: QueuedJob<JobPayload, JobReport>,
 ): Promise<JobReport> {
+  // A worker that hands its jobs back may be given one of them once more before its queue hears that it stops.
+  context.handBack?.throwIfAborted()
   // An earlier attempt may have stored rows and died before it could say so.
   if (queued.attemptsStarted > 1) await announce(job.dataset, context)
   const payload = parsePayload(job, queued.data)

@@ -253,7 +253,7 @@ describe('kept bytes', () => {
     const { url, prefix } = config.redis
     const [subscriber, publisher] = [createRedis(url, silent, 'subscriber'), createRedis(url, silent)]
     const feed = createCommitFeed(subscriber, { prefix, db: database.db, log: silent })
-    await vi.waitFor(() => expect(feed.version('prices')).toBeDefined())
+    await vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 60_000 })
     const other = await startApi({ config, ...database, commits: feed, now: () => NOW })
     try {
       await volume(other.url)

@@ -97,8 +97,8 @@ describe('pages', () => {
     const whole = await readPage(`${api.url}${path}limit=500`)
     expect(whole.records.length).toBeGreaterThan(4)
     expect(whole.next).toBeUndefined()
-    for (const limit of [1, 2, 5, whole.records.length]) {
-      if (limit === 1 && whole.records.length > 20) continue
+    const isLong = whole.records.length > 20
+    for (const limit of [...(isLong ? [5] : [1, 2, 5]), whole.records.length]) {
       const pages = await walk(`${path}limit=${limit}`)
       expect(pages).toHaveLength(Math.ceil(whole.records.length / limit))
       expect(join(pages)).toEqual(whole.records)

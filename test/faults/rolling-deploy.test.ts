@@ -22,7 +22,7 @@ beforeAll(async () => {
   stage = await createStage()
   await stage.company.startAll()
   apis = await openApiPool(stage.config, 2)
-}, 120_000)
+})
 afterAll(async () => {
   await apis?.close()
   await stage?.close()
@@ -34,9 +34,7 @@ async function deploy(): Promise<void> {
   for (const name of stage.company.names) await stage.company.renew(name)
 }
 
-it('a deploy that replaces every process in turn loses no slot and answers every request', {
-  timeout: 240_000,
-}, async () => {
+it('a deploy that replaces every process in turn loses no slot and answers every request', async () => {
   let isDeployed = false
   apis.ask(PATHS, CLIENTS)
   const deployed = deploy().finally(() => {

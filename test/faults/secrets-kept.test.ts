@@ -126,7 +126,7 @@ async function listen(providers: string, rpcUrl: string): Promise<string> {
         const queued = await queue.getJob(round)
         return queued?.finishedOn !== undefined || (queued?.attemptsMade ?? 0) > 0
       }
-      await expect.poll(isTried, { timeout: 100_000, interval: 250 }).toBe(true)
+      await expect.poll(isTried, { interval: 250 }).toBe(true)
     }),
   )
   const metrics = await (await fetch(`http://127.0.0.1:${env.WORKER_OPS_PORT}/metrics`)).text()
@@ -171,7 +171,7 @@ describe('no secret is told or stored', () => {
       () => 'http://127.0.0.1:9099',
       (url: string) => `${url.replace('//', `//${AS_USER}:${AS_USER}@`)}/v2/${IN_PATH}`,
     ],
-  ])('while providers %s', { timeout: 120_000 }, async (_how, toUrl, toNode) => {
+  ])('while providers %s', async (_how, toUrl, toNode) => {
     const url = toUrl()
     const said = await listen(url, toNode(url))
     expect(said).toContain('worker started')
@@ -182,7 +182,7 @@ describe('no secret is told or stored', () => {
   it.each([
     ['ClickHouse', (): object => ({ CLICKHOUSE_PASSWORD: toSecret('wrong') })],
     ['Redis', () => ({ REDIS_URL: redisUrl.replace(REDIS_PASSWORD, toSecret('wrong')) })],
-  ])('when the password of %s is wrong', { timeout: 60_000 }, async (_store, toWrong) => {
+  ])('when the password of %s is wrong', async (_store, toWrong) => {
     const env = await toEnvironment(pipeline.upstream.url, `${pipeline.upstream.url}/rpc/ethereum`)
     const { worker, said, exited } = startWorker({ ...env, ...toWrong() })
     await new Promise<void>((resolve) => {

@@ -66,7 +66,7 @@ const createPublisher = () => {
   return (change: Commit) => publishCommit({ db: database.db, redis: publisher, prefix: redis.prefix }, change)
 }
 const heard = (feed: CommitFeed) =>
-  vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 30_000, interval: 20 })
+  vi.waitFor(() => expect(feed.version('prices')).toBeDefined(), { timeout: 60_000, interval: 20 })
 
 let proxy: Awaited<ReturnType<typeof createProxy>>
 beforeEach(async () => {
@@ -113,7 +113,7 @@ it('recorded commits tell while Redis cannot be heard', async () => {
   await heard(feed)
   const [prices, holders] = [feed.version('prices'), feed.version('holders')]
   await publish({ dataset: 'prices' })
-  await vi.waitFor(() => expect(feed.version('prices')).not.toBe(prices), { timeout: 10_000, interval: 20 })
+  await vi.waitFor(() => expect(feed.version('prices')).not.toBe(prices), { timeout: 60_000, interval: 20 })
   expect(feed.version('holders')).toBe(holders)
 })
 
@@ -125,7 +125,7 @@ it('Redis tells again as soon as it is back', async () => {
   proxy.cut()
   await closed
   await heard(feed)
-  await vi.waitFor(() => expect(feed.version('prices')).toMatch(/^redis/), { timeout: 10_000, interval: 20 })
+  await vi.waitFor(() => expect(feed.version('prices')).toMatch(/^redis/), { timeout: 60_000, interval: 20 })
   const message = happened(subscriber, 'message')
   const before = feed.version('prices')
   await publish({ dataset: 'prices' })

@@ -75,7 +75,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     subscriber = createRedis(config.redis.url, silent, 'subscriber')
     db = createDatabase(config.clickhouse, 'read')
     feed = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log: silent })
-    await vi.waitFor(() => expect(feed.version('market-cap')).toBeDefined())
+    await vi.waitFor(() => expect(feed.version('market-cap')).toBeDefined(), { timeout: 60_000 })
     api = await startApi({ config, db, registry, commits: feed, now: () => clock.now })
     close = async () => {
       await api.close()

@@ -64,6 +64,16 @@ const quote = (token: number, at: number, price: number) =>
     params: { token, at, price },
   })
 
+/** Of the prices that tests insert while a table is swapped or later, those that its readers find. */
+async function latePrices(): Promise<number[] | undefined> {
+  const [late] = await db.rows({
+    name: 'late',
+    sql: 'SELECT groupArray(price) AS prices FROM (SELECT price FROM token_prices_1h FINAL WHERE token IN (7, 8) AND price IN (77, 88) ORDER BY price)',
+    schema: z.object({ prices: z.array(z.number()) }),
+  })
+  return late?.prices
+}
+
 describe('what can be computed anew', () => {
   it('is the roll-ups and the derived tables, and nothing that needs what is not stored', async () => {
     const all = await findRollUps(db, config.clickhouse.database, [tokenPrices, dexTrades])
@@ -102,12 +112,44 @@ describe('a roll-up that is computed anew', () => {
     const kept = await dump('token_prices_1h')
     await run('token_prices_1h')
     expect(await dump('token_prices_1h')).toBe(kept)
-    const [late] = await db.rows({
-      name: 'late',
-      sql: 'SELECT groupArray(price) AS prices FROM (SELECT price FROM token_prices_1h FINAL WHERE token IN (7, 8) AND price IN (77, 88) ORDER BY price)',
-      schema: z.object({ prices: z.array(z.number()) }),
-    })
-    expect(late?.prices).toEqual([77, 88])
+    expect(await latePrices()).toEqual([77, 88])
+  })
+
+  it('loses nothing of an insert whose views both found the old table while it was swapped', async () => {
+    const { command } = db
+    const duringSwap: Database = {
+      ...db,
+      command: async (statement) => {
+        if (statement.name !== 'swap') return command(statement)
+        await command({ name: 'detach', sql: 'DETACH TABLE token_prices_1h_rebuild_mv' })
+        await quote(7, UNTIL + 7_200_000, 77)
+        await command({ name: 'attach', sql: 'ATTACH TABLE token_prices_1h_rebuild_mv' })
+        await command(statement)
+      },
+    }
+    await run('token_prices_1h', {}, duringSwap)
+    const kept = await dump('token_prices_1h')
+    expect(await latePrices()).toEqual([77])
+    await run('token_prices_1h')
+    expect(await dump('token_prices_1h')).toBe(kept)
+    expect(await tables()).toEqual([])
+  })
+
+  it('counts a row that is on its way to the new table', async () => {
+    let isCounted = false
+    const late: Database = {
+      ...db,
+      rows: async (statement) => {
+        const rows = await db.rows(statement)
+        if (statement.name === 'count-rows' && !isCounted && statement.sql.includes('_rebuild')) {
+          isCounted = true
+          return statement.schema.array().parse([{ rows: 0 }])
+        }
+        return rows
+      },
+    }
+    const { before, after } = await run('token_prices_1h', {}, late)
+    expect([isCounted, after]).toEqual([true, before])
   })
 
   it('goes on with the part that was not finished when it was stopped', async () => {

@@ -1,7 +1,8 @@
 import { setMaxListeners } from 'node:events'
+import { setImmediate } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { pino } from 'pino'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Config, parseConfig } from '../../shared/config.ts'
 import { createRedis } from '../../shared/redis.ts'
 import { ethplorer } from '../../workers/providers/ethplorer.ts'
@@ -25,6 +26,7 @@ beforeEach(() => {
   connections = []
 })
 afterEach(() => {
+  vi.useRealTimers()
   for (const redis of connections) redis.disconnect()
 })
 
@@ -35,14 +37,25 @@ function createLimit(perMinute: number, url = config.redis.url, log = silent): {
   return { redis, limit: createSharedRateLimit('provider', perMinute, { redis, prefix: config.redis.prefix, log }) }
 }
 
-/** How many of the asked may go at once. Reservations follow each other, each answered before a later ping is. */
-async function countGranted(asked: readonly { limit: RateLimit; redis: Redis }[], each: number): Promise<number> {
-  let granted = 0
-  for (const { limit } of asked) {
-    for (let n = 0; n < each; n += 1) void limit.take(never).then(() => (granted += 1))
+const CLOCK = "redis.call('TIME')"
+
+/** The same, with what Redis answers to its reservations; for them Redis' clock stands still. */
+function createObservedLimit(perMinute: number) {
+  const { limit, redis } = createLimit(perMinute)
+  const waits: number[] = []
+  const observed = async (script: unknown, ...rest: unknown[]) => {
+    expect(script).toContain(CLOCK)
+    const stopped = String(script).replace(CLOCK, "{'1700000000', '0'}")
+    const wait = await redis.call('EVAL', stopped, ...rest.map(String))
+    waits.push(Number(wait))
+    return wait
   }
-  for (let n = 0; n < 2 * each + 10; n += 1) await Promise.all(asked.map(({ redis }) => redis.ping()))
-  return granted
+  vi.spyOn(redis, 'eval').mockImplementation(observed)
+  return { limit, redis, waits }
+}
+
+const until = async (isSo: () => boolean) => {
+  while (!isSo()) await setImmediate()
 }
 
 describe('a rate limit that processes share', () => {
@@ -50,9 +63,22 @@ describe('a rate limit that processes share', () => {
     [5, 1],
     [60, 12],
     [100, 20],
-  ])('of %i a minute lets %i through at once, whoever asks', async (perMinute, burst) => {
-    const processes = [createLimit(perMinute), createLimit(perMinute), createLimit(perMinute)]
-    expect(await countGranted(processes, burst)).toBe(burst)
+  ])('of %i a minute lets %i through at once, whoever asks, and the others one by one', async (perMinute, burst) => {
+    const processes = [1, 2, 3].map(() => createObservedLimit(perMinute))
+    for (const { limit } of processes) {
+      // Whoever is not served at the end of the test is left waiting.
+      for (let n = 0; n < burst + 1; n += 1) void limit.take(never)
+    }
+    const haveToWait = processes.map(
+      ({ waits }) =>
+        () =>
+          waits.some((wait) => wait > 0),
+    )
+    for (const hasToWait of haveToWait) await until(hasToWait)
+    const waits = processes.flatMap((one) => one.waits).sort((one, other) => one - other)
+    expect(waits.filter((wait) => wait === 0)).toHaveLength(burst)
+    const placeMs = 60_250 / (perMinute - burst + 1)
+    for (const [n, wait] of waits.slice(burst).entries()) expect(Math.abs(wait - (n + 1) * placeMs)).toBeLessThan(2)
   })
 
   it('lets everybody through in time', async () => {
@@ -63,18 +89,21 @@ describe('a rate limit that processes share', () => {
   })
 
   it('gives the place of what is aborted to the next in line', async () => {
-    const { limit, redis } = createLimit(300)
-    expect(await countGranted([{ limit, redis }], 60)).toBe(60)
+    const { limit, redis, waits } = createObservedLimit(1)
+    await limit.take(never)
+    const keys = await redis.keys(`${config.redis.prefix}:rate:*`)
+    expect(keys).toEqual([`${config.redis.prefix}:rate:{provider}`])
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     const controller = new AbortController()
     const aborted = limit.take(controller.signal)
     const next = limit.take(never)
-    const keys = await redis.keys(`${config.redis.prefix}:rate:*`)
-    expect(keys).toEqual([`${config.redis.prefix}:rate:{provider}`])
-    const before = await redis.get(String(keys[0]))
+    await until(() => waits.length === 2)
     controller.abort(new Error('stop'))
     await expect(aborted).rejects.toThrow('stop')
+    await redis.ping()
+    vi.advanceTimersByTime(Number(waits[1]))
     await next
-    expect(await redis.get(String(keys[0]))).toBe(before)
+    expect(waits).toEqual([0, 60_250])
   })
 
   it('refuses a signal that is aborted already', async () => {

@@ -13,6 +13,7 @@ import { untilReady } from '../../tools/children.ts'
 import { type Collector, KIND, startCollector } from '../support/collector.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
+import { untilHourIsYoung } from '../support/young-hour.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736'
@@ -128,6 +129,7 @@ describe('the API process', () => {
 describe('the worker process', () => {
   let pipeline: Pipeline
   beforeAll(async () => {
+    await untilHourIsYoung()
     pipeline = await createPipeline({ now: Date.now() })
   })
   afterAll(async () => {

@@ -111,12 +111,16 @@ describe("a scheduler's operations port", () => {
     const scheduler = await startProcess('scheduler', config)
     const ready = await scheduler.get('/health/ready')
     expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'ok' }])
+    let metrics = ''
+    const read = async () => {
+      metrics = await scheduler.metrics()
+      return metrics
+    }
     await expect
-      .poll(scheduler.metrics)
+      .poll(read)
       .toMatch(/^scheduler_slots_total\{dataset="prices",outcome="enqueued",process="scheduler"\} 1$/m)
-    const metrics = await scheduler.metrics()
     expect(metrics).toMatch(/^queue_jobs\{dataset="prices",state="waiting",process="scheduler"\} 1$/m)
-    expect(metrics).toMatch(/^queue_oldest_job_age_seconds\{dataset="prices",state="waiting",.*\} 0\.\d+$/m)
+    expect(metrics).toMatch(/^queue_oldest_job_age_seconds\{dataset="prices",state="waiting",.*\} \d+\.\d+$/m)
     expect(metrics).toMatch(/^dataset_state\{dataset="prices",state="empty",.*\} 1$/m)
     await scheduler.stop()
     expect(scheduler.process.exitCode).toBe(0)

@@ -1,13 +1,16 @@
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { z } from 'zod'
 import { toBucketStart } from '../../shared/intervals.ts'
+import { createMetrics } from '../../shared/metrics.ts'
 import tvl from '../../workers/jobs/tvl.ts'
+import { createWorkerMetrics } from '../../workers/metrics.ts'
 import { createRunner } from '../../workers/runner.ts'
 import { startProviderServer } from '../provider-server.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { startProcess } from '../support/processes.ts'
+import { untilHourIsYoung } from '../support/young-hour.ts'
 
 /** A provider in front of the stand-in that keeps its first request waiting until it is opened. */
 async function createGate(upstream: string) {
@@ -32,6 +35,7 @@ async function createGate(upstream: string) {
 let pipeline: Pipeline
 let gate: Awaited<ReturnType<typeof createGate>>
 beforeEach(async () => {
+  await untilHourIsYoung()
   pipeline = await createPipeline({ now: Date.now() })
   gate = await createGate(`${pipeline.upstream.url}/defillama`)
 })
@@ -76,6 +80,17 @@ describe('a worker that is told to stop while a job runs', () => {
     await once(other, 'completed')
     await other.close()
     expect(await countStored()).toBeGreaterThan(0)
+  })
+
+  it('does not begin a job that it is given once more', async () => {
+    const returned = vi.fn()
+    const metrics = { ...createWorkerMetrics(createMetrics('worker')), returned }
+    const queue = await enqueue()
+    const stopping = createRunner(tvl, { ...pipeline.context, metrics, handBack: AbortSignal.abort() })
+    await vi.waitUntil(() => returned.mock.calls.length > 1, { timeout: 60_000 })
+    await stopping.close()
+    const job = await queue.getJob('slot')
+    expect([await job?.getState(), job?.attemptsMade, await countStored()]).toEqual(['waiting', 0, 0])
   })
 
   it('finishes the job when there is time', async () => {

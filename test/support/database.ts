@@ -4,6 +4,7 @@ import { migrate } from '../../clickhouse/migrate.ts'
 import { createDatabase, type Database } from '../../shared/clickhouse.ts'
 import { type Config, parseConfig } from '../../shared/config.ts'
 import { TEST_DATABASES } from './own-clickhouse.ts'
+import { copySchema } from './schema-copy.ts'
 import { silent } from './silent.ts'
 
 /** A configuration that points at the run's stores, with a database and a queue prefix nobody else uses. */
@@ -31,7 +32,7 @@ export async function createTestDatabase(config: Config, options: { empty?: bool
   const { database } = config.clickhouse
   const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
   const db = createDatabase(config.clickhouse, 'write')
-  if (!options.empty) await migrate(server, db, database, silent)
+  if (!options.empty) await createSchema(config, server, db)
   return {
     db,
     server,
@@ -40,4 +41,11 @@ export async function createTestDatabase(config: Config, options: { empty?: bool
       await Promise.all([db.close(), server.close()])
     },
   }
+}
+
+/** On the server that all tests share, what migrating made once is copied; any other is migrated. */
+async function createSchema({ clickhouse }: Config, server: Database, db: Database): Promise<void> {
+  const { settings, template } = inject('stores')
+  const isShared = clickhouse.url === settings.CLICKHOUSE_URL && clickhouse.cluster === undefined
+  await (isShared ? copySchema(server, db, template) : migrate(server, db, clickhouse.database, silent))
 }

@@ -1,17 +1,24 @@
 import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ClickHouseContainer } from '@testcontainers/clickhouse'
 import { GenericContainer, Wait } from 'testcontainers'
 import type { TestProject } from 'vitest/node'
+import { migrate } from '../../clickhouse/migrate.ts'
+import { createDatabase } from '../../shared/clickhouse.ts'
+import { parseConfig } from '../../shared/config.ts'
 import { startRedis } from '../../tools/redis-server.ts'
-import { startOwnClickHouse } from './own-clickhouse.ts'
+import { startOwnClickHouse, TEST_DATABASES } from './own-clickhouse.ts'
+import { readTemplate, type SchemaTemplate } from './schema-copy.ts'
+import { silent } from './silent.ts'
 
 /** Where the integration tests find their ClickHouse and Redis; both are shared by all test files of a run. */
 export interface Stores {
   /** Settings: addresses, users and passwords. */
   readonly settings: Readonly<Record<string, string>>
+  readonly template: SchemaTemplate
 }
 
 declare module 'vitest' {
@@ -25,17 +32,38 @@ type Started<T> = T & { stop(): Promise<unknown> }
 const PASSWORD = 'test'
 
 /**
- * The stores, once per run: CLICKHOUSE_URL and REDIS_URL where they are set, containers where Docker runs, else
+ * The stores, once per run that is not of unit tests alone: CLICKHOUSE_URL and REDIS_URL where they are set, containers where Docker runs, else
  * ClickHouse's own server out of its package and a private Redis.
  */
-export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
+  if (project.vitest.projects.every(({ name }) => name === 'unit')) return
   const docker = spawnSync('docker', ['info'], { stdio: 'ignore' }).status === 0
   const [clickhouse, redis] = await Promise.all([startClickHouse(docker), startRedisStore(docker)])
   console.log(`ClickHouse: ${clickhouse.kind}, Redis: ${redis.kind}`)
-  project.provide('stores', { settings: { ...clickhouse.settings, REDIS_URL: redis.url } })
+  const settings = { ...clickhouse.settings, REDIS_URL: redis.url }
+  const template = await createTemplate(settings)
+  project.provide('stores', { settings, template })
   return async () => {
+    await dropDatabase(settings, template.database)
     await Promise.all([clickhouse.stop(), redis.stop()])
   }
+}
+
+async function createTemplate(settings: Stores['settings']): Promise<SchemaTemplate> {
+  const name = `${TEST_DATABASES}template_${randomBytes(6).toString('hex')}`
+  const config = parseConfig({ ...settings, CLICKHOUSE_DATABASE: name }).clickhouse
+  const server = createDatabase(config, 'write', { database: 'default' })
+  const db = createDatabase(config, 'write')
+  await migrate(server, db, name, silent)
+  const template = await readTemplate(db)
+  await Promise.all([db.close(), server.close()])
+  return template
+}
+
+async function dropDatabase(settings: Stores['settings'], name: string): Promise<void> {
+  const server = createDatabase(parseConfig(settings).clickhouse, 'write', { database: 'default' })
+  await server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${name}` })
+  await server.close()
 }
 
 async function startClickHouse(

@@ -124,9 +124,9 @@ describe('the byte cache', () => {
     state.version = 'v2'
     const fail = async () => Promise.reject(new Error('no'))
     expect((await cache.get('a', [tokenPrices], fail)).from).toBe('stale')
-    await vi.waitFor(() => expect(state.lost).toHaveLength(1))
+    await vi.waitFor(() => expect(state.lost).toHaveLength(1), { timeout: 60_000 })
     expect((await get('a')).from).toBe('stale')
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])).toBeDefined())
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])).toBeDefined(), { timeout: 60_000 })
   })
 
   it('keeps nothing with a budget of 0', async () => {

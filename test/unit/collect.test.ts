@@ -154,6 +154,13 @@ describe('collect', () => {
     await expect(alone).rejects.toThrow()
   })
 
+  it('is a failure that may pass when the time was over before anybody was asked', async () => {
+    const first = provider('first', {})
+    const late = collect([first.collector], { ...wanted, signal: AbortSignal.abort() }, silent)
+    await expect(late).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(first.asked).toEqual([])
+  })
+
   it('lets a programming error through', async () => {
     const broken: Collector = {
       provider: 'broken',

@@ -33,7 +33,7 @@ export interface Rebuilt {
 /**
  * Computes a roll-up anew beside the live table and puts it in its place at once. No row that arrives meanwhile is lost:
  * the shadow table is fed by a view of its own before it is filled, both views feed both tables until after the swap,
- * and every row replaces by its natural key, so that being stored twice changes nothing. A run that was stopped leaves
+ * what arrives during the swap is stored once more, and every row replaces by its natural key, so that being stored twice changes nothing. A run that was stopped leaves
  * the shadow behind, fed, and the next one goes on with the part that was not finished.
  * @throws DataError `storage` when ClickHouse fails, or when the new table has fewer rows than the live one.
  */
@@ -44,7 +44,7 @@ export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOpti
   await shadow.create(feed)
   await untilEarlierInsertsEnd(db)
   await fill(db, rollUp, shadow, options)
-  const [before, after] = [await countRows(db, table), await countRows(db, shadow.name)]
+  const { before, after } = await compare(db, table, shadow.name)
   if (before > 0 && (after === 0 || (after < before && !options.force))) {
     throw new DataError(
       'storage',
@@ -55,9 +55,34 @@ export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOpti
   await options.beforeSwap?.()
   if ((await readUuid(db, shadow.storedLive)) !== live)
     throw new DataError('storage', `${table} was swapped by somebody else meanwhile: nothing is changed by this run`)
-  await shadow.swap()
-  await shadow.drop()
+  await swap(db, shadow, feed)
   return { before, after: await countRows(db, table) }
+}
+
+/**
+ * The rows of the live table and of its shadow. An insert feeds one after the other: a row that is counted in the live
+ * table may still be on its way to the shadow, so the shadow has fewer only if it has when that insert has ended.
+ */
+async function compare(db: Database, live: string, shadow: string): Promise<Rebuilt> {
+  const before = await countRows(db, live)
+  const after = await countRows(db, shadow)
+  if (after >= before) return { before, after }
+  await untilEarlierInsertsEnd(db)
+  return { before, after: await countRows(db, shadow) }
+}
+
+/**
+ * Swaps the tables and ends the feed. An insert looks up the tables of its two views one after the other: one that is
+ * under way at the swap may find the old table both times. So what arrives is kept in a third table as well, whose name
+ * stays the same, and is stored once more when such inserts have ended.
+ */
+async function swap(db: Database, shadow: Shadow, feed: string): Promise<void> {
+  await shadow.keepArriving(feed)
+  await untilEarlierInsertsEnd(db)
+  await shadow.swap()
+  await untilEarlierInsertsEnd(db)
+  await shadow.storeArrived()
+  await shadow.drop()
 }
 
 /**

@@ -13,7 +13,11 @@ export interface Shadow {
   readonly storedLive: string
   /** Makes the table where it is missing, and the view that feeds it with what is inserted from now on. */
   create(feed: string): Promise<void>
+  /** Keeps beside both tables whatever is inserted from now on. */
+  keepArriving(feed: string): Promise<void>
   swap(): Promise<void>
+  /** Stores in the live table what was kept. */
+  storeArrived(): Promise<void>
   /** The statements that end the feed and drop what the live table was before the swap. */
   readonly drops: readonly string[]
   drop(): Promise<void>
@@ -23,22 +27,28 @@ export interface Shadow {
 export function toShadow(db: Database, table: string): Shadow {
   const name = `${table}_rebuild`
   const on = onCluster(db.cluster)
-  const [stored, storedLive] = db.cluster === undefined ? [name, table] : [toLocal(name), toLocal(table)]
+  const arriving = `${name}_arriving`
+  const toStored = (one: string) => (db.cluster === undefined ? one : toLocal(one))
+  const [stored, storedLive] = [toStored(name), toStored(table)]
   const run = (what: string, sql: string) => db.command({ name: what, sql })
   // The view goes first: without its table it would fail the inserts that it follows.
-  const drops = [
-    `DROP VIEW IF EXISTS ${name}_mv${on} SYNC`,
-    ...[...new Set([name, stored])].map((one) => `DROP TABLE IF EXISTS ${one}${on} SYNC`),
-  ]
+  const drops = [name, arriving].flatMap((one) => [
+    `DROP VIEW IF EXISTS ${one}_mv${on} SYNC`,
+    ...[...new Set([one, toStored(one)])].map((part) => `DROP TABLE IF EXISTS ${part}${on} SYNC`),
+  ])
+  const createFed = async (one: string, feed: string) => {
+    for (const sql of await toTables(db, table, one)) await run('create-shadow', sql)
+    const view = `CREATE MATERIALIZED VIEW IF NOT EXISTS ${one}_mv${on} TO ${toStored(one)} AS ${feed}`
+    await run('feed-shadow', view)
+  }
   return {
     name,
     stored,
     storedLive,
     drops,
-    create: async (feed) => {
-      for (const sql of await toTables(db, table, name)) await run('create-shadow', sql)
-      await run('feed-shadow', `CREATE MATERIALIZED VIEW IF NOT EXISTS ${name}_mv${on} TO ${stored} AS ${feed}`)
-    },
+    create: (feed) => createFed(name, feed),
+    keepArriving: (feed) => createFed(arriving, feed),
+    storeArrived: () => run('store-arrived', `INSERT INTO ${table} SELECT * FROM ${arriving}`),
     swap: () => run('swap', `EXCHANGE TABLES ${storedLive} AND ${stored}${on}`),
     drop: async () => {
       for (const sql of drops) await run('drop-shadow', sql)

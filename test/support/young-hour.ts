@@ -1,0 +1,10 @@
+import { setTimeout } from 'node:timers/promises'
+
+const HOUR_MS = 3_600_000
+const CLOSE_MS = 60_000
+
+/** Waits where an hour is about to end: a process goes by the real clock, and refuses a slot once its hour is over. */
+export async function untilHourIsYoung(): Promise<void> {
+  const leftMs = HOUR_MS - (Date.now() % HOUR_MS)
+  if (leftMs < CLOSE_MS) await setTimeout(leftMs)
+}
