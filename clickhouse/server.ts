@@ -25,8 +25,9 @@ async function main(): Promise<void> {
     return server.close()
   })
   announceReady({ url: server.url, tcpPort: own.tcpPort })
-  await server.ended
-  if (!isAsked) throw new DataError('storage', `ClickHouse over ${own.dataDir} ended by itself`)
+  const reason = await server.ended
+  if (!isAsked)
+    throw new DataError('storage', `ClickHouse over ${own.dataDir} ended by itself: ${reason ?? 'no reason given'}`)
 }
 
 runPart("npm run clickhouse: ClickHouse's own server, one per data folder.", main)

@@ -32,8 +32,8 @@ export interface OwnServerOptions {
 
 export interface OwnServer {
   readonly url: string
-  /** Resolves when the engine has ended by itself, which it never should. */
-  readonly ended: Promise<void>
+  /** Resolves when the engine has ended, with what it says of a failure; by itself it never should. */
+  readonly ended: Promise<string | undefined>
   /**
    * Stops in order: statements that run now may finish for a while, then they are stopped. Ends this process where the
    * engine does not end in time.
@@ -78,6 +78,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
     ...[configuration.start, configuration.pipe].flatMap((file) => ['--queries-file', file]),
   ]).then((reason) => {
     end = { reason }
+    return reason
   })
   // The system's own exit would run destructors under the engine's threads, and never come back.
   process.once('exit', (code) => {
