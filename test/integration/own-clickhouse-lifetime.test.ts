@@ -54,7 +54,7 @@ function run(dataDir: string, settings: Record<string, string> = {}) {
     child,
     /** Resolves with its exit code, when nobody holds its output any more. */
     ended: async () => ({ code: (await closed)[0], errors }),
-    ready: async () => String((await untilReady({ name: 'ClickHouse', process: child, stop: async () => {} })).url),
+    ready: async () => String((await untilReady({ name: 'ClickHouse', process: child })).url),
     /** The server itself, which keeps its id in its folder. */
     pid: () => Number(readFileSync(join(clickhouseDir(dataDir), 'server.lock'), 'utf8')),
   }
