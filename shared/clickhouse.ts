@@ -118,7 +118,12 @@ export function createDatabase(
   const client: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_CONNECTIONS })
   // It opens no connection before the first long stream.
   const longClient: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_LONG_CONNECTIONS })
-  const common = (s: Statement, trace: QueryTrace | undefined) => ({
+  const common = (s: Statement, trace: QueryTrace | undefined) => {
+    // The client never looks at a signal that is aborted already.
+    s.signal?.throwIfAborted()
+    return toRequest(s, trace)
+  }
+  const toRequest = (s: Statement, trace: QueryTrace | undefined) => ({
     query: s.sql,
     ...(trace === undefined ? {} : { http_headers: trace.headers }),
     ...(s.params === undefined ? {} : { query_params: { ...s.params } }),

@@ -1,0 +1,94 @@
+import type { IncomingMessage } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, askForDays, begin, ERROR, type MarketApi, startMarketApi } from './market-api.ts'
+
+/** As many as the API serves at once. */
+const READERS = 64
+const PACE = { bytes: 64 * 1024, ms: 4_000 }
+const DAYS = 200
+
+let api: MarketApi
+
+/** Reads a kilobyte a second, for as long as it is let. */
+async function readSlowly(url: string) {
+  let response: IncomingMessage | undefined
+  let isClosed = false
+  const request = begin(url, (begun) => {
+    response = begun
+    begun.pause()
+  })
+  request.once('close', () => {
+    isClosed = true
+  })
+  const reading = (async () => {
+    while (!isClosed) {
+      response?.read(1024)
+      await wait(1000)
+    }
+  })()
+  return {
+    get status() {
+      return response?.statusCode
+    },
+    get isClosed() {
+      return isClosed
+    },
+    leave: () => {
+      request.destroy()
+      return reading
+    },
+  }
+}
+
+const startReaders = (count: number) =>
+  Promise.all(
+    Array.from({ length: count }, (_, index) => readSlowly(api.downloads[index % api.downloads.length] as string)),
+  )
+
+beforeAll(async () => {
+  api = await startMarketApi(PACE)
+})
+afterAll(() => api?.stop())
+
+describe('readers of a kilobyte a second', () => {
+  it('keep nobody else from an answer, and are closed in the end', async () => {
+    const alone = await askForDays(api, counted(DAYS))
+    const readers = await startReaders(READERS)
+    await expect.poll(() => readers.every(({ status }) => status === 200), { timeout: 40_000 }).toBe(true)
+    const beside = await askForDays(api, counted(DAYS))
+    expect([...alone.statuses, ...beside.statuses]).toEqual([
+      [200, DAYS],
+      [200, DAYS],
+    ])
+    console.log(
+      `p95 of a miss: ${toP95(alone.times)} ms alone, ${toP95(beside.times)} ms beside ${READERS} slow readers`,
+    )
+    await expect.poll(() => readers.every(({ isClosed }) => isClosed), { timeout: 40_000 }).toBe(true)
+    await Promise.all(readers.map(({ leave }) => leave()))
+    await expect.poll(api.countStatements, { timeout: 30_000 }).toBe(0)
+    expect(api.lines.filter(({ level }) => level >= ERROR)).toEqual([])
+  })
+
+  it('make room for one who reads', async () => {
+    const readers = await startReaders(READERS)
+    await expect.poll(() => readers.every(({ status }) => status === 200), { timeout: 40_000 }).toBe(true)
+    // At once they are not slow yet: the newcomer is refused then, and asks again.
+    await expect.poll(() => ask(String(api.downloads[1])), { timeout: 40_000 }).toBe(200)
+    await Promise.all(readers.map(({ leave }) => leave()))
+    await expect.poll(api.countStatements, { timeout: 30_000 }).toBe(0)
+  })
+})
+
+function counted(times: number): () => boolean {
+  let left = times
+  return () => {
+    left -= 1
+    return left < 0
+  }
+}
+
+function toP95(times: readonly number[]): string {
+  const sorted = times.toSorted((one, other) => one - other)
+  return (sorted[Math.floor(sorted.length * 0.95)] ?? 0).toFixed(0)
+}
