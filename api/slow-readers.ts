@@ -57,7 +57,8 @@ export function createReaders(log: Logger, pace: Pace = CLOSED_BELOW): Readers {
       if (socket.writableLength === 0 || taken - mark.taken >= pace.bytes) {
         marks.set(socket, { taken, at: performance.now() })
       } else if (slowness(socket) >= 1) {
-        socket.destroy()
+        // An orderly end would wait behind all that is on its way, up to some megabytes in the system's hands.
+        socket.resetAndDestroy()
         closed++
       }
     }

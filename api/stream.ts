@@ -102,7 +102,7 @@ function createPlaces(readers: Readers) {
       if (taken.size >= MAX_STREAMS) {
         const slowest = findSlowest()
         if (slowest === undefined) throw toUnavailable('Too many long answers are on their way at once.')
-        slowest.destroy()
+        slowest.socket?.resetAndDestroy()
         taken.delete(slowest)
       }
       taken.add(response)

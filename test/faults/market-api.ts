@@ -21,6 +21,8 @@ const DAYS = Math.floor((POINTS_EACH * STEP_MS) / DAY_MS)
 interface LogLine {
   readonly level: number
   readonly msg: string
+  /** How many connections of slow readers were closed. */
+  readonly closed?: number
 }
 
 /** Level `error`. */
