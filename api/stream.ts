@@ -20,9 +20,6 @@ import type { Readers } from './slow-readers.ts'
  */
 const MAX_STREAMS = 64
 
-/** From this slowness on a client has to make room: it takes 64 KiB in no less than five seconds. */
-const GIVES_WAY = 1 / 6
-
 /** So much of an answer is read before its head is sent. A shorter one is known to be whole then, or is made anew. */
 const READ_AHEAD_BYTES = 256 * 1024
 
@@ -91,18 +88,12 @@ type SendStream = (
 /** The responses of the long answers that are on their way. */
 function createPlaces(readers: Readers) {
   const taken = new Set<ServerResponse>()
-  const findSlowest = () => {
-    const bySlowness = [...taken].map((response) => ({ response, slowness: readers.slowness(response.socket) }))
-    const slow = bySlowness.filter(({ slowness }) => slowness >= GIVES_WAY)
-    return slow.sort((one, other) => other.slowness - one.slowness)[0]?.response
-  }
   return {
     /** @throws Problem `unavailable` when there is no place, and no client so slow that it has to leave. */
     take: (response: ServerResponse) => {
       if (taken.size >= MAX_STREAMS) {
-        const slowest = findSlowest()
+        const slowest = readers.closeSlowest(taken)
         if (slowest === undefined) throw toUnavailable('Too many long answers are on their way at once.')
-        slowest.socket?.resetAndDestroy()
         taken.delete(slowest)
       }
       taken.add(response)
