@@ -51,10 +51,10 @@ export interface StreamAnswer extends AnswerFacts {
   readonly after: string
   /** What a whole stream ends with, null where an empty one is whole too; the end of a JSON array unless it is given. */
   readonly ending?: Buffer | null
-  /** Its statements end with the signal, those of `holds` too. */
+  /** Its statements, and all that is held for it, end with the signal, which is aborted in the end in any case. */
   open(signal: AbortSignal): Promise<Readable>
   /**
-   * Whether the data still has that digest. It is asked after the last row was read: a commit between the digest and the
+   * Whether the data still has that digest; the statements end with the signal. It is asked after the last row was read: a commit between the digest and the
    * stream would send other bytes under a strong tag, and ClickHouse has no snapshot that spans two queries.
    */
   holds(signal: AbortSignal): Promise<boolean>

@@ -9,10 +9,13 @@ export class ClientLeft extends Error {
   }
 }
 
+/** One for all: nobody reads where it was made. */
+const LEFT = new ClientLeft()
+
 /** Aborted with `ClientLeft` once the connection of a response has closed, and when the response has ended. */
 export function toLeaving(response: ServerResponse): AbortSignal {
   const left = new AbortController()
-  const leave = () => left.abort(new ClientLeft())
+  const leave = () => left.abort(LEFT)
   if (response.destroyed) leave()
   else response.once('close', leave)
   return left.signal

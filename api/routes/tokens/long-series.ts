@@ -80,7 +80,6 @@ export async function readLongSeries(
   })
   const points = countPoints(parts)
   const fresh = new Map<Part, Buffer>()
-  const isKept = fragments.hasRoom(points * POINT_BYTES)
 
   return {
     points,
@@ -101,6 +100,7 @@ export async function readLongSeries(
       const [first] = runs
       const opened = first === undefined ? undefined : await read(first)
       const reader: Reader = async (run) => (run === first && opened !== undefined ? opened : read(run))
+      const isKept = fragments.claim(points * POINT_BYTES, signal)
       const rows = writeRows(runs, parts, reader, isKept ? fresh : undefined)
       return Readable.from(rows, { objectMode: false })
     },
