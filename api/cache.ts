@@ -120,20 +120,17 @@ export function createByteCache(options: {
     if (underway !== undefined) return { flight: underway, from: 'flight' as const }
     if (isFull()) throw toUnavailable('Too many answers are being made at once.')
     const madeAt = now()
+    const flight = startFlight(async (abandoned) => {
+      const answer = await make(abandoned)
+      if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
+      land()
+      return answer
+    })
     const land = () => {
       if (flights.get(flightKey) === flight) flights.delete(flightKey)
     }
-    const flight = startFlight(async (abandoned) => {
-      try {
-        const answer = await make(abandoned)
-        if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
-        return answer
-      } finally {
-        land()
-      }
-    })
     flights.set(flightKey, flight)
-    // Whoever comes now must not wait for what is being broken off.
+    // Whoever comes now must not wait for what has failed or is being broken off.
     flight.abandoned.addEventListener('abort', land)
     return { flight, from: 'made' as const }
   }

@@ -54,8 +54,9 @@ export interface StreamAnswer extends AnswerFacts {
   /** Its statements, and all that is held for it, end with the signal, which is aborted in the end in any case. */
   open(signal: AbortSignal): Promise<Readable>
   /**
-   * Whether the data still has that digest; the statements end with the signal. It is asked after the last row was read: a commit between the digest and the
-   * stream would send other bytes under a strong tag, and ClickHouse has no snapshot that spans two queries.
+   * Whether the data still has that digest; the statements end with the signal. It is asked after the last row was read:
+   * a commit between the digest and the stream would send other bytes under a strong tag, and ClickHouse has no snapshot
+   * that spans two queries.
    */
   holds(signal: AbortSignal): Promise<boolean>
 }

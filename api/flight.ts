@@ -1,6 +1,6 @@
 /** Work that several may wait for. */
 export interface Flight<T> {
-  /** Aborted when the last one who waited has left before the end. */
+  /** Aborted when the last one who waited has left before the end, and when the work has failed. */
   readonly abandoned: AbortSignal
   /** The result, for somebody who waits until `left` is aborted; rejects with its reason then. Without it, to the end. */
   join(left?: AbortSignal): Promise<T>
@@ -10,8 +10,8 @@ export interface Flight<T> {
 export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
   const abandonment = new AbortController()
   const result = work(abandonment.signal)
-  // Everybody who waits hears of a failure; that of abandoned work is the abandonment.
-  result.catch(() => {})
+  // Everybody who waits hears of a failure. Other statements of the same answer may still run then: they end too.
+  result.catch((error: unknown) => abandonment.abort(error))
   let waiting = 0
   return {
     abandoned: abandonment.signal,
