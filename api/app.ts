@@ -14,12 +14,15 @@ import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import type { Exchange } from './send.ts'
 import { createServing } from './serve.ts'
+import type { Pace, Readers } from './slow-readers.ts'
 
 export type AppOptions = Omit<Surroundings, 'now' | 'fragments'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
   readonly now?: () => number
+  /** What a client takes at least, unless a test has no time to wait for it. */
+  readonly pace?: Pace
 }
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
@@ -53,13 +56,13 @@ function toRoutingProblem(error: unknown): unknown {
 }
 
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
-export function createApp(options: AppOptions): RequestListener {
+export function createApp(options: AppOptions & { readonly readers: Readers }): RequestListener {
   // Whole answers and the parts of long ones share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
   const fragments = createFragments({ maxBytes: cacheBytes, commits: options.commits })
   const surroundings: Surroundings = { ...options, fragments, now: options.now ?? Date.now }
   const metrics = createApiMetrics(options.metrics)
-  const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes })
+  const serving = createServing(surroundings, { log: options.log, metrics, readers: options.readers, cacheBytes })
   const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
 

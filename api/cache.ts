@@ -3,6 +3,7 @@ import type { CommitFeed } from '../shared/commits.ts'
 import type { DatasetFacts } from '../shared/datasets/list.ts'
 import type { StreamAnswer } from './define.ts'
 import type { Encoding } from './encoding.ts'
+import { type Flight, startFlight } from './flight.ts'
 import type { FlatHeaders } from './headers.ts'
 import type { Origin } from './metrics.ts'
 import { toUnavailable } from './problem/problem.ts'
@@ -38,7 +39,10 @@ interface Kept {
 
 /** How long bytes are served while nobody can tell whether the data changed. */
 const UNHEARD_MS = 1000
-/** Most answers made at once; more would only wait for the database's connections. */
+/**
+ * Most answers made at once. The database has connections for about half of them: the others wait for one, and what of
+ * them nobody waits for any more is not done. Longer than that queue nobody should wait.
+ */
 const MAX_COLD = 64
 /** What an entry costs beyond its bytes. */
 const ENTRY_BYTES = 1024
@@ -47,14 +51,20 @@ const CROWD_HITS = 100
 /** How long after a change the crowd is still given the old answer, while the new one is made. */
 const STALE_MS = 1000
 
+type Make = (abandoned: AbortSignal) => Promise<ReadyAnswer | StreamAnswer>
+
 export interface ByteCache {
   /** A kept answer that still holds. */
   peek(key: string, datasets: readonly DatasetFacts[]): ReadyAnswer | undefined
-  /** A kept answer, or a new one that everybody who asks meanwhile shares. Streams are not kept. */
+  /**
+   * A kept answer, or a new one that everybody who asks meanwhile shares. Streams are not kept. Rejects with the reason of
+   * `left` when whoever asks leaves; `make` is told when the last one of those who share an answer has.
+   */
   get(
     key: string,
     datasets: readonly DatasetFacts[],
-    make: () => Promise<ReadyAnswer | StreamAnswer>,
+    make: Make,
+    left: AbortSignal,
   ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
 }
 
@@ -75,7 +85,7 @@ export function createByteCache(options: {
     // Compressed forms are added later and are at most about as long as the body.
     sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
   })
-  const flights = new Map<string, Promise<ReadyAnswer | StreamAnswer>>()
+  const flights = new Map<string, Flight<ReadyAnswer | StreamAnswer>>()
   const isFull = () => flights.size >= MAX_COLD
 
   const holds = (entry: Kept, datasets: readonly DatasetFacts[]) => {
@@ -102,7 +112,7 @@ export function createByteCache(options: {
     entry.hits++
     return entry.answer
   }
-  const fly = (key: string, datasets: readonly DatasetFacts[], make: () => Promise<ReadyAnswer | StreamAnswer>) => {
+  const fly = (key: string, datasets: readonly DatasetFacts[], make: Make) => {
     // Versions are read before the rows are: a commit in between makes the entry stale, never wrong.
     const versions = datasets.map(({ name }) => commits.version(name))
     const flightKey = `${versions.join()} ${key}`
@@ -110,27 +120,33 @@ export function createByteCache(options: {
     if (underway !== undefined) return { flight: underway, from: 'flight' as const }
     if (isFull()) throw toUnavailable('Too many answers are being made at once.')
     const madeAt = now()
-    const flight = make()
-      .then((answer) => {
-        if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
-        return answer
-      })
-      .finally(() => flights.delete(flightKey))
+    const flight = startFlight(async (abandoned) => {
+      const answer = await make(abandoned)
+      if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
+      land()
+      return answer
+    })
+    const land = () => {
+      if (flights.get(flightKey) === flight) flights.delete(flightKey)
+    }
     flights.set(flightKey, flight)
+    // Whoever comes now must not wait for what has failed or is being broken off.
+    flight.abandoned.addEventListener('abort', land)
     return { flight, from: 'made' as const }
   }
   return {
     peek,
-    get: async (key, datasets, make) => {
+    get: async (key, datasets, make, left) => {
+      left.throwIfAborted()
       const hit = peek(key, datasets)
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = kept.get(key)
       if (old === undefined || !isWanted(old, datasets)) {
         const { flight, from } = fly(key, datasets, make)
-        return { answer: await flight, from }
+        return { answer: await flight.join(left), from }
       }
       // What cannot be made now is tried again with the next request, and told to whoever asks once the old has gone.
-      if (!isFull()) fly(key, datasets, make).flight.catch(onLost)
+      if (!isFull()) fly(key, datasets, make).flight.join().catch(onLost)
       return { answer: old.answer, from: 'stale' }
     },
   }

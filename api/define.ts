@@ -8,6 +8,7 @@ import type { Registry } from '../shared/registry/registry.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
 import type { Fragments } from './fragments.ts'
 import { PAGE_HEADERS, RECORD_HEADERS } from './headers.ts'
+import { withSignal } from './leaving.ts'
 import type { QueryShape } from './parameters/parse.ts'
 import { recordParameters } from './parameters/records.ts'
 import type { Format } from './records/formats.ts'
@@ -50,12 +51,14 @@ export interface StreamAnswer extends AnswerFacts {
   readonly after: string
   /** What a whole stream ends with, null where an empty one is whole too; the end of a JSON array unless it is given. */
   readonly ending?: Buffer | null
+  /** Its statements, and all that is held for it, end with the signal, which is aborted in the end in any case. */
   open(signal: AbortSignal): Promise<Readable>
   /**
-   * Whether the data still has that digest. It is asked after the last row was read: a commit between the digest and the
-   * stream would send other bytes under a strong tag, and ClickHouse has no snapshot that spans two queries.
+   * Whether the data still has that digest; the statements end with the signal. It is asked after the last row was read:
+   * a commit between the digest and the stream would send other bytes under a strong tag, and ClickHouse has no snapshot
+   * that spans two queries.
    */
-  holds(): Promise<boolean>
+  holds(signal: AbortSignal): Promise<boolean>
 }
 
 export type Answer = BytesAnswer | StreamAnswer
@@ -128,7 +131,8 @@ type Query = Readonly<Record<string, unknown>>
 
 interface Settled {
   readonly key: string
-  answer(): Promise<Answer>
+  /** Every statement that is sent for it ends with the signal. */
+  answer(signal: AbortSignal): Promise<Answer>
 }
 
 const NO_RECORD = 'a route without a record and without a response'
@@ -181,7 +185,10 @@ export function defineRoute<
       const call = { ...surroundings, query: parsed, found: entities[0], entities, wanted }
       return {
         key: wanted?.key ?? toQueryKey(path, canonical),
-        answer: () => route.handle(call as unknown as Parameters<typeof route.handle>[0]),
+        answer: async (signal) => {
+          const bound = { ...call, db: withSignal(call.db, signal) }
+          return route.handle(bound as unknown as Parameters<typeof route.handle>[0])
+        },
       }
     },
   }

@@ -19,8 +19,11 @@ interface Span {
 }
 
 export interface Fragments {
-  /** Whether bytes of that length would find room together. */
-  hasRoom(bytes: number): boolean
+  /**
+   * Whether bytes of that length would find room together, beside all that is being collected to be kept; they may be
+   * collected until the signal is aborted.
+   */
+  claim(bytes: number, signal: AbortSignal): boolean
   get(key: string): Fragment | undefined
   /** A moment: taken before data is read, it tells `keep` whether the data may have changed since. */
   mark(): number
@@ -58,6 +61,7 @@ export function createFragments(options: { maxBytes: number; commits: CommitFeed
   })
   let changes: Concerns[] = []
   let forgotten = 0
+  let claimed = 0
   commits.follow((change) => {
     const concerns = toConcerns(change)
     for (const [key, span] of [...kept.entries()]) if (concerns(span)) kept.delete(key)
@@ -67,7 +71,15 @@ export function createFragments(options: { maxBytes: number; commits: CommitFeed
     changes = changes.slice(-MAX_CHANGES)
   })
   return {
-    hasRoom: (bytes) => bytes <= maxBytes / 2,
+    claim: (bytes, signal) => {
+      if (signal.aborted || claimed + bytes > maxBytes / 2) return false
+      claimed += bytes
+      const release = () => {
+        claimed -= bytes
+      }
+      signal.addEventListener('abort', release, { once: true })
+      return true
+    },
     get: (key) => kept.get(key)?.fragment,
     mark: () => forgotten + changes.length,
     keep: (key, dataset, span, mark, fragment) => {

@@ -33,6 +33,7 @@ function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
 export async function* frame(
   source: AsyncIterable<Buffer>,
   { before, after, ending, holds }: Pick<StreamAnswer, 'before' | 'after' | 'ending' | 'holds'>,
+  signal: AbortSignal,
 ): AsyncGenerator<Buffer> {
   yield Buffer.from(before)
   const held = yield* holdBack(source, HELD_BYTES)
@@ -42,7 +43,7 @@ export async function* frame(
   if (!isWhole(held, ending)) {
     throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
   }
-  if (!(await holds())) throw new DataChanged()
+  if (!(await holds(signal))) throw new DataChanged()
   yield held
   yield Buffer.from(after)
 }

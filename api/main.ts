@@ -12,11 +12,17 @@ import { loadRegistry } from '../shared/registry/registry.ts'
 import { createRedactor, findSecrets } from '../shared/secrets.ts'
 import { startTracing } from '../shared/tracing.ts'
 import { createApiServer } from './server.ts'
+import type { Pace } from './slow-readers.ts'
 
 /** How long requests under way may take to end once nobody is listened to any more. */
 const LAST_REQUESTS_MS = 10_000
 
-async function start(config: Config, log: Logger): Promise<{ stop(): Promise<void>; facts: object }> {
+/** Starts what the process is made of. `pace` is what a client takes at least, unless a test has another. */
+export async function startApi(
+  config: Config,
+  log: Logger,
+  options: { pace?: Pace } = {},
+): Promise<{ stop(): Promise<void>; facts: object }> {
   const metrics = createMetrics('api')
   const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'read')
@@ -24,7 +30,7 @@ async function start(config: Config, log: Logger): Promise<{ stop(): Promise<voi
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const stopping = new AbortController()
-  const server = createApiServer({ db, registry, config, commits, log, metrics, stopping: stopping.signal })
+  const server = createApiServer({ db, registry, config, commits, log, metrics, stopping: stopping.signal, ...options })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
   })
@@ -56,7 +62,7 @@ async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('api', config.logLevel, createRedactor(findSecrets(config)))
   const tracing = await startTracing('dao-data-api', config, log)
-  const { stop, facts } = await start(config, log)
+  const { stop, facts } = await startApi(config, log)
   onStopSignal(async () => {
     await stop()
     await tracing.stop()

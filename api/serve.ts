@@ -8,18 +8,20 @@ import type { Answer, Route, StreamAnswer, Surroundings } from './define.ts'
 import { DataChanged } from './frame.ts'
 import { toCacheControl, toStaleAt } from './freshness.ts'
 import type { FlatHeaders } from './headers.ts'
+import { ClientLeft, toLeaving } from './leaving.ts'
 import type { ApiMetrics, RouteMeters } from './metrics.ts'
 import { parseParameters } from './parameters/parse.ts'
 import { readQuery } from './parameters/raw.ts'
 import { Problem, toProblem, toUnavailable } from './problem/problem.ts'
 import { chooseFormat, FORMATS, type Format, findFormat, toKnownFormat } from './records/formats.ts'
 import { type Exchange, sendProblem, sendReady, toAnswerHeaders } from './send.ts'
+import type { Readers } from './slow-readers.ts'
 import { createStreaming } from './stream.ts'
 
 export interface Serving {
   /** Answers from kept bytes if it can, before anything is parsed; tells whether it did. */
   serveKept(exchange: Exchange): boolean
-  /** Answers a GET or HEAD request for a route. */
+  /** Answers a GET or HEAD request for a route, unless its client leaves before. */
   serve(route: Route, request: Request, exchange: Exchange): Promise<void>
   /** Answers with a failure, and logs those that are the service's own. */
   fail(exchange: Exchange, error: unknown): void
@@ -118,38 +120,42 @@ const MOST_TRIES = 5
 /** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
 export function createServing(
   surroundings: Surroundings,
-  options: { log: Logger; metrics: ApiMetrics; cacheBytes: number },
+  options: { log: Logger; metrics: ApiMetrics; readers: Readers; cacheBytes: number },
 ): Serving {
   const { now, config, commits } = surroundings
   const { metrics } = options
   const onLost = (error: unknown) => options.log.warn({ err: error }, 'an answer could not be renewed')
   const cache: ByteCache = createByteCache({ maxBytes: options.cacheBytes, commits, now, onLost })
-  const sendStream = createStreaming()
+  const sendStream = createStreaming(options.readers)
   const fail = createFail(options.log, config.api.publicUrl)
   // Which answer a raw URL had: parsing it again would give the same key.
   const known = new LRUCache<string, KnownUrl>({ max: MAX_KNOWN_URLS })
 
   const serve: Serving['serve'] = async (route, request, exchange) => {
+    // Before anything else is done: a client may leave at any moment.
+    const left = toLeaving(exchange.response)
     for (let tries = 1; ; tries += 1) {
       try {
-        return await serveOnce(route, request, exchange)
+        return await serveOnce(route, request, exchange, left)
       } catch (error) {
+        if (error instanceof ClientLeft) return
         if (!(error instanceof DataChanged) || exchange.response.headersSent) throw error
         if (tries === MOST_TRIES) throw toUnavailable('The data is changing at the moment.', error)
       }
     }
   }
-  const serveOnce: Serving['serve'] = async (route, request, exchange) => {
+  const serveOnce = async (route: Route, request: Request, exchange: Exchange, left: AbortSignal): Promise<void> => {
     const raw = readQuery(request.url)
     const named = raw.values.get('format')?.[0]
     const format = toFormat(route, request.headers.accept, named)
     const shape = format === 'json' ? route.query : route.tableQuery
     const settled = route.settle(parseParameters(shape, raw, readPath(route, request)), format, surroundings)
-    const { answer, from } = await cache.get(settled.key, route.datasets, () => make(route, settled.answer, now))
+    const find = (abandoned: AbortSignal) => make(route, () => settled.answer(abandoned), now)
+    const { answer, from } = await cache.get(settled.key, route.datasets, find, left)
     metrics.of(route.path).answered(from)
     if ('open' in answer) {
       const { headers, staleAt } = toReady(route, answer, now())
-      return sendStream(exchange, answer, headers, { now: now(), staleAt })
+      return sendStream(exchange, answer, headers, { now: now(), staleAt }, left)
     }
     const { url } = request
     if (!route.volatile && exchange.extra.length === 0 && url.length <= MAX_KNOWN_URL_LENGTH) {

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream'
 import { type AppOptions, createApp } from './app.ts'
 import { FIXED_HEADERS } from './headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
+import { createReaders } from './slow-readers.ts'
 
 /** A hundred names of 200 characters, each up to nine bytes long as percent-encoded UTF-8 (contract section 2). */
 const MAX_HEADER_BYTES = 256 * 1024
@@ -37,12 +38,14 @@ function toRawResponse(problem: Problem, publicUrl: string): string {
 
 /** The service as a server: bytes that are no request are answered like every other failure (contract section 5). */
 export function createApiServer(options: AppOptions): Server {
-  const app = createApp(options)
+  const readers = createReaders(options.log, options.pace)
+  const app = createApp({ ...options, readers })
   const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
     // Whoever keeps its connection learns with the answer that the next request belongs elsewhere.
     if (options.stopping?.aborted) response.shouldKeepAlive = false
     app(request, response)
   })
+  readers.follow(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else socket.end(toRawResponse(toRequestProblem(error.code), options.config.api.publicUrl))

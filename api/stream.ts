@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import type { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { DataError } from '../shared/errors.ts'
@@ -10,9 +11,14 @@ import { FIXED_HEADERS, type FlatHeaders } from './headers.ts'
 import { toUnavailable } from './problem/problem.ts'
 import { FORMATS } from './records/formats.ts'
 import { type Exchange, toMomentHeaders } from './send.ts'
+import type { Readers } from './slow-readers.ts'
 
-/** Most long answers of an app on their way at once: each holds a connection to the database. */
-const MAX_STREAMS = 16
+/**
+ * Most long answers of an app on their way at once. Each is a statement that lasts as long as its client reads: 64 of them,
+ * all slow, take ClickHouse up to 2.2 GB, about half of what it has by default, and more than half of the reader's quota
+ * of execution time. Others go on beside them; beside twice as many they would not.
+ */
+const MAX_STREAMS = 64
 
 /** So much of an answer is read before its head is sent. A shorter one is known to be whole then, or is made anew. */
 const READ_AHEAD_BYTES = 256 * 1024
@@ -33,9 +39,29 @@ async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
   return read
 }
 
-async function* join(read: readonly Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  yield* read
+async function* join(read: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  // What was sent is not held for as long as the rest takes.
+  while (read.length > 0) yield read.shift() as Buffer
   yield* rest
+}
+
+/** Most bytes of one write, so that it can be seen how fast a client takes them. */
+const WRITE_BYTES = 64 * 1024
+
+/** The bytes in small writes. Tells of a failure of what is sent, as against one of the client that it is sent to. */
+async function* toWrites(
+  framed: AsyncGenerator<Buffer>,
+  left: AbortSignal,
+  onFailure: (error: unknown) => void,
+): AsyncGenerator<Buffer> {
+  try {
+    for await (const bytes of framed) {
+      for (let at = 0; at < bytes.length; at += WRITE_BYTES) yield bytes.subarray(at, at + WRITE_BYTES)
+    }
+  } catch (error) {
+    if (!left.aborted) onFailure(error)
+    throw error
+  }
 }
 
 /** Opens an answer and waits for its first byte: a query that fails at once still gets a proper problem. */
@@ -56,16 +82,37 @@ type SendStream = (
   answer: StreamAnswer,
   headers: FlatHeaders,
   moment: { now: number; staleAt: number | null },
+  left: AbortSignal,
 ) => Promise<void>
+
+/** The responses of the long answers that are on their way. */
+function createPlaces(readers: Readers) {
+  const taken = new Set<ServerResponse>()
+  return {
+    /** @throws Problem `unavailable` when there is no place, and no client so slow that it has to leave. */
+    take: (response: ServerResponse) => {
+      if (taken.size >= MAX_STREAMS) {
+        const slowest = readers.closeSlowest(taken)
+        if (slowest === undefined) throw toUnavailable('Too many long answers are on their way at once.')
+        taken.delete(slowest)
+      }
+      taken.add(response)
+    },
+    leave: (response: ServerResponse) => taken.delete(response),
+  }
+}
 
 /**
  * Sends long answers as ClickHouse writes them, at the pace of the client. The query ends when the client leaves, and the
- * response breaks off when the query fails or its data changed on the way.
- * @throws DataChanged before anything is sent, when the data of a short answer changed while it was read.
+ * response breaks off when the query fails or its data changed on the way. Where there are too many, a client that hardly
+ * reads is left for a new one.
+ * @throws DataChanged before anything is sent, when the data of a short answer changed while it was read; the reason of
+ * `left` when the client leaves.
  */
-export function createStreaming(): SendStream {
-  let streams = 0
-  return async (exchange, answer, headers, moment) => {
+export function createStreaming(readers: Readers): SendStream {
+  const places = createPlaces(readers)
+  return async (exchange, answer, headers, moment, left) => {
+    left.throwIfAborted()
     const { request, response } = exchange
     const isPacked = FORMATS[answer.format ?? 'json'].isPacked
     const encoding = isPacked ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
@@ -80,22 +127,25 @@ export function createStreaming(): SendStream {
     ]
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, all()).end()
     if (request.method === 'HEAD') return void response.writeHead(200, all()).end()
-    if (streams >= MAX_STREAMS) throw toUnavailable('Too many long answers are on their way at once.')
-    const left = new AbortController()
-    const leave = () => left.abort()
-    response.once('close', leave)
-    streams++
+    places.take(response)
+    const over = new AbortController()
+    const signal = AbortSignal.any([left, over.signal])
+    // The end of the response, for whatever reason, is an end of `left` too: what came first is the reason.
+    let failure: unknown
     try {
-      const source = await openStream(answer, left.signal)
-      const rest = frame(source, answer)
-      const framed = join(await readAhead(rest), rest)
+      const source = await openStream(answer, signal)
+      const rest = frame(source, answer, signal)
+      const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
+        failure = error
+      })
       response.writeHead(200, all())
       const encoder = createEncoder(encoding)
       await (encoder === undefined ? pipeline(framed, response) : pipeline(framed, encoder, response))
+    } catch (error) {
+      throw failure ?? (left.aborted ? left.reason : error)
     } finally {
-      streams--
-      response.off('close', leave)
-      left.abort()
+      places.leave(response)
+      over.abort()
     }
   }
 }

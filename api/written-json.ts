@@ -7,7 +7,7 @@ import { JSON_RECORDS } from './records/formats.ts'
 /** One thread is enough to write JSON for a client. */
 export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }
 
-/** A cold answer that takes longer is given up; the client is told to come back. */
+/** A cold answer that takes longer, its time in the queue for a connection included, is given up; the client is told to come back. */
 export const QUERY_TIMEOUT_MS = 30_000
 
 const head = z.tuple([z.int(), z.int(), z.string()])

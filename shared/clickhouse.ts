@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { addAbortSignal, type Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import type { z } from 'zod'
 import type { Config } from './config.ts'
@@ -14,6 +14,7 @@ export interface Statement {
   sql: string
   params?: Params
   settings?: Readonly<Record<string, string | number>>
+  /** Once it is aborted the statement ends, also when its answer has begun, and whoever reads that hears of it. */
   signal?: AbortSignal
 }
 
@@ -25,8 +26,11 @@ export interface Database {
   readonly cluster: string | undefined
   /** The rows of a SELECT, each checked against `schema`. */
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
-  /** The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. */
-  stream(statement: Statement & { format?: string }): Promise<Readable>
+  /**
+   * The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. One that `isLong` lasts
+   * as long as somebody far away takes to read it: it has a connection that no other statement waits for.
+   */
+  stream(statement: Statement & { format?: string; isLong?: boolean }): Promise<Readable>
   /** DDL and other statements without an answer. */
   command(statement: Statement): Promise<void>
   /** Stores rows; when it resolves they are stored in the table and in every view on it. */
@@ -40,6 +44,11 @@ export interface Database {
   load(rows: { table: string; columns: readonly string[]; format: string; data: Readable }): Promise<void>
   close(): Promise<void>
 }
+
+/** Of all statements that end as soon as the engine can; more wait here, each until one of these has ended. */
+const MAX_CONNECTIONS = 32
+/** Of long streams: more than anybody opens, so that none ever waits. Whoever opens them for clients bounds them. */
+const MAX_LONG_CONNECTIONS = 256
 
 /** Times go in and come out as ISO 8601 UTC; an unknown member is a mistake, never dropped in silence. */
 const SETTINGS = {
@@ -68,6 +77,23 @@ function guarded<T>(statement: TracedStatement, work: (trace: QueryTrace | undef
   })
 }
 
+/** The client heeds a signal up to the head of an answer; its body is read to the end unless somebody closes it. */
+async function untilAborted<T>(signal: AbortSignal | undefined, reading: Promise<T>, close: () => void): Promise<T> {
+  signal?.addEventListener('abort', close)
+  if (signal?.aborted) close()
+  try {
+    return await reading
+  } finally {
+    signal?.removeEventListener('abort', close)
+  }
+}
+
+/** The same for a stream. It may break off before anybody reads it: who reads it later hears of it all the same. */
+function endWith(signal: AbortSignal | undefined, stream: Readable): Readable {
+  stream.on('error', () => {})
+  return signal === undefined ? stream : addAbortSignal(signal, stream)
+}
+
 /** `OPTIMIZE` of `OPTIMIZE TABLE ...`. */
 const toOperation = (sql: string) => /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'COMMAND'
 
@@ -78,19 +104,26 @@ export function createDatabase(
   options: { database?: string } = {},
 ): Database {
   const database = options.database ?? config.database
-  const client: ClickHouseClient = createClient({
+  const settings = {
     url: config.url,
     username: access === 'write' ? config.user : config.readUser,
     password: access === 'write' ? config.password : config.readPassword,
     database,
     clickhouse_settings: config.cluster === undefined ? SETTINGS : { ...SETTINGS, ...CLUSTER_SETTINGS },
-    max_open_connections: 32,
     request_timeout: 300_000,
     // Every failure is thrown to the caller, who logs it once with what it was doing.
     log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true },
-  })
-  const common = (s: Statement, trace: QueryTrace | undefined) => ({
+  }
+  const client: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_CONNECTIONS })
+  // It opens no connection before the first long stream.
+  const longClient: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_LONG_CONNECTIONS })
+  const common = (s: Statement, trace: QueryTrace | undefined) => {
+    // The client never looks at a signal that is aborted already.
+    s.signal?.throwIfAborted()
+    return toRequest(s, trace)
+  }
+  const toRequest = (s: Statement, trace: QueryTrace | undefined) => ({
     query: s.sql,
     ...(trace === undefined ? {} : { http_headers: trace.headers }),
     ...(s.params === undefined ? {} : { query_params: { ...s.params } }),
@@ -106,7 +139,7 @@ export function createDatabase(
     rows: (s) =>
       guarded(traced(s, 'SELECT'), async (trace) => {
         const result = await client.query({ ...common(s, trace), format: 'JSONEachRow' })
-        const rows = await result.json<unknown>()
+        const rows = await untilAborted(s.signal, result.json<unknown>(), () => result.close())
         trace?.rows(rows.length)
         const parsed = s.schema.array().safeParse(rows)
         if (parsed.success) return parsed.data as z.output<typeof s.schema>[]
@@ -118,8 +151,9 @@ export function createDatabase(
     stream: (s) =>
       guarded(traced(s, 'SELECT'), async (trace) => {
         const statement = common(s, trace)
-        const result = await client.exec({ ...statement, query: `${s.sql}\nFORMAT ${s.format ?? 'JSONEachRow'}` })
-        return result.stream as Readable
+        const query = `${s.sql}\nFORMAT ${s.format ?? 'JSONEachRow'}`
+        const result = await (s.isLong ? longClient : client).exec({ ...statement, query })
+        return endWith(s.signal, result.stream as Readable)
       }),
     command: (s) =>
       guarded(traced(s, toOperation(s.sql)), async (trace) => void (await client.command(common(s, trace)))),
@@ -145,6 +179,6 @@ export function createDatabase(
         for await (const _ of stream);
       })
     },
-    close: () => client.close(),
+    close: async () => void (await Promise.all([client.close(), longClient.close()])),
   }
 }

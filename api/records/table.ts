@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Database } from '../../shared/clickhouse.ts'
 import type { Answer, StreamAnswer } from '../define.ts'
 import { frame } from '../frame.ts'
+import { withSignal } from '../leaving.ts'
 import { openStream } from '../stream.ts'
 import { QUERY_TIMEOUT_MS } from '../written-json.ts'
 import { toColumns, toSelectList } from './columns.ts'
@@ -49,8 +50,9 @@ FROM (SELECT *, ${rowHash} AS hash, rowNumberInAllBlocks() AS at FROM (${sql}))`
 }
 
 async function collect(answer: StreamAnswer): Promise<Buffer> {
-  const source = await openStream(answer, AbortSignal.timeout(QUERY_TIMEOUT_MS))
-  return buffer(Readable.from(frame(source, answer)))
+  const signal = AbortSignal.timeout(QUERY_TIMEOUT_MS)
+  const source = await openStream(answer, signal)
+  return buffer(Readable.from(frame(source, answer, signal)))
 }
 
 /**
@@ -82,8 +84,9 @@ export async function writeTable(
         format: writing.name,
         settings: { ...writing.settings, max_threads: 1 },
         signal,
+        isLong: true,
       }),
-    holds: async () => (await summarize(db, counted)).digest === digest,
+    holds: async (signal: AbortSignal) => (await summarize(withSignal(db, signal), counted)).digest === digest,
   }
   return records > MAX_KEPT_RECORDS ? answer : { ...facts, body: await collect(answer) }
 }

@@ -78,6 +78,9 @@ async function fill({ db }: BenchDatabase, tokens: readonly Token[], trades: num
   return performance.now() - startedAt
 }
 
-function ask(database: BenchDatabase, settle: (surroundings: Surroundings) => { answer(): Promise<unknown> }) {
-  return settle(surround(database, END)).answer()
+function ask(
+  database: BenchDatabase,
+  settle: (surroundings: Surroundings) => { answer(signal: AbortSignal): Promise<unknown> },
+) {
+  return settle(surround(database, END)).answer(AbortSignal.timeout(60_000))
 }

@@ -89,7 +89,9 @@ async function observe({ database }: Stack, tokens: readonly Token[], { from, to
   for (const { id } of tokens) {
     for (const interval of INTERVALS) {
       const query = { id, interval, start: from, end: to, limit: undefined }
-      const answer = await historicFinancialRoute.settle(query, 'json', surround(database, to)).answer()
+      const answer = await historicFinancialRoute
+        .settle(query, 'json', surround(database, to))
+        .answer(AbortSignal.timeout(60_000))
       if ('body' in answer) answers.push(answer.body)
       else answers.push(await readAll(await answer.open(AbortSignal.timeout(60_000))))
     }

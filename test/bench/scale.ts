@@ -64,7 +64,9 @@ function toPeer(table: Table) {
 /** Asks the route for the points in a range and reads the answer to its end. @returns its bytes. */
 async function ask(table: Table, range: Range): Promise<number> {
   const query = { id: toToken(table)?.id, interval: '5m', ...range, limit: undefined }
-  const answer = await historicFinancialRoute.settle(query, 'json', surround(table.database, toEnd(table))).answer()
+  const answer = await historicFinancialRoute
+    .settle(query, 'json', surround(table.database, toEnd(table)))
+    .answer(AbortSignal.timeout(60_000))
   if ('body' in answer) return answer.body.length
   let bytes = 0
   for await (const chunk of await answer.open(AbortSignal.timeout(60_000))) bytes += (chunk as Buffer).length

@@ -12,6 +12,9 @@ const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer 
   forms: new Map(),
 })
 
+/** Of a client that never leaves. */
+const stays = new AbortController().signal
+
 function setUp(maxBytes = 1_000_000) {
   const state = { version: 'v1' as string | undefined, since: 0, now: 0, made: 0, lost: [] as unknown[] }
   let [changes, last] = [0, state.version]
@@ -30,10 +33,15 @@ function setUp(maxBytes = 1_000_000) {
   const onLost = (error: unknown) => void state.lost.push(error)
   const cache = createByteCache({ maxBytes, commits, now: () => state.now, onLost })
   const get = (key: string, answer = ready(key)) =>
-    cache.get(key, [tokenPrices], async () => {
-      state.made++
-      return answer
-    })
+    cache.get(
+      key,
+      [tokenPrices],
+      async () => {
+        state.made++
+        return answer
+      },
+      stays,
+    )
   return { state, cache, get }
 }
 
@@ -56,10 +64,15 @@ describe('the byte cache', () => {
 
   it('keeps nothing as current that was asked for before a commit', async () => {
     const { state, cache, get } = setUp()
-    const slow = cache.get('a', [tokenPrices], async () => {
-      state.version = 'v2'
-      return ready('old')
-    })
+    const slow = cache.get(
+      'a',
+      [tokenPrices],
+      async () => {
+        state.version = 'v2'
+        return ready('old')
+      },
+      stays,
+    )
     await slow
     expect(cache.peek('a', [tokenPrices])).toBeUndefined()
     expect((await get('a')).from).toBe('made')
@@ -123,7 +136,7 @@ describe('the byte cache', () => {
     for (let hit = 0; hit < 100; hit++) await get('a')
     state.version = 'v2'
     const fail = async () => Promise.reject(new Error('no'))
-    expect((await cache.get('a', [tokenPrices], fail)).from).toBe('stale')
+    expect((await cache.get('a', [tokenPrices], fail, stays)).from).toBe('stale')
     await vi.waitFor(() => expect(state.lost).toHaveLength(1), { timeout: 60_000 })
     expect((await get('a')).from).toBe('stale')
     await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])).toBeDefined(), { timeout: 60_000 })
@@ -137,9 +150,7 @@ describe('the byte cache', () => {
 
   it('does not keep failures', async () => {
     const { cache, get } = setUp()
-    const failing = cache.get('a', [tokenPrices], async () => {
-      throw new Error('no')
-    })
+    const failing = cache.get('a', [tokenPrices], async () => Promise.reject(new Error('no')), stays)
     await expect(failing).rejects.toThrow('no')
     expect((await get('a')).from).toBe('made')
   })
@@ -151,10 +162,64 @@ describe('the byte cache', () => {
     expect(cache.peek('d', [tokenPrices])).toBeDefined()
   })
 
+  it('goes on for those who still wait, and breaks off when the last one has left', async () => {
+    const { cache } = setUp()
+    const [one, other] = [new AbortController(), new AbortController()]
+    const seen: AbortSignal[] = []
+    const make = (abandoned: AbortSignal) => {
+      seen.push(abandoned)
+      return new Promise<never>((_, reject) => abandoned.addEventListener('abort', () => reject(abandoned.reason)))
+    }
+    const first = cache.get('a', [tokenPrices], make, one.signal)
+    const second = cache.get('a', [tokenPrices], make, other.signal)
+    one.abort(new Error('one left'))
+    await expect(first).rejects.toThrow('one left')
+    expect(seen.map(({ aborted }) => aborted)).toEqual([false])
+    other.abort(new Error('other left'))
+    await expect(second).rejects.toThrow('other left')
+    expect(seen.map(({ aborted }) => aborted)).toEqual([true])
+    void cache.get('a', [tokenPrices], make, stays)
+    expect(seen.map(({ aborted }) => aborted)).toEqual([true, false])
+  })
+
+  it('does not begin for who has left, and keeps what was made before somebody left', async () => {
+    const { state, cache, get } = setUp()
+    await expect(
+      cache.get('a', [tokenPrices], async () => ready('a'), AbortSignal.abort(new Error('left'))),
+    ).rejects.toThrow('left')
+    const leaves = new AbortController()
+    await cache.get('a', [tokenPrices], async () => ready('a'), leaves.signal)
+    leaves.abort()
+    expect((await get('a')).from).toBe('cache')
+    expect(state.made).toBe(0)
+  })
+
+  it('makes the successor of an old answer to its end, whoever leaves', async () => {
+    const { state, cache, get } = setUp()
+    await get('a')
+    for (let hit = 0; hit < 100; hit++) await get('a')
+    state.version = 'v2'
+    const leaves = new AbortController()
+    let resolve: (answer: ReadyAnswer) => void = () => {}
+    const promise = new Promise<ReadyAnswer>((fulfil) => {
+      resolve = fulfil
+    })
+    let abandoned: AbortSignal | undefined
+    const renew = (signal: AbortSignal) => {
+      abandoned = signal
+      return promise
+    }
+    expect((await cache.get('a', [tokenPrices], renew, leaves.signal)).from).toBe('stale')
+    leaves.abort()
+    expect(abandoned?.aborted).toBe(false)
+    resolve(ready('new'))
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])?.tag).toBe('new'))
+  })
+
   it('refuses more cold answers than it can make', async () => {
     const { cache } = setUp()
     const never = () => new Promise<never>(() => {})
-    for (let i = 0; i < 64; i++) void cache.get(`k${i}`, [tokenPrices], never)
-    await expect(cache.get('one more', [tokenPrices], never)).rejects.toMatchObject({ code: 'unavailable' })
+    for (let i = 0; i < 64; i++) void cache.get(`k${i}`, [tokenPrices], never, stays)
+    await expect(cache.get('one more', [tokenPrices], never, stays)).rejects.toMatchObject({ code: 'unavailable' })
   })
 })

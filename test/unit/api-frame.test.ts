@@ -4,8 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { frame } from '../../api/frame.ts'
 
 const around = { before: '{"data":', after: '}', holds: async () => true }
+const { signal } = new AbortController()
 const framed = (...chunks: string[]) =>
-  text(Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), around)))
+  text(Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), around, signal)))
 
 describe('the frame around a streamed array', () => {
   it('keeps every byte, however the chunks fall', async () => {
@@ -17,7 +18,7 @@ describe('the frame around a streamed array', () => {
   it('fails before the end when the data no longer holds', async () => {
     const chunks: Buffer[] = []
     const array = [Buffer.from(`[${'1,'.repeat(20_000)}`), Buffer.from(`${'1,'.repeat(20_000)}1]`)]
-    const sent = frame(Readable.from(array), { ...around, holds: async () => false })
+    const sent = frame(Readable.from(array), { ...around, holds: async () => false }, signal)
     const read = async () => {
       for await (const chunk of sent) chunks.push(chunk)
     }
@@ -27,7 +28,9 @@ describe('the frame around a streamed array', () => {
 
   it('knows a table by how it ends', async () => {
     const table = (ending: Buffer | null, ...chunks: string[]) =>
-      text(Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), { ...around, ending })))
+      text(
+        Readable.from(frame(Readable.from(chunks.map((chunk) => Buffer.from(chunk))), { ...around, ending }, signal)),
+      )
     const end = Buffer.from('PAR1')
     expect(await table(end, 'PAR1 and so on', ' PA', 'R1')).toBe('{"data":PAR1 and so on PAR1}')
     expect(await table(null)).toBe('{"data":}')

@@ -3,6 +3,7 @@ import type { Database } from '../../../shared/clickhouse.ts'
 import { governance } from '../../../shared/datasets/governance.ts'
 import { type Answer, defineRoute } from '../../define.ts'
 import { daoKind } from '../../entities.ts'
+import { withSignal } from '../../leaving.ts'
 import { Problem } from '../../problem/problem.ts'
 import { idValue } from '../../values.ts'
 import { JSON_SETTINGS, writeArray } from '../../written-json.ts'
@@ -86,8 +87,9 @@ FROM (SELECT voter FROM (${VOTERS}) ORDER BY voter LIMIT {voters: UInt64})`,
           format: 'RawBLOB',
           settings: JSON_SETTINGS,
           signal,
+          isLong: true,
         }),
-      holds: async () => (await summarize(db, params))?.digest === digest,
+      holds: async (signal) => (await summarize(withSignal(db, signal), params))?.digest === digest,
     }
   },
 })

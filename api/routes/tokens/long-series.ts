@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
+import type { Database } from '../../../shared/clickhouse.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { type Interval, toBucketStart } from '../../../shared/intervals.ts'
 import type { Surroundings } from '../../define.ts'
 import type { Fragment } from '../../fragments.ts'
 import { createRowCutter, readRows } from '../../json-rows.ts'
+import { withSignal } from '../../leaving.ts'
 import { JSON_SETTINGS } from '../../written-json.ts'
 import {
   type ChunkSummary,
@@ -32,7 +34,7 @@ interface LongSeries {
   /** The points as a JSON array, a point a line. Rejects when the query fails at once. */
   open(signal: AbortSignal): Promise<Readable>
   /** Asked when the last byte was read: whether the bytes are those of the digest. */
-  holds(): Promise<boolean>
+  holds(signal: AbortSignal): Promise<boolean>
 }
 
 /** A piece that has points, with its bytes where they are at hand. */
@@ -78,7 +80,6 @@ export async function readLongSeries(
   })
   const points = countPoints(parts)
   const fresh = new Map<Part, Buffer>()
-  const isKept = fragments.hasRoom(points * POINT_BYTES)
 
   return {
     points,
@@ -92,17 +93,19 @@ export async function readLongSeries(
           params: { token, from: run[0].from, to: run.at(-1)?.to, limit: countPoints(run) },
           settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
           signal,
+          isLong: true,
         })
       const runs = toRuns(parts)
       // A query that fails at once must be heard of before the first byte is sent.
       const [first] = runs
       const opened = first === undefined ? undefined : await read(first)
       const reader: Reader = async (run) => (run === first && opened !== undefined ? opened : read(run))
+      const isKept = fragments.claim(points * POINT_BYTES, signal)
       const rows = writeRows(runs, parts, reader, isKept ? fresh : undefined)
       return Readable.from(rows, { objectMode: false })
     },
-    holds: async () => {
-      if (read !== undefined && !(await isUnchanged())) return false
+    holds: async (signal) => {
+      if (read !== undefined && !(await isUnchanged(withSignal(db, signal)))) return false
       for (const [part, bytes] of fresh) {
         if (!isClosed(part)) continue
         const span = toChunkSpan(part.chunk, interval)
@@ -113,9 +116,9 @@ export async function readLongSeries(
     },
   }
 
-  async function isUnchanged(): Promise<boolean> {
-    if ((await readParts(db, interval, stretch)) === read?.parts) return true
-    const again = await summarize(db, interval, stretch)
+  async function isUnchanged(bound: Database): Promise<boolean> {
+    if ((await readParts(bound, interval, stretch)) === read?.parts) return true
+    const again = await summarize(bound, interval, stretch)
     return missing.every(({ chunk }) => again.chunks.get(chunk)?.digest === read?.chunks.get(chunk)?.digest)
   }
 }

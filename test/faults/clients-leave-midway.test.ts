@@ -1,0 +1,167 @@
+import { type ClientRequest, get, type IncomingMessage } from 'node:http'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeMarket } from '../support/market.ts'
+import { startStatementDoor } from '../support/statement-door.ts'
+
+const DAY_MS = 86_400_000
+const STEP_MS = 300_000
+const POINTS = 50_000
+const END = Date.parse('2024-01-01T00:00:00Z')
+/** On a busy machine nothing is quick. */
+const PATIENTLY = { timeout: 60_000 }
+
+/** More than the database has connections. */
+const CROWD = 40
+
+const config = createTestConfig()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let door: Awaited<ReturnType<typeof startStatementDoor>>
+let db: Database
+let api: TestApi
+let series: string
+let days = 0
+/** What the API asked the database for, with the signal of each. */
+const asked: { params: Readonly<Record<string, unknown>>; signal: AbortSignal | undefined }[] = []
+/** Whatever is to happen between the answer of a statement and who asked it. */
+let afterRows: () => Promise<void> = async () => {}
+
+/** A day that nobody asked for yet, as a URL and by its beginning. */
+function nextDay(): { url: string; from: number } {
+  days += 1
+  const from = END - days * DAY_MS
+  return { url: `${series}&start=${from}&end=${from + DAY_MS}`, from }
+}
+
+interface Client {
+  readonly request: ClientRequest
+  readonly status: Promise<number | undefined>
+}
+
+/** Asks, and reads what comes; no status where it left before. */
+function start(url: string): Client {
+  const request = get(url)
+  const status = new Promise<number | undefined>((resolve) => {
+    request
+      .once('error', () => resolve(undefined))
+      .once('response', (response: IncomingMessage) => {
+        response.on('error', () => {}).resume()
+        resolve(response.statusCode)
+      })
+  })
+  return { request, status }
+}
+
+/** Whoever asked before this has been heard when it resolves: the requests come in one after the other. */
+async function untilHeard(): Promise<void> {
+  for (let round = 0; round < 3; round += 1) expect(await start(`${api.url}/health/live`).status).toBe(200)
+}
+
+const askedFrom = (from: number) => asked.filter(({ params }) => params.from === from)
+const seenFrom = (from: number) => door.statements.filter(({ query }) => query.get('param_from') === String(from))
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const [token] = database.registry.tokens
+  const market = { keys: [Number(token?.key)], until: END - STEP_MS, points: POINTS, stepMs: STEP_MS }
+  await storeMarket(database.writer, market)
+  door = await startStatementDoor(config.clickhouse.url)
+  db = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
+  const watched: Database = {
+    ...db,
+    rows: async (statement) => {
+      asked.push({ params: { ...statement.params }, signal: statement.signal })
+      const rows = await db.rows(statement)
+      await afterRows()
+      return rows
+    },
+    stream: async (statement) => {
+      asked.push({ params: { ...statement.params }, signal: statement.signal })
+      return db.stream(statement)
+    },
+  }
+  api = await startApi({ config, registry: database.registry, db: watched, commits: createHandFeed() })
+  series = `${api.url}/data/tokens/historic-financial?interval=5m&id=${token?.id}`
+})
+afterEach(() => {
+  door.release()
+  afterRows = async () => {}
+})
+afterAll(async () => {
+  await api?.close()
+  await door?.close()
+  await db?.close()
+  await database?.drop()
+})
+
+describe('a client that leaves', { timeout: 300_000 }, () => {
+  it('before its first statement has a connection never has it sent', async () => {
+    door.hold()
+    const crowd = Array.from({ length: CROWD }, () => start(nextDay().url))
+    await expect.poll(() => asked.length, PATIENTLY).toBe(CROWD)
+    const { url, from } = nextDay()
+    const leaver = start(url)
+    await expect.poll(() => askedFrom(from).length, PATIENTLY).toBe(1)
+    leaver.request.destroy()
+    await expect.poll(() => askedFrom(from)[0]?.signal?.aborted, PATIENTLY).toBe(true)
+    door.release()
+    expect(new Set(await Promise.all(crowd.map(({ status }) => status)))).toEqual(new Set([200]))
+    expect(await start(nextDay().url).status).toBe(200)
+    expect(seenFrom(from)).toEqual([])
+  })
+
+  it('during a statement ends it', async () => {
+    door.hold()
+    const { url, from } = nextDay()
+    const leaver = start(url)
+    await expect.poll(() => seenFrom(from).length, PATIENTLY).toBe(1)
+    leaver.request.destroy()
+    await expect.poll(() => seenFrom(from)[0]?.hasLeft, PATIENTLY).toBe(true)
+  })
+
+  it('between two statements does not begin the second', async () => {
+    let [hasRows, goOn] = [false, () => {}]
+    afterRows = () =>
+      new Promise((resolve) => {
+        hasRows = true
+        goOn = resolve
+      })
+    const count = door.statements.length
+    const leaver = start(`${series}&start=2022-02-01&end=2024-01-01&format=csv`)
+    await expect.poll(() => hasRows, PATIENTLY).toBe(true)
+    const signal = asked.at(-1)?.signal
+    leaver.request.destroy()
+    await expect.poll(() => signal?.aborted, PATIENTLY).toBe(true)
+    goOn()
+    await untilHeard()
+    expect(door.statements.length).toBe(count + 1)
+  })
+
+  it('leaves the others with their answer, and the last of them ends it', async () => {
+    door.hold()
+    const { url, from } = nextDay()
+    const clients = [start(url), start(url)] as const
+    await expect.poll(() => seenFrom(from).length, PATIENTLY).toBe(1)
+    await untilHeard()
+    clients[0].request.destroy()
+    await clients[0].status
+    await untilHeard()
+    expect(seenFrom(from).map(({ hasLeft }) => hasLeft)).toEqual([false])
+    door.release()
+    expect(await clients[1].status).toBe(200)
+    expect(seenFrom(from)).toHaveLength(1)
+
+    door.hold()
+    const { url: otherUrl, from: otherFrom } = nextDay()
+    const leavers = [start(otherUrl), start(otherUrl)]
+    await expect.poll(() => seenFrom(otherFrom).length, PATIENTLY).toBe(1)
+    await untilHeard()
+    for (const { request } of leavers) request.destroy()
+    await expect.poll(() => seenFrom(otherFrom)[0]?.hasLeft, PATIENTLY).toBe(true)
+    door.release()
+    // What was broken off for those who left is made for who comes after them.
+    expect(await start(otherUrl).status).toBe(200)
+  })
+})

@@ -1,0 +1,68 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { toNoiseKey, unit } from '../upstream/noise.ts'
+import { askForDays, begin, ERROR, type MarketApi, startMarketApi } from './market-api.ts'
+
+const DOWNLOADS = 1_000
+const CONNECTIONS = 16
+/** Within this time a download gets through its first statements and into its stream. */
+const LEAVES_WITHIN_MS = 200
+const MIB = 1024 * 1024
+
+const seed = process.env.CI ? 1 : Date.now() % 1_000_000
+const key = toNoiseKey(seed, 'clients leave')
+
+let api: MarketApi
+
+/** Begins a download and leaves at a moment of its own. Tells whether the answer had begun. */
+async function leave(index: number): Promise<boolean> {
+  const url = api.downloads[Math.floor(unit(key, 2 * index) * api.downloads.length)] as string
+  let hasBegun = false
+  const request = begin(url, (response) => {
+    hasBegun = true
+    response.resume()
+  })
+  await wait(unit(key, 2 * index + 1) * LEAVES_WITHIN_MS)
+  request.destroy()
+  return hasBegun
+}
+
+/** Has clients leave one after the other on so many connections. Tells how many saw the beginning of their answer. */
+async function leaveAll(from: number, count: number): Promise<number> {
+  let [next, begun] = [from, 0]
+  const one = async () => {
+    while (next < from + count) {
+      next += 1
+      if (await leave(next)) begun += 1
+    }
+  }
+  await Promise.all(Array.from({ length: CONNECTIONS }, one))
+  return begun
+}
+
+beforeAll(async () => {
+  api = await startMarketApi({ bytes: 64 * 1024, ms: 30_000 })
+  // Code that runs for the first time, and connections that are kept for a while, take memory of their own.
+  await leaveAll(DOWNLOADS, 100)
+})
+afterAll(() => api?.stop())
+
+it(`a thousand clients that leave at any moment leave nothing behind (seed ${seed})`, {
+  timeout: 300_000,
+}, async () => {
+  await expect.poll(api.countStatements, { timeout: 60_000 }).toBe(0)
+  const before = { sockets: api.countSockets(), resident: await api.readResident() }
+  let isOver = false
+  const days = Promise.all(Array.from({ length: 2 }, () => askForDays(api, () => isOver)))
+  const begun = await leaveAll(0, DOWNLOADS)
+  isOver = true
+  const statuses = (await days).flatMap((asked) => [...asked.statuses.keys()])
+  expect(new Set(statuses)).toEqual(new Set([200]))
+  // Some left while their answer was made, and some while it was sent.
+  expect(begun).toBeGreaterThan(0)
+  expect(begun).toBeLessThan(DOWNLOADS)
+  await expect.poll(api.countStatements, { timeout: 60_000 }).toBe(0)
+  await expect.poll(api.countSockets, { timeout: 60_000 }).toBeLessThanOrEqual(before.sockets)
+  expect((await api.readResident()) - before.resident).toBeLessThan(128 * MIB)
+  expect(api.lines.filter(({ level, msg }) => level >= ERROR || msg === 'refused')).toEqual([])
+})

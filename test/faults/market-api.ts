@@ -1,0 +1,133 @@
+import { readdirSync, readlinkSync } from 'node:fs'
+import { Agent, type ClientRequest, get, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
+import { z } from 'zod'
+import type { Pace } from '../../api/slow-readers.ts'
+import { startChild, untilReady } from '../../tools/children.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { createApiDatabase } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeMarket } from '../support/market.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
+
+const DAY_MS = 86_400_000
+const STEP_MS = 300_000
+const TOKENS = 5
+const POINTS_EACH = 100_000
+const END = Date.parse('2024-01-01T00:00:00Z')
+const DAYS = Math.floor((POINTS_EACH * STEP_MS) / DAY_MS)
+
+/** What the API's log says, as far as tests ask. */
+interface LogLine {
+  readonly level: number
+  readonly msg: string
+  /** How many connections of slow readers were closed. */
+  readonly closed?: number
+}
+
+/** Level `error`. */
+export const ERROR = 50
+
+/** An API process over a market of half a million points, with what clients ask and what can be seen of it from outside. */
+export async function startMarketApi(pace: Pace) {
+  const config = createTestConfig()
+  const database = await createApiDatabase(config)
+  const tokens = database.registry.tokens.slice(0, TOKENS)
+  const keys = tokens.map(({ key }) => key)
+  await storeMarket(database.writer, { keys, until: END - STEP_MS, points: POINTS_EACH, stepMs: STEP_MS })
+  const settings = {
+    ...toStoreSettings(config),
+    API_PORT: '0',
+    API_OPS_PORT: String(await findFreePort()),
+    API_DRAIN_SECONDS: '0',
+  }
+  const child = startChild('api', join(import.meta.dirname, 'paced-api.ts'), settings, [`${pace.bytes}`, `${pace.ms}`])
+  const lines: LogLine[] = []
+  child.process.on('message', ({ line }: { line: string }) => lines.push(JSON.parse(line) as LogLine))
+  const { url, opsPort } = (await untilReady(child)) as { url: string; opsPort: number }
+  const series = `${url}/data/tokens/historic-financial?interval=5m`
+  const whole = 'start=2022-02-01&end=2024-01-01'
+  let days = 0
+  const readMetrics = async () => (await fetch(`http://127.0.0.1:${opsPort}/metrics`)).text()
+  return {
+    /** What the API logged. */
+    lines,
+    /** Long answers: a table of all points, and the series of each token. */
+    downloads: [
+      `${series}&${whole}&format=csv&id=${tokens.map(({ id }) => id)}`,
+      ...tokens.map(({ id }) => `${series}&${whole}&id=${id}`),
+    ],
+    /** A day of a token that nobody has asked for yet. */
+    nextDay: () => {
+      const from = END - (1 + (days % DAYS)) * DAY_MS
+      const token = tokens[Math.floor(days / DAYS) % TOKENS]
+      days += 1
+      return `${series}&id=${token?.id}&start=${from}&end=${from + DAY_MS}`
+    },
+    /** Statements of the API that run now. */
+    countStatements: async () => {
+      const [row] = await database.writer.rows({
+        name: 'statements',
+        sql: 'SELECT count() AS running FROM system.processes WHERE user = {user: String} AND current_database = {database: String}',
+        params: { user: config.clickhouse.readUser, database: config.clickhouse.database },
+        schema: z.object({ running: z.int() }),
+      })
+      return row?.running
+    },
+    /** Sockets that the API's process has open. */
+    countSockets: () => {
+      const folder = `/proc/${child.process.pid}/fd`
+      return readdirSync(folder).filter((file) => toTarget(join(folder, file)).startsWith('socket:')).length
+    },
+    /** Bytes of memory that the API's process holds. */
+    readResident: async () => Number(/^process_resident_memory_bytes\S* (\S+)$/m.exec(await readMetrics())?.[1]),
+    stop: async () => {
+      await child.stop()
+      await database.drop()
+    },
+  }
+}
+
+export type MarketApi = Awaited<ReturnType<typeof startMarketApi>>
+
+/** What a file descriptor is, if it is still there. */
+function toTarget(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return ''
+  }
+}
+
+/** Each request has a connection of its own, so that none is left over. */
+const agent = new Agent({ keepAlive: false })
+
+/** Asks, reads the answer to its end, and tells its status. */
+export async function ask(url: string): Promise<number> {
+  const response = await new Promise<IncomingMessage>((resolve, reject) =>
+    get(url, { agent }, resolve).once('error', reject),
+  )
+  for await (const _ of response);
+  return Number(response.statusCode)
+}
+
+/** Asks and does not read. Whatever becomes of the connection is no failure of the caller. */
+export function begin(url: string, onResponse: (response: IncomingMessage) => void): ClientRequest {
+  return get(url, { agent }, (response) => {
+    response.on('error', () => {})
+    onResponse(response)
+  }).on('error', () => {})
+}
+
+/** Asks for one new day after the other until `isOver`; tells how often each status came, and the times in milliseconds. */
+export async function askForDays(api: MarketApi, isOver: () => boolean) {
+  const statuses = new Map<number, number>()
+  const times: number[] = []
+  while (!isOver()) {
+    const startedAt = performance.now()
+    const status = await ask(api.nextDay())
+    times.push(performance.now() - startedAt)
+    statuses.set(status, (statuses.get(status) ?? 0) + 1)
+  }
+  return { statuses, times }
+}

@@ -1,0 +1,18 @@
+import { pino } from 'pino'
+import { startApi } from '../../api/main.ts'
+import { loadConfig } from '../../shared/config.ts'
+import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts'
+
+/**
+ * The API with another pace of its readers than half a minute: `paced-api.ts <bytes> <milliseconds>`. What it logs goes to
+ * its parent.
+ */
+async function main(): Promise<void> {
+  const [bytes, ms] = process.argv.slice(2).map(Number)
+  const log = pino({ level: 'info' }, { write: (line: string) => void process.send?.({ line }) })
+  const { stop, facts } = await startApi(loadConfig(), log, { pace: { bytes: Number(bytes), ms: Number(ms) } })
+  onStopSignal(stop)
+  announceReady({ ...facts })
+}
+
+runProgram(main)

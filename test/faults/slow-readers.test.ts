@@ -1,0 +1,80 @@
+import type { IncomingMessage } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { ask, askForDays, begin, ERROR, type MarketApi, startMarketApi } from './market-api.ts'
+
+/** As many as the API serves at once. */
+const READERS = 64
+const PACE = { bytes: 64 * 1024, ms: 6_000 }
+const DAYS = 200
+
+let api: MarketApi
+
+/** Reads a kilobyte a second, for as long as it is let. */
+async function readSlowly(url: string) {
+  let response: IncomingMessage | undefined
+  let hasLeft = false
+  const request = begin(url, (begun) => {
+    response = begun
+    begun.pause()
+  })
+  const reading = (async () => {
+    while (!hasLeft) {
+      response?.read(1024)
+      await wait(1000)
+    }
+  })()
+  return {
+    get status() {
+      return response?.statusCode
+    },
+    leave: async () => {
+      hasLeft = true
+      await reading
+      request.destroy()
+    },
+  }
+}
+
+const startReaders = (count: number) =>
+  Promise.all(
+    Array.from({ length: count }, (_, index) => readSlowly(api.downloads[index % api.downloads.length] as string)),
+  )
+
+beforeAll(async () => {
+  api = await startMarketApi(PACE)
+})
+afterAll(() => api?.stop())
+
+describe('readers of a kilobyte a second', { timeout: 300_000 }, () => {
+  it('keep nobody else from an answer, make room for who reads, and are closed in the end', async () => {
+    const alone = await askForDays(api, counted(DAYS))
+    const readers = await startReaders(READERS)
+    await expect.poll(() => readers.every(({ status }) => status === 200), { timeout: 120_000 }).toBe(true)
+    // They are as many as there may be. At once they are not slow yet: a newcomer is refused then, and asks again.
+    await expect.poll(() => ask(String(api.downloads[1])), { timeout: 120_000 }).toBe(200)
+    // A client that reads so slowly sees its own end only behind all that the system holds for it.
+    const countClosed = () => api.lines.reduce((sum, { closed = 0 }) => sum + closed, 0)
+    const beside = await askForDays(api, () => countClosed() === READERS)
+    console.log(
+      `p95 of a miss: ${toP95(alone.times)} ms alone, ${toP95(beside.times)} ms beside ${READERS} slow readers`,
+    )
+    expect([...alone.statuses.keys(), ...beside.statuses.keys()]).toEqual([200, 200])
+    await expect.poll(api.countStatements, { timeout: 60_000 }).toBe(0)
+    await Promise.all(readers.map(({ leave }) => leave()))
+    expect(api.lines.filter(({ level }) => level >= ERROR)).toEqual([])
+  })
+})
+
+function counted(times: number): () => boolean {
+  let left = times
+  return () => {
+    left -= 1
+    return left < 0
+  }
+}
+
+function toP95(times: readonly number[]): string {
+  const sorted = times.toSorted((one, other) => one - other)
+  return (sorted[Math.floor(sorted.length * 0.95)] ?? 0).toFixed(0)
+}

@@ -1,0 +1,50 @@
+import { once } from 'node:events'
+import { createServer, request as send } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** A statement as it came to the door. */
+export interface SeenStatement {
+  /** Its values, and what else stands in the URL. */
+  readonly query: URLSearchParams
+  /** Whether whoever sent it closed the connection before the end of the answer. */
+  hasLeft: boolean
+}
+
+/** ClickHouse behind a door that notes the statements that come, and can be held shut. */
+export async function startStatementDoor(target: string) {
+  const statements: SeenStatement[] = []
+  let [gate, open] = [Promise.resolve(), () => {}]
+  const server = createServer(async (request, response) => {
+    const { method, headers, url = '/' } = request
+    const statement = { query: new URL(url, target).searchParams, hasLeft: false }
+    statements.push(statement)
+    response.once('close', () => {
+      statement.hasLeft = !response.writableFinished
+    })
+    await gate
+    if (statement.hasLeft) return
+    const onward = send(new URL(url, target), { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 500, answer.headers)
+      answer.pipe(response)
+    })
+    response.once('close', () => onward.destroy())
+    request.pipe(onward.on('error', () => response.destroy()))
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    statements,
+    /** From now on statements wait, until `release`. */
+    hold: () => {
+      gate = new Promise((resolve) => {
+        open = resolve
+      })
+    },
+    release: () => open(),
+    close: () => {
+      open()
+      server.closeAllConnections()
+      return new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
