@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type AppOptions, createApp } from './app.ts'
-import { FIXED_HEADERS } from './headers.ts'
+import { FIXED_HEADERS } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
-import { createReaders } from './slow-readers.ts'
+import { createReaders } from './serving/slow-readers.ts'
 
 /** A hundred names of 200 characters, each up to nine bytes long as percent-encoded UTF-8 (contract section 2). */
 const MAX_HEADER_BYTES = 256 * 1024

@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { createDatabase, type Database } from '../shared/clickhouse.ts'
-import { type Config, loadConfig } from '../shared/config.ts'
+import { type Config, loadConfig } from '../shared/config/config.ts'
 import { DataError } from '../shared/errors.ts'
-import { createLog, type Logger } from '../shared/log.ts'
 import { isMain, runProgram } from '../shared/process.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
-import { onCluster } from '../shared/topology.ts'
+import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
+import { onCluster } from '../shared/store/topology.ts'
+import { createLog, type Logger } from '../shared/telemetry/log.ts'
+import { renderStatement } from './cluster/render.ts'
 import { storeRegistry } from './registry.ts'
-import { renderStatement } from './render.ts'
 
 export interface Migration {
   /** The file's name, `NNN_<dataset>.sql`. */
@@ -23,7 +23,7 @@ export interface Migration {
   readonly statements: readonly string[]
 }
 
-const directory = import.meta.dirname
+const directory = join(import.meta.dirname, 'migrations')
 
 /** The migration files in order; statements end with a semicolon at a line's end. */
 export function loadMigrations(from: string = directory): Migration[] {

@@ -1,6 +1,6 @@
-import type { Database } from '../shared/clickhouse.ts'
-import type { Logger } from '../shared/log.ts'
 import type { Registry } from '../shared/registry/registry.ts'
+import type { Database } from '../shared/store/clickhouse.ts'
+import type { Logger } from '../shared/telemetry/log.ts'
 import { storeDaos } from './registry/daos.ts'
 import { storeTokens } from './registry/tokens.ts'
 

@@ -1,6 +1,6 @@
-import { loadConfig } from '../shared/config.ts'
+import { loadConfig } from '../shared/config/config.ts'
+import { createPassword, readClickHouseAccess } from '../shared/config/own-stores.ts'
 import { DataError } from '../shared/errors.ts'
-import { createPassword, readClickHouseAccess } from '../shared/own-stores.ts'
 import { announceReady, onStopSignal, runPart } from '../shared/process.ts'
 import { startOwnServer } from './server/own-server.ts'
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Dao, Token } from '../shared/registry/registry.ts'
+import type { Dao, Token } from '../shared/registry/entities.ts'
 
 /** An invented answer in a provider's documented shape. */
 export function readFixture(name: string): unknown {

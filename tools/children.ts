@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { toChildEnvironment } from '../shared/config.ts'
+import { toChildEnvironment } from '../shared/config/config.ts'
 import { DataError } from '../shared/errors.ts'
 
 /** A part of the system that runs as a process of its own. */

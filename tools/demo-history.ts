@@ -1,15 +1,15 @@
 import { z } from 'zod'
-import type { Database } from '../shared/clickhouse.ts'
-import type { Config } from '../shared/config.ts'
+import type { Config } from '../shared/config/config.ts'
 import { toReason } from '../shared/errors.ts'
 import { INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
-import type { Job } from '../workers/define.ts'
+import type { Database } from '../shared/store/clickhouse.ts'
+import type { Job } from '../workers/job/define.ts'
 import discord from '../workers/jobs/discord.ts'
 import telegram from '../workers/jobs/telegram.ts'
 import twitter from '../workers/jobs/twitter.ts'
 import twitterSentiment from '../workers/jobs/twitter-sentiment.ts'
-import { createHttpClients } from '../workers/providers/http.ts'
-import { type JobContext, runJob } from '../workers/run-job.ts'
+import { createHttpClients } from '../workers/providers/http/client.ts'
+import { type JobContext, runJob } from '../workers/run/run-job.ts'
 
 /** Daily datasets whose providers tell only what is now: a live system's history begins on its first day. */
 const JOBS: readonly Job[] = [twitter, discord, telegram, twitterSentiment]

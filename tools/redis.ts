@@ -1,6 +1,6 @@
-import { loadConfig } from '../shared/config.ts'
+import { loadConfig } from '../shared/config/config.ts'
+import { createPassword, readRedisAccess, redisDir, writeAccess } from '../shared/config/own-stores.ts'
 import { DataError } from '../shared/errors.ts'
-import { createPassword, readRedisAccess, redisDir, writeAccess } from '../shared/own-stores.ts'
 import { announceReady, onStopSignal, runProgram } from '../shared/process.ts'
 import { startRedis } from './redis-server.ts'
 

@@ -1,15 +1,15 @@
 import { resolve } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
-import { createDatabase } from '../shared/clickhouse.ts'
-import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config.ts'
-import { createLog } from '../shared/log.ts'
+import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { onStopSignal, runProgram } from '../shared/process.ts'
-import { createRedis } from '../shared/redis.ts'
+import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
-import { planBackfill, runBackfills } from '../workers/backfill.ts'
-import { createFollowUps } from '../workers/follow-ups.ts'
-import { jobs } from '../workers/jobs.ts'
+import { createDatabase } from '../shared/store/clickhouse.ts'
+import { createLog } from '../shared/telemetry/log.ts'
+import { planBackfill, runBackfills } from '../workers/commands/backfill.ts'
+import { jobs } from '../workers/jobs/list.ts'
+import { createFollowUps } from '../workers/schedule/recompute.ts'
 import { collectPastDays } from './demo-history.ts'
 import { lockFolder } from './lock.ts'
 import { findFreePort } from './redis-server.ts'
@@ -233,8 +233,8 @@ async function main(): Promise<void> {
   const config = loadConfig()
   await prepareSchema(config)
   const parts: readonly Part[] = [
-    { name: 'worker', file: 'workers/main.ts' },
-    { name: 'scheduler', file: 'workers/scheduler.ts' },
+    { name: 'worker', file: 'workers/programs/worker.ts' },
+    { name: 'scheduler', file: 'workers/programs/scheduler.ts' },
     { name: 'API', file: 'api/main.ts' },
   ]
   await Promise.all(parts.map(supervisor.start))

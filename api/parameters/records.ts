@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { FORMAT_NAMES, FORMATS } from '../records/formats.ts'
+import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
 import type { QueryShape } from './parse.ts'
 
 const MEDIA_TYPES = FORMAT_NAMES.map((name) => `\`${FORMATS[name].mediaType}\``).join(', ')

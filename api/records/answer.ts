@@ -1,6 +1,6 @@
-import type { Database } from '../../shared/clickhouse.ts'
-import type { Answer } from '../define.ts'
-import { writeArray } from '../written-json.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Answer } from '../answers/answer.ts'
+import { writeArray } from '../answers/written-json.ts'
 import { type RecordSource, writeTable } from './table.ts'
 import type { Wanted } from './wanted.ts'
 

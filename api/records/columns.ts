@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { FORMATS } from './formats.ts'
+import type { FORMATS } from '../answers/formats.ts'
 
 /** One column of a written answer: its name, and what it is of a row that has `record`. */
 interface Column {

@@ -1,4 +1,4 @@
-import { FORMATS, type Format } from './formats.ts'
+import { FORMATS, type Format } from '../answers/formats.ts'
 
 /** More entities than these are counted instead of named. */
 const MAX_NAMES = 3

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import type { Format } from '../answers/formats.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { toFileName } from './file-name.ts'
-import type { Format } from './formats.ts'
 
 /** What a request wants of a route's records, and how its answer is called. */
 export interface Wanted {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import { defineRoute } from '../define.ts'
-import { answerKnown } from '../records/registry.ts'
-import { toFileTime } from '../registry-files.ts'
-import { idValue } from '../values.ts'
+import { answerKnown } from '../records/known.ts'
+import { defineRoute } from '../route/define.ts'
+import { toFileTime } from '../route/registry-files.ts'
+import { idValue } from '../route/values.ts'
 
 const chainRecord = z.strictObject({
   _id: idValue,

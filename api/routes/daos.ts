@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { daoLinks } from '../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../dao-lists.ts'
-import { defineRoute } from '../define.ts'
-import { daoKind, manyOfKind, selectMany } from '../entities.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../lists/daos.ts'
 import { page } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
-import { idValue, timeValue } from '../values.ts'
+import { defineRoute } from '../route/define.ts'
+import { daoKind, manyOfKind, selectMany } from '../route/entities.ts'
+import { idValue, timeValue } from '../route/values.ts'
 
 /** A Token as a DAO's record embeds it: without financial data. */
 const embeddedToken = z.strictObject({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineRoute, type Route } from '../define.ts'
+import { defineRoute, type Route } from '../route/define.ts'
 
 /** The OpenAPI document; `write` makes it from the list of routes. */
 export const openApiRoute = (write: () => object): Route =>

@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/clickhouse.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
-import { FAILING_PROVIDERS, type FailingProviders, readFailingText } from '../../shared/failing-providers.ts'
-import { FRESHNESS_STATES, toFreshnessState } from '../../shared/freshness.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { defineRoute } from '../define.ts'
-import { timeValue } from '../values.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { FAILING_PROVIDERS, type FailingProviders, readFailingText } from '../../shared/store/failing-providers.ts'
+import { FRESHNESS_STATES, toFreshnessState } from '../../shared/store/freshness.ts'
+import { defineRoute } from '../route/define.ts'
+import { timeValue } from '../route/values.ts'
 
 const freshness = z.strictObject({
   dataset: z.string(),

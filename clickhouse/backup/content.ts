@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
-import type { Database } from '../../shared/clickhouse.ts'
-import { toLocal } from '../../shared/topology.ts'
-import { SHARDED } from '../sharding.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { toLocal } from '../../shared/store/topology.ts'
+import { SHARDED } from '../cluster/sharding.ts'
 
 /** A table with rows: its columns that are stored, and what its rows are ordered and replaced by. */
 export interface StoredTable {

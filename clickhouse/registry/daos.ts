@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/clickhouse.ts'
-import type { Logger } from '../../shared/log.ts'
-import type { Dao, Registry } from '../../shared/registry/registry.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
 
 /** What the registry's files say of a DAO. */
 const curated = z.object({

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/clickhouse.ts'
-import type { Logger } from '../../shared/log.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
 
 const tokenRecord = z.object({
   key: z.number(),

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { copyFileSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Credentials } from '../../shared/config/own-stores.ts'
 import { DataError } from '../../shared/errors.ts'
-import type { Credentials } from '../../shared/own-stores.ts'
 
 export interface ServerConfiguration {
   /** The folder of the configuration; created where it is missing. */

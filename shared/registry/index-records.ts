@@ -1,7 +1,7 @@
 import { toId, toKey } from '../ids.ts'
+import type { Chain, Token } from './entities.ts'
 import type { ElementRecord, IndexRecord } from './index-schema.ts'
 import { addressMistakes, toStoredAddress } from './references.ts'
-import type { Chain, Token } from './registry.ts'
 
 /** A member of the basket with its quantity as an exact decimal, in whole tokens. */
 export interface Element {

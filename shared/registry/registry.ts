@@ -1,82 +1,11 @@
 import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
+import type { Category, Chain, Dao, Token } from './entities.ts'
 import { type BasketIndex, toIndex } from './index-records.ts'
 import { indexRecord } from './index-schema.ts'
 import { checkReferences, type RegistryFiles, toStoredAddress } from './references.ts'
 import { readRegistryFile, readRegistryRecord } from './registry-file.ts'
 import { categoryRecord, chainRecord, daoRecord, type TokenRecord, tokenRecord } from './schema.ts'
-
-export interface Category {
-  id: string
-  slug: string
-  name: string
-}
-
-export interface Chain {
-  id: string
-  slug: string
-  name: string
-  /** EIP-155 number, null where the chain has none. */
-  chainId: number | null
-  evm: boolean
-}
-
-export interface Token {
-  id: string
-  /** The integer under which ClickHouse stores the token. */
-  key: number
-  symbol: string
-  name: string
-  /** Slug of a chain. */
-  chain: string
-  /** Lower-case on EVM chains, as written elsewhere. */
-  contractAddress: string
-  decimals: number
-  /** Slug of the DAO that the token governs. */
-  dao: string
-  cmcId: string | null
-  coingeckoId: string | null
-  live: boolean
-  livePrice: boolean
-}
-
-export interface Treasury {
-  /** Slug of a chain. */
-  chain: string
-  /** Lower-case on EVM chains, as written elsewhere. */
-  address: string
-}
-
-export interface Dao {
-  id: string
-  /** The integer under which ClickHouse stores the DAO. */
-  key: number
-  slug: string
-  name: string
-  image: string | null
-  /** Slugs of categories. */
-  categories: string[]
-  /** Slugs of chains. */
-  chains: string[]
-  mission: string
-  description: string
-  website: string | null
-  twitter: string | null
-  discord: string | null
-  telegram: string | null
-  whitepaper: string | null
-  tokenomics: string | null
-  twitterId: string | null
-  snapshotSpace: string | null
-  treasuries: Treasury[]
-  /** DefiLlama slug, of the parent protocol if there is one ("aave" for parent#aave). */
-  defillama: string | null
-  /** Id of the token that stands for the DAO. */
-  token: string | null
-  live: boolean
-  verified: boolean
-  isOtc: boolean
-}
 
 export interface Registry {
   categories: readonly Category[]

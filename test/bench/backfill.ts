@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/clickhouse.ts'
-import type { Token } from '../../shared/registry/registry.ts'
-import { type Chunk, planChunks } from '../../workers/chunks.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 import prices from '../../workers/jobs/prices.ts'
+import { type Chunk, planChunks } from '../../workers/schedule/chunks.ts'
 import { atLeast, type BenchContext, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define.ts'
 import { compare, compareWithItself, type Side } from './measure.ts'
 import { readPeakBytes, readResidentBytes } from './processes.ts'
@@ -77,7 +77,10 @@ async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
 }
 
 const startWorker = (stack: Stack, concurrency: number) =>
-  stack.start('worker', 'workers/main.ts', { WORKER_QUEUES: 'prices', WORKER_CONCURRENCY: String(concurrency) })
+  stack.start('worker', 'workers/programs/worker.ts', {
+    WORKER_QUEUES: 'prices',
+    WORKER_CONCURRENCY: String(concurrency),
+  })
 
 /** Rows a second into tables that are empty. */
 function toSide(name: string, db: Database, rows: number, work: () => Promise<unknown>): Side {

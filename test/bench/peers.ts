@@ -2,8 +2,8 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { z } from 'zod'
-import { createDatabase } from '../../shared/clickhouse.ts'
-import { parseConfig } from '../../shared/config.ts'
+import { parseConfig } from '../../shared/config/config.ts'
+import { createDatabase } from '../../shared/store/clickhouse.ts'
 
 /**
  * What the API is measured against, as processes of their own: `bytes` sends the given bytes with the given headers and

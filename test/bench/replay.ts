@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
-import type { Database } from '../../shared/clickhouse.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
-import type { Token } from '../../shared/registry/registry.ts'
-import { planChunks } from '../../workers/chunks.ts'
-import type { Range } from '../../workers/define.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Range } from '../../workers/job/define.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { rebuild } from '../../workers/operations/rebuild.ts'
-import { findRollUps } from '../../workers/operations/roll-ups.ts'
+import { rebuild } from '../../workers/rebuild/rebuild.ts'
+import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
+import { planChunks } from '../../workers/schedule/chunks.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define.ts'
 import { collect, type Stack, withStack } from './stack.ts'
 import { surround } from './surroundings.ts'
@@ -35,7 +35,7 @@ async function measure(stack: Stack, { quick, say }: BenchContext): Promise<Find
     .slice(0, TOKENS)
   const days = quick ? 10 : 60
   const whole = toRange(0, days)
-  const worker = await stack.start('worker', 'workers/main.ts', { WORKER_QUEUES: 'prices' })
+  const worker = await stack.start('worker', 'workers/programs/worker.ts', { WORKER_QUEUES: 'prices' })
   const again = (ranges: readonly Range[]) =>
     collect(
       stack,

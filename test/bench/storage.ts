@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/clickhouse.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { listPriceData, type PriceData } from './price-data.ts'

@@ -1,6 +1,6 @@
-import type { Surroundings } from '../../api/define.ts'
-import { createFragments } from '../../api/fragments.ts'
-import type { CommitFeed } from '../../shared/commits.ts'
+import { createFragments } from '../../api/answers/fragments.ts'
+import type { Surroundings } from '../../api/route/define.ts'
+import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'
 
 /** Nobody tells of commits, so nothing is kept. */

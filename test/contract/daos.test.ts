@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { daosRoute } from '../../api/routes/daos.ts'
-import type { Dao } from '../../shared/registry/registry.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Format } from '../../api/answers/formats.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { writeCursor } from '../../api/records/cursor.ts'
-import type { Format } from '../../api/records/formats.ts'
 import { toQueryKey } from '../../api/records/wanted.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'

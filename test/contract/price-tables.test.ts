@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { problemBody } from '../../api/problem/problem.ts'
-import type { Token } from '../../shared/registry/registry.ts'
+import type { Token } from '../../shared/registry/entities.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import type { Config } from '../../shared/config.ts'
+import type { Config } from '../../shared/config/config.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 

@@ -1,6 +1,6 @@
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { createDatabase, type Database } from '../../shared/clickhouse.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'

@@ -1,6 +1,6 @@
 import { pino } from 'pino'
 import { startApi } from '../../api/main.ts'
-import { loadConfig } from '../../shared/config.ts'
+import { loadConfig } from '../../shared/config/config.ts'
 import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts'
 
 /**

@@ -7,8 +7,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { Redis } from 'ioredis'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { type Config, parseConfig } from '../../shared/config.ts'
-import { readRedisAccess, redisDir, withOwnStores } from '../../shared/own-stores.ts'
+import { type Config, parseConfig } from '../../shared/config/config.ts'
+import { readRedisAccess, redisDir, withOwnStores } from '../../shared/config/own-stores.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
 import { toStandInSettings } from '../support/stand-in-settings.ts'
@@ -150,8 +150,8 @@ it('each part that is killed is back by itself, and nothing acknowledged is lost
     ['ClickHouse', 'clickhouse/server.ts'],
     ['Redis', 'redis-server'],
     ['Redis', 'tools/redis.ts'],
-    ['worker', 'workers/main.ts'],
-    ['scheduler', 'workers/scheduler.ts'],
+    ['worker', 'workers/programs/worker.ts'],
+    ['scheduler', 'workers/programs/scheduler.ts'],
     ['API', 'api/main.ts'],
   ] as const
   for (const [name, file] of kills) {

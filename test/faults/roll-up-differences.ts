@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/clickhouse.ts'
-import { jobs } from '../../workers/jobs.ts'
-import { findRollUps, type RollUp } from '../../workers/operations/roll-ups.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { jobs } from '../../workers/jobs/list.ts'
+import { findRollUps, type RollUp } from '../../workers/rebuild/roll-ups.ts'
 
 const counted = z.object({ n: z.number() })
 

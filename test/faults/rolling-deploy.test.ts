@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { jobs } from '../../workers/jobs.ts'
+import { jobs } from '../../workers/jobs/list.ts'
 import { type ApiPool, openApiPool } from './api-pool.ts'
 import { toSlotId } from './slot-clock.ts'
 import { createStage, type Stage } from './stage.ts'

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { findFreePort, type RedisServer, startRedis } from '../../tools/redis-server.ts'
-import { jobs } from '../../workers/jobs.ts'
+import { jobs } from '../../workers/jobs/list.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { type OwnClickHouse, startOwnClickHouse } from '../support/own-clickhouse.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
@@ -104,7 +104,7 @@ async function toEnvironment(providers: string, rpcUrl: string) {
 
 /** A worker process, and what it says until it ends. */
 function startWorker(env: NodeJS.ProcessEnv) {
-  const file = join(import.meta.dirname, '../../workers/main.ts')
+  const file = join(import.meta.dirname, '../../workers/programs/worker.ts')
   const worker = spawn(process.execPath, ['--import', 'tsx', file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
   workers.push(worker)
   const said = Promise.all([text(worker.stdout), text(worker.stderr)])

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Database } from '../../shared/clickhouse.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { Job } from '../../workers/define.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Job } from '../../workers/job/define.ts'
 import { toClock, toSlotTime } from './slot-clock.ts'
 
 const filled = z.object({ entity: z.number(), slots: z.array(z.number()) })

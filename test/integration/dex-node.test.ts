@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { createPager, TOO_WIDE } from '../../workers/providers/dex/log-pages.ts'
-import { createNode, findBlockAt } from '../../workers/providers/dex/node.ts'
-import { createJsonRpc } from '../../workers/providers/json-rpc.ts'
+import { createPager, TOO_WIDE } from '../../workers/providers/evm/dex/log-pages.ts'
+import { createNode, findBlockAt } from '../../workers/providers/evm/dex/node.ts'
+import { createJsonRpc } from '../../workers/providers/evm/rpc/json-rpc.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')

@@ -5,7 +5,7 @@ import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-tra
 import { toId } from '../../shared/ids.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { runJob } from '../../workers/run-job.ts'
+import { runJob } from '../../workers/run/run-job.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
 const HOUR = 3_600_000

@@ -5,7 +5,7 @@ import { z } from 'zod'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { runJob } from '../../workers/run-job.ts'
+import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000

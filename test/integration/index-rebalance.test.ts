@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { rebalance } from '../../workers/index-rebalance.ts'
+import { rebalance } from '../../workers/commands/rebalance.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { dailySumRow } from '../../shared/datasets/daily-sum.ts'
-import type { Token } from '../../shared/registry/registry.ts'
+import type { Token } from '../../shared/registry/entities.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
-import { runJob } from '../../workers/run-job.ts'
+import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { storeQuotes } from '../support/quotes.ts'
 

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { parseConfig } from '../../shared/config.ts'
+import { parseConfig } from '../../shared/config/config.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
-import { discord } from '../../workers/providers/discord.ts'
+import { discord } from '../../workers/providers/discord/members.ts'
 import { telegramBot } from '../../workers/providers/telegram/bot.ts'
-import { telegram } from '../../workers/providers/telegram.ts'
+import { telegram } from '../../workers/providers/telegram/members.ts'
 import { sendJson } from '../provider-server.ts'
 import { alfa, closeServers, connect, failure } from '../support/social-providers.ts'
 

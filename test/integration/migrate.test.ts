@@ -3,15 +3,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { renderStatement } from '../../clickhouse/cluster/render.ts'
 import { findDrift, loadMigrations, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
-import { renderStatement } from '../../clickhouse/render.ts'
-import type { Config } from '../../shared/config.ts'
+import type { Config } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 
-const files = join(import.meta.dirname, '../../clickhouse')
+const files = join(import.meta.dirname, '../../clickhouse/migrations')
 
 function copyOfMigrations(): string {
   const copy = mkdtempSync(join(tmpdir(), 'dao-data-migrations-'))

@@ -12,7 +12,7 @@ const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../.
 const present = existsSync(join(dataDir, 'fixtures-coinmarketcap'))
 if (!present) console.log(`price codes: recorded quotes skipped, there is no ${dataDir}`)
 
-const directory = join(import.meta.dirname, '../../clickhouse')
+const directory = join(import.meta.dirname, '../../clickhouse/migrations')
 const TABLES = ['', '_30m', '_1h', '_4h', '_1d', '_7d'].map((tier) => `token_prices${tier}`)
 const START = Date.parse('2024-01-01T00:00:00Z')
 const WEEK = 7 * 86_400_000

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Dao } from '../../shared/registry/registry.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
 import { toCounts, xCounts } from '../../workers/providers/x/counts.ts'
 import { toPosts, xPosts } from '../../workers/providers/x/posts.ts'
 import { sendJson } from '../provider-server.ts'

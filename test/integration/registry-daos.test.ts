@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { storeRegistry } from '../../clickhouse/registry.ts'
-import { type Dao, loadRegistry } from '../../shared/registry/registry.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
 

@@ -137,7 +137,7 @@ describe('the worker process', () => {
   })
 
   it('names the trace of a job in its log lines', async () => {
-    const worker = await start('workers/main.ts', {
+    const worker = await start('workers/programs/worker.ts', {
       ...collector.env,
       ...toStoreSettings(pipeline.config),
       WORKER_QUEUES: 'tvl',

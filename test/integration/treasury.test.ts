@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
-import { createDatabase, type Database } from '../../shared/clickhouse.ts'
 import { type DaoTreasuryRow, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import treasury from '../../workers/jobs/treasury.ts'
-import { runJob } from '../../workers/run-job.ts'
-import type { TreasuryDao } from '../../workers/treasury-daos.ts'
+import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
+import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 

@@ -1,5 +1,5 @@
-import type { Database } from '../../shared/clickhouse.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 import { storeMarket } from './market.ts'
 import { storeQuotes } from './quotes.ts'
 

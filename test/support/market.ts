@@ -1,4 +1,4 @@
-import type { Database } from '../../shared/clickhouse.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 
 /**
  * Stores a made-up market: `points` observations of each token, `stepMs` apart, the last at `until`, every value a

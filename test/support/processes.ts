@@ -1,10 +1,10 @@
 import { join } from 'node:path'
-import type { Config } from '../../shared/config.ts'
+import type { Config } from '../../shared/config/config.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
 import { toStoreSettings } from './store-settings.ts'
 
-const FILES = { worker: 'workers/main.ts', scheduler: 'workers/scheduler.ts' } as const
+const FILES = { worker: 'workers/programs/worker.ts', scheduler: 'workers/programs/scheduler.ts' } as const
 
 /** A worker or scheduler in a process of its own, over the stores of a test's configuration. */
 export async function startProcess(kind: keyof typeof FILES, config: Config, settings: Record<string, string> = {}) {

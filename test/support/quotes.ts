@@ -1,5 +1,5 @@
-import type { Database } from '../../shared/clickhouse.ts'
 import { type TokenPriceRow, tokenPriceRow } from '../../shared/datasets/token-prices.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 
 /** A quote of which only the given members are known; `at` is in Unix milliseconds. */
 export function toQuote({ at, ...known }: Partial<TokenPriceRow> & { token: number; at: number }): TokenPriceRow {

@@ -1,4 +1,4 @@
-import { createLog } from '../../shared/log.ts'
+import { createLog } from '../../shared/telemetry/log.ts'
 
 /** A log that says nothing. */
 export const silent = createLog('test', 'silent')

@@ -1,4 +1,4 @@
-import type { Config } from '../../shared/config.ts'
+import type { Config } from '../../shared/config/config.ts'
 
 /** The settings with which a process of its own finds the stores of a test's configuration. */
 export function toStoreSettings({ clickhouse, redis }: Config): Record<string, string> {

@@ -1,4 +1,4 @@
-import { startTracing } from '../../shared/tracing.ts'
+import { startTracing } from '../../shared/telemetry/tracing.ts'
 import { type Collector, startCollector } from './collector.ts'
 import { silent } from './silent.ts'
 

@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, request as send } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { SHARDED } from '../../clickhouse/cluster/sharding.ts'
 import { createEmbeddedClickHouse } from '../../clickhouse/embedded.ts'
-import { SHARDED } from '../../clickhouse/sharding.ts'
 import { announceReady, isMain, onStopSignal, runProgram } from '../../shared/process.ts'
-import { toLocal } from '../../shared/topology.ts'
+import { toLocal } from '../../shared/store/topology.ts'
 
 /** The name of the cluster that `two-shards` knows. */
 export const CLUSTER = 'two'

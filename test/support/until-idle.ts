@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { Worker } from 'bullmq'
-import type { DatasetQueue } from '../../shared/queues.ts'
+import type { DatasetQueue } from '../../shared/queue/queues.ts'
 
 /** Resolves when nothing waits or runs on a queue that a worker of this process serves. */
 export async function untilIdle(worker: Worker, queue: DatasetQueue): Promise<void> {

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest'
-import { createByteCache, type ReadyAnswer } from '../../api/cache.ts'
-import type { CommitFeed } from '../../shared/commits.ts'
+import { createByteCache, type ReadyAnswer } from '../../api/serving/cache.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import type { CommitFeed } from '../../shared/store/commits.ts'
 
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
   body: Buffer.from(text),

@@ -1,8 +1,8 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { accepts } from '../../api/accept.ts'
-import { isKnownTo, toEntityTag, toTagValue } from '../../api/conditional.ts'
-import { chooseEncoding, encode } from '../../api/encoding.ts'
+import { accepts } from '../../api/http/accept.ts'
+import { isKnownTo, toEntityTag, toTagValue } from '../../api/http/conditional.ts'
+import { chooseEncoding, encode } from '../../api/http/encoding.ts'
 
 describe('entity tags', () => {
   it('differ with the bytes and with the encoding, and are strong', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type EntityKind, findOne, type Named, selectMany } from '../../api/entities.ts'
+import { type EntityKind, findOne, type Named, selectMany } from '../../api/route/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 
 const names = ['Uniswap', 'Uni', 'Unicorn', 'Twin', 'TWIN', 'Ökonomie']

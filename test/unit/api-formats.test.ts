@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { chooseFormat, FORMAT_NAMES, FORMATS } from '../../api/answers/formats.ts'
 import { PROBLEM_CODES } from '../../api/problem/codes.ts'
 import { toClickHouseType, toColumns } from '../../api/records/columns.ts'
 import { readCursor, writeCursor } from '../../api/records/cursor.ts'
 import { toFileName } from '../../api/records/file-name.ts'
-import { chooseFormat, FORMAT_NAMES, FORMATS } from '../../api/records/formats.ts'
 import { routes } from '../../api/routes.ts'
 
 describe('the format of an answer', () => {

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { createFragments, type Fragment } from '../../api/fragments.ts'
-import { createRowCutter, readRows } from '../../api/json-rows.ts'
+import { createFragments, type Fragment } from '../../api/answers/fragments.ts'
+import { createRowCutter, readRows } from '../../api/answers/json-rows.ts'
 import { createHandFeed } from '../support/api.ts'
 
 const fragment = (text: string): Fragment => ({ bytes: Buffer.from(text), points: 1, asOf: 1, digest: text })

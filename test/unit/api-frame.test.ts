@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { frame } from '../../api/frame.ts'
+import { frame } from '../../api/answers/frame.ts'
 
 const around = { before: '{"data":', after: '}', holds: async () => true }
 const { signal } = new AbortController()

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { describeSeries, nextGridTime, toSeriesRange } from '../../api/series.ts'
+import { describeSeries, nextGridTime, toSeriesRange } from '../../api/series/series.ts'
 
 const at = (text: string) => Date.parse(text)
 const now = at('2024-01-10T12:02:00Z')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { planChunks } from '../../workers/chunks.ts'
-import { defineJob, type Entity } from '../../workers/define.ts'
+import { defineJob, type Entity } from '../../workers/job/define.ts'
+import { planChunks } from '../../workers/schedule/chunks.ts'
 
 const at = (iso: string) => Date.parse(iso)
 const entities: Entity[] = [1, 2, 3, 4, 5].map((key) => ({ id: `id${key}`, key, name: `entity ${key}` }))

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import { collect } from '../../workers/collect.ts'
-import type { Collector, Entity, Range } from '../../workers/define.ts'
+import type { Collector, Entity, Range } from '../../workers/job/define.ts'
+import { collect } from '../../workers/run/collect.ts'
 import { silent } from '../support/silent.ts'
 
 const entity = (key: number): Entity => ({ id: String(key), key, name: `entity ${key}` })

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { parseConfig, provideSettings, settings, TRACING_VARIABLES } from '../../shared/config.ts'
+import { parseConfig, provideSettings, settings, TRACING_VARIABLES } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 
 const failure = (env: Record<string, string>): DataError => {

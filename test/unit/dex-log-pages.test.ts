@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createPager, TOO_WIDE } from '../../workers/providers/dex/log-pages.ts'
+import { createPager, TOO_WIDE } from '../../workers/providers/evm/dex/log-pages.ts'
 
 /** Blocks from one to another; a node that refuses what `refuses` says. */
 async function readBlocks(from: number, to: number, refuses: (from: number, to: number) => boolean) {

@@ -3,9 +3,9 @@ import { join, resolve } from 'node:path'
 import { encodeAbiParameters, getContractAddress, keccak256 } from 'viem'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { DEX_CHAINS, type ReferencePool } from '../../workers/providers/dex/exchanges.ts'
-import { toPriceAtPlace } from '../../workers/providers/dex/reference-prices.ts'
-import { decodeSwap, type RpcLog } from '../../workers/providers/dex/swaps.ts'
+import { DEX_CHAINS, type ReferencePool } from '../../workers/providers/evm/dex/exchanges.ts'
+import { toPriceAtPlace } from '../../workers/providers/evm/dex/reference-prices.ts'
+import { decodeSwap, type RpcLog } from '../../workers/providers/evm/dex/swaps.ts'
 import { encodeV2Swap, encodeV3Swap } from '../upstream/chain.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')

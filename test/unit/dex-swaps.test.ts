@@ -2,10 +2,16 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { DEX_CHAINS, type QuoteToken } from '../../workers/providers/dex/exchanges.ts'
-import type { Pool } from '../../workers/providers/dex/pools.ts'
-import { decodeSwap, type RpcLog, type SkipCounts, SWAP_TOPICS, toSwaps } from '../../workers/providers/dex/swaps.ts'
-import { type TradeFacts, toTrades } from '../../workers/providers/dex/trades.ts'
+import { DEX_CHAINS, type QuoteToken } from '../../workers/providers/evm/dex/exchanges.ts'
+import type { Pool } from '../../workers/providers/evm/dex/pools.ts'
+import {
+  decodeSwap,
+  type RpcLog,
+  type SkipCounts,
+  SWAP_TOPICS,
+  toSwaps,
+} from '../../workers/providers/evm/dex/swaps.ts'
+import { type TradeFacts, toTrades } from '../../workers/providers/evm/dex/trades.ts'
 import { toTestToken } from '../samples.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { FAILING_PROVIDERS, readFailingText } from '../../shared/failing-providers.ts'
-import { rememberFailing } from '../../workers/failing-providers.ts'
+import { FAILING_PROVIDERS, readFailingText } from '../../shared/store/failing-providers.ts'
+import { rememberFailing } from '../../workers/run/remember-failing.ts'
 
 const SLOT = Date.parse('2026-05-06T07:00:00Z')
 const HOUR = 3_600_000

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toRanges } from '../../workers/follow-ups.ts'
+import { toRanges } from '../../workers/schedule/recompute.ts'
 
 const at = (iso: string) => Date.parse(iso)
 const told = (times: string[], points = 7) =>

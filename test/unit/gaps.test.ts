@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
+import { toRequest } from '../../workers/commands/find-gaps.ts'
 import holders from '../../workers/jobs/holders.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
-import { toRequest } from '../../workers/operations/find-gaps.ts'
-import { type EntityGap, planRepair, toGapInterval, toGaps } from '../../workers/operations/gaps.ts'
+import { type EntityGap, planRepair, toGapInterval, toGaps } from '../../workers/schedule/gaps.ts'
 
 const STEP = 300_000
 const at = (bucket: number) => bucket * STEP

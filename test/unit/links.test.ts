@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import { daoLinkRow } from '../../shared/datasets/daos.ts'
-import { toChats, toFirst, toLinkRows, toTwitterLink, type UnlinkedDao } from '../../workers/providers/sources/links.ts'
+import {
+  toChats,
+  toFirst,
+  toLinkRows,
+  toTwitterLink,
+  type UnlinkedDao,
+} from '../../workers/providers/contracts/links.ts'
 import { toTestDao } from '../samples.ts'
 
 const SLOT = Date.parse('2024-05-06T00:00:00Z')

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { METRICS } from '../../shared/metric-list.ts'
-import { createMetrics } from '../../shared/metrics.ts'
+import { METRICS } from '../../shared/telemetry/metric-list.ts'
+import { createMetrics } from '../../shared/telemetry/metrics.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(join(root, 'observability', file), 'utf8')

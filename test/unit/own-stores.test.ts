@@ -10,7 +10,7 @@ import {
   redisDir,
   withOwnStores,
   writeAccess,
-} from '../../shared/own-stores.ts'
+} from '../../shared/config/own-stores.ts'
 
 const ACCESS: ClickHouseAccess = {
   url: 'http://127.0.0.1:8123',

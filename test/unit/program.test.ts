@@ -9,8 +9,8 @@ const run = (program: string, ...words: string[]) =>
 
 describe("an operator's command", () => {
   it.each([
-    ['workers/operations/status.ts', ['--bogus'], "Unknown option '--bogus'"],
-    ['workers/operations/rebuild-table.ts', ['token_prices_1h', 'token_prices_4h', '--dry-run'], 'one table per run'],
+    ['workers/commands/status.ts', ['--bogus'], "Unknown option '--bogus'"],
+    ['workers/commands/rebuild-table.ts', ['token_prices_1h', 'token_prices_4h', '--dry-run'], 'one table per run'],
   ])('%s refuses %j in a line', (program, words, reason) => {
     const { status, stderr } = run(program, ...words)
     expect(status).toBe(1)

@@ -2,9 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { readCsv } from '../../workers/ratings/csv.ts'
-import { readJson } from '../../workers/ratings/json.ts'
-import { toRatings } from '../../workers/ratings/rows.ts'
+import { readCsv } from '../../workers/providers/ratings-file/csv.ts'
+import { readJson } from '../../workers/providers/ratings-file/json.ts'
+import { toRatings } from '../../workers/providers/ratings-file/rows.ts'
 import { toTestDao } from '../samples.ts'
 
 const TODAY = Date.UTC(2024, 4, 6)

@@ -3,7 +3,7 @@ import type { Dataset } from '../../shared/datasets/define.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
-import { checkRows } from '../../workers/rows.ts'
+import { checkRows } from '../../workers/run/rows.ts'
 import { silent } from '../support/silent.ts'
 
 const dataset = protocolTvl as unknown as Dataset

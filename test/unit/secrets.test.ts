@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { parseConfig } from '../../shared/config.ts'
-import { createRedactor, findSecrets, toUrlSecrets } from '../../shared/secrets.ts'
+import { parseConfig } from '../../shared/config/config.ts'
+import { createRedactor, findSecrets, toUrlSecrets } from '../../shared/config/secrets.ts'
 import { toTarget } from '../../workers/providers/http/target.ts'
 
 describe('the secrets of a URL', () => {

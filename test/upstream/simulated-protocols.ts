@@ -1,4 +1,4 @@
-import type { Dao, Token } from '../../shared/registry/registry.ts'
+import type { Dao, Token } from '../../shared/registry/entities.ts'
 import { SIMULATION_START } from './market-process.ts'
 import { noise, toNoiseKey, unit } from './noise.ts'
 import { DAY, HOUR, type Protocol, percentChange, type TvlPoint, type WorldRegistry } from './world.ts'

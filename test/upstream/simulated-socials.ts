@@ -1,4 +1,4 @@
-import type { Dao } from '../../shared/registry/registry.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
 import { noise, toNoiseKey, unit } from './noise.ts'
 import { simulateMentions } from './simulated-posts.ts'
 import type { Account, Chat, DiscordServer, Socials } from './socials.ts'

@@ -1,4 +1,4 @@
-import type { Dao, Treasury } from '../../shared/registry/registry.ts'
+import type { Dao, Treasury } from '../../shared/registry/entities.ts'
 import { createMarketProcess, type MarketProcess, SIMULATION_START } from './market-process.ts'
 import { noise, toNoiseKey, unit } from './noise.ts'
 import { type Asset, DAY, type TreasuryHolding, type WorldRegistry } from './world.ts'

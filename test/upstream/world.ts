@@ -1,5 +1,5 @@
+import type { Dao, Token, Treasury } from '../../shared/registry/entities.ts'
 import type { BasketIndex } from '../../shared/registry/index-records.ts'
-import type { Dao, Token, Treasury } from '../../shared/registry/registry.ts'
 import type { Chain } from './chain.ts'
 import type { Socials } from './socials.ts'
 

@@ -1,10 +1,11 @@
 import { daoLinks, LINK_FIELDS } from '../../shared/datasets/daos.ts'
-import type { Dao, Registry } from '../../shared/registry/registry.ts'
-import { defineJob } from '../define.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { defineJob } from '../job/define.ts'
 import { coingeckoLinks } from '../providers/coingecko/links.ts'
 import { coinmarketcapLinks } from '../providers/coinmarketcap/links.ts'
+import type { UnlinkedDao } from '../providers/contracts/links.ts'
 import { defillamaLinks } from '../providers/defillama/links.ts'
-import type { UnlinkedDao } from '../providers/sources/links.ts'
 
 /** Links and logos of live DAOs that the registry's files leave empty. What the files say is never asked for. */
 export default defineJob({

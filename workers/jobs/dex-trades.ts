@@ -1,6 +1,6 @@
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
-import { defineJob } from '../define.ts'
-import { ethereum } from '../providers/ethereum.ts'
+import { defineJob } from '../job/define.ts'
+import { ethereum } from '../providers/evm/trades.ts'
 import { moralisSwaps } from '../providers/moralis/swaps.ts'
 
 /** Trades on decentralized exchanges of every live token. A chain has one source, because two would count twice. */

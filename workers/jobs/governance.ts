@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { type GovernanceRow, governance } from '../../shared/datasets/governance.ts'
-import { askEach } from '../ask-each.ts'
-import { type Candidate, defineJob } from '../define.ts'
+import { type Candidate, defineJob } from '../job/define.ts'
+import type { JobState } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { snapshot } from '../providers/snapshot.ts'
-import type { Allowance, Places, VotingDao } from '../providers/sources/governance.ts'
-import type { JobState } from '../state.ts'
+import type { Allowance, Places, VotingDao } from '../providers/contracts/governance.ts'
+import { snapshot } from '../providers/snapshot/governance.ts'
+import { askEach } from '../run/ask-each.ts'
 
 /**
  * Votes and proposals of every live DAO with a Snapshot space. Spaces are read on from where the last run came to. A

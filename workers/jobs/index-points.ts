@@ -1,7 +1,7 @@
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { defineJob } from '../define.ts'
+import { defineJob } from '../job/define.ts'
 import { storedPrices } from '../providers/stored/prices.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000

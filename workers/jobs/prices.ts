@@ -1,8 +1,8 @@
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
-import { defineJob } from '../define.ts'
-import { coingecko } from '../providers/coingecko.ts'
-import { coinmarketcap } from '../providers/coinmarketcap.ts'
+import { defineJob } from '../job/define.ts'
+import { coingecko } from '../providers/coingecko/prices.ts'
+import { coinmarketcap } from '../providers/coinmarketcap/prices.ts'
 
 /** Market data of every token with a live price. */
 export default defineJob({

@@ -1,6 +1,6 @@
 import { daoRatings } from '../../shared/datasets/ratings.ts'
-import { defineJob } from '../define.ts'
-import { ratingsFile } from '../providers/ratings-file.ts'
+import { defineJob } from '../job/define.ts'
+import { ratingsFile } from '../providers/ratings-file/ratings.ts'
 
 /** Ratings of live DAOs from the operator's file, read once a day. */
 export default defineJob({

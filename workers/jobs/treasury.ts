@@ -1,9 +1,9 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
-import { askEach } from '../ask-each.ts'
-import { defineJob } from '../define.ts'
+import { defineJob } from '../job/define.ts'
+import { toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
-import { goldrush } from '../providers/goldrush.ts'
-import { toTreasuryDaos } from '../treasury-daos.ts'
+import { goldrush } from '../providers/goldrush/treasury.ts'
+import { askEach } from '../run/ask-each.ts'
 
 /**
  * What the treasury of every live DAO holds, once a day. GoldRush is asked once an address, DefiLlama once a DAO; both

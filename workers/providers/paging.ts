@@ -1,5 +1,5 @@
 import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
-import type { Range } from '../define.ts'
+import type { Range } from '../job/define.ts'
 
 /** Cuts a range into ranges of at most `lengthMs`, oldest first. */
 export function toPages(range: Range, lengthMs: number): Range[] {

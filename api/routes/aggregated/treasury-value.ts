@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { treasuryValue } from '../../../shared/datasets/treasury-value.ts'
-import { defineRoute } from '../../define.ts'
-import { SERIES_HEADERS } from '../../headers.ts'
-import { timeValue } from '../../values.ts'
-import { answerDailySums, daysBack } from './daily-sums.ts'
+import { SERIES_HEADERS } from '../../http/headers.ts'
+import { defineRoute } from '../../route/define.ts'
+import { timeValue } from '../../route/values.ts'
+import { answerDailySums, daysBack } from '../../series/daily-sums.ts'
 
 const point = z.strictObject({
   recordedAt: timeValue,

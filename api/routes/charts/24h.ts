@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { defineRoute } from '../../define.ts'
-import { tokenKind } from '../../entities.ts'
 import { oneId } from '../../parameters/kinds.ts'
+import { pointsSql } from '../../prices/points.ts'
 import { Problem } from '../../problem/problem.ts'
-import { nextGridTime } from '../../series.ts'
-import { pointsSql } from '../tokens/price-points.ts'
+import { defineRoute } from '../../route/define.ts'
+import { tokenKind } from '../../route/entities.ts'
+import { nextGridTime } from '../../series/series.ts'
 import { toSparkline } from './sparkline.ts'
 
 const DAY_MS = 86_400_000

@@ -1,12 +1,13 @@
 import { z } from 'zod'
-import type { Database } from '../../../shared/clickhouse.ts'
 import { governance } from '../../../shared/datasets/governance.ts'
-import { type Answer, defineRoute } from '../../define.ts'
-import { daoKind } from '../../entities.ts'
-import { withSignal } from '../../leaving.ts'
+import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Answer } from '../../answers/answer.ts'
+import { JSON_SETTINGS, writeArray } from '../../answers/written-json.ts'
 import { Problem } from '../../problem/problem.ts'
-import { idValue } from '../../values.ts'
-import { JSON_SETTINGS, writeArray } from '../../written-json.ts'
+import { defineRoute } from '../../route/define.ts'
+import { daoKind } from '../../route/entities.ts'
+import { idValue } from '../../route/values.ts'
+import { withSignal } from '../../serving/leaving.ts'
 
 /** Longer lists are streamed and not kept: a megabyte of addresses. */
 const MAX_KEPT_VOTERS = 20_000

@@ -3,12 +3,12 @@ import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { discordMembers } from '../../../shared/datasets/discord.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
-import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
-import { defineRoute } from '../../define.ts'
-import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../lists/daos.ts'
 import { page } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
-import { idValue, numberOrNull, timeValue } from '../../values.ts'
+import { defineRoute } from '../../route/define.ts'
+import { daoKind, manyOfKind, selectMany } from '../../route/entities.ts'
+import { idValue, numberOrNull, timeValue } from '../../route/values.ts'
 
 const socialRecord = z.strictObject({
   _id: idValue,

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../../shared/datasets/treasury.ts'
-import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
-import { defineRoute } from '../../define.ts'
-import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../lists/daos.ts'
 import { page } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
-import { idValue, numberOrNull, timeValue } from '../../values.ts'
+import { defineRoute } from '../../route/define.ts'
+import { daoKind, manyOfKind, selectMany } from '../../route/entities.ts'
+import { idValue, numberOrNull, timeValue } from '../../route/values.ts'
 
 const treasuryRecord = z.strictObject({
   _id: idValue,

@@ -2,13 +2,13 @@ import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
-import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../dao-lists.ts'
-import { defineRoute } from '../../define.ts'
-import { daoKind, manyOfKind, selectMany } from '../../entities.ts'
+import { DAO_ORDER, DAO_PLACE, LISTED_DAOS, selectedDaos } from '../../lists/daos.ts'
+import { SHARE_TYPES, SHARES, shareValues } from '../../lists/sentiment-shares.ts'
 import { page } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
-import { idValue, timeValue } from '../../values.ts'
-import { SHARE_TYPES, SHARES, shareValues } from './sentiment-shares.ts'
+import { defineRoute } from '../../route/define.ts'
+import { daoKind, manyOfKind, selectMany } from '../../route/entities.ts'
+import { idValue, timeValue } from '../../route/values.ts'
 
 const sentimentRecord = z.strictObject({
   _id: idValue,

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { datasets } from '../../../shared/datasets/list.ts'
-import { defineRoute } from '../../define.ts'
 import { toUnavailable } from '../../problem/problem.ts'
+import { defineRoute } from '../../route/define.ts'
 
 const PROBE_TIMEOUT_MS = 3000
 

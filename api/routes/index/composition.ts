@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
-import { defineRoute } from '../../define.ts'
-import { answerKnown } from '../../records/registry.ts'
-import { idValue } from '../../values.ts'
+import { answerKnown } from '../../records/known.ts'
+import { defineRoute } from '../../route/define.ts'
+import { idValue } from '../../route/values.ts'
 
 const element = z.strictObject({
   token: idValue,

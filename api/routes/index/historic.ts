@@ -1,13 +1,14 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets } from '../../../shared/intervals.ts'
-import { type Answer, defineRoute } from '../../define.ts'
-import { SERIES_HEADERS } from '../../headers.ts'
+import type { Answer } from '../../answers/answer.ts'
+import { SERIES_HEADERS } from '../../http/headers.ts'
 import { wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
-import { describeSeries, nextGridTime, toSeriesRange } from '../../series.ts'
-import { idValue, timeValue } from '../../values.ts'
+import { defineRoute } from '../../route/define.ts'
+import { idValue, timeValue } from '../../route/values.ts'
+import { describeSeries, nextGridTime, toSeriesRange } from '../../series/series.ts'
 
 const INTERVAL = '5m'
 const DAY_MS = 86_400_000

@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { defineRoute } from '../../define.ts'
-import { manyOfKind, selectMany, tokenKind } from '../../entities.ts'
+import { listedTokens, TOKEN_PLACE } from '../../lists/tokens.ts'
 import { page } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
-import { listedTokens, TOKEN_PLACE } from '../../token-lists.ts'
-import { idValue, numberOrNull, timeValue } from '../../values.ts'
+import { defineRoute } from '../../route/define.ts'
+import { manyOfKind, selectMany, tokenKind } from '../../route/entities.ts'
+import { idValue, numberOrNull, timeValue } from '../../route/values.ts'
 
 const flow = z.strictObject({
   amountUsd24h: z.number(),

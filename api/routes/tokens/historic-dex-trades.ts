@@ -1,12 +1,12 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
-import { defineRoute } from '../../define.ts'
-import { tokenKind } from '../../entities.ts'
 import { page, time } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { defineKeyset } from '../../records/keyset.ts'
-import { checkRange } from '../../series.ts'
-import { idValue, numberOrNull, timeValue } from '../../values.ts'
+import { defineRoute } from '../../route/define.ts'
+import { tokenKind } from '../../route/entities.ts'
+import { idValue, numberOrNull, timeValue } from '../../route/values.ts'
+import { checkRange } from '../../series/series.ts'
 
 /** A trade, as the interface document lists it. */
 const dexTrade = z.strictObject({

@@ -1,9 +1,7 @@
 import { z } from 'zod'
-import { askEach } from '../../ask-each.ts'
-import type { Provider } from '../../define.ts'
+import type { Provider } from '../../job/define.ts'
+import { askEach } from '../../run/ask-each.ts'
 import { asSent, checkAnswer } from '../answer.ts'
-import { openCoinGecko } from '../coingecko.ts'
-import type { HttpClient } from '../http.ts'
 import {
   type DaoLinksSource,
   type Links,
@@ -12,7 +10,9 @@ import {
   toLinkRows,
   toTwitterLink,
   type UnlinkedDao,
-} from '../sources/links.ts'
+} from '../contracts/links.ts'
+import type { HttpClient } from '../http/client.ts'
+import { openCoinGecko } from './prices.ts'
 
 /** Coins/{id} (providers document, section 2). */
 const coinAnswer = z.object({

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { Provider } from '../../define.ts'
+import type { Provider } from '../../job/define.ts'
 import { asSent, checkAnswer } from '../answer.ts'
-import { openCoinMarketCap } from '../coinmarketcap.ts'
+import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../contracts/links.ts'
 import { toBatches } from '../paging.ts'
-import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../sources/links.ts'
 import { throwSoftError } from './errors.ts'
+import { openCoinMarketCap } from './prices.ts'
 
 const INFO = '/v2/cryptocurrency/info'
 /** Every hundred ids cost a credit. */

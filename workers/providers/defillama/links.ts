@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Provider } from '../../define.ts'
+import type { Provider } from '../../job/define.ts'
 import { asSent, checkAnswer } from '../answer.ts'
-import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../sources/links.ts'
+import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../contracts/links.ts'
 import { toParentSlug } from './tvl.ts'
 
 const PROTOCOLS = '/protocols'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { Config } from '../../../shared/config.ts'
+import type { Config } from '../../../shared/config/config.ts'
 import { checkAnswer } from '../answer.ts'
-import type { HttpClients } from '../http.ts'
+import type { HttpClients } from '../http/client.ts'
 import { toBatches } from '../paging.ts'
 
 /** Token prices in USD by chain and contract; what the provider does not know is absent. */

@@ -1,9 +1,9 @@
 import { DataError } from '../../../shared/errors.ts'
-import type { Provider } from '../../define.ts'
-import type { TreasuryDao } from '../../treasury-daos.ts'
+import type { Provider } from '../../job/define.ts'
 import { checkAnswer } from '../answer.ts'
-import type { HttpClient } from '../http.ts'
-import type { TreasurySource } from '../sources/treasury.ts'
+import type { TreasurySource } from '../contracts/treasury.ts'
+import type { TreasuryDao } from '../contracts/treasury-daos.ts'
+import type { HttpClient } from '../http/client.ts'
 import { toTreasuryRow } from '../treasury-holdings.ts'
 import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
 

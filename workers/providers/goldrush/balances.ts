@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { Wallet } from '../../treasury-daos.ts'
 import { asSent, toNumber } from '../answer.ts'
+import type { Wallet } from '../contracts/treasury-daos.ts'
 import { toLowerCase } from '../holder-values.ts'
 import type { Holding } from '../treasury-holdings.ts'
 import { toWholeTokens } from '../whole-tokens.ts'

@@ -1,7 +1,7 @@
 import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import { recordFailure, startStep, toErrorType, within } from '../../../shared/spans.ts'
-import type { HttpRequest } from '../http.ts'
+import { recordFailure, startStep, toErrorType, within } from '../../../shared/telemetry/spans.ts'
 import { type Answer, type Failure, toMethod } from './attempt.ts'
+import type { HttpRequest } from './request.ts'
 import type { Target } from './target.ts'
 
 export interface TracedAttempt {

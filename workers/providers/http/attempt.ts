@@ -1,6 +1,6 @@
 import { toReason } from '../../../shared/errors.ts'
-import type { HttpRequest, HttpSettings } from '../http.ts'
 import { BodyTooLarge, readBody, readExcerpt } from './body.ts'
+import type { HttpRequest, HttpSettings } from './request.ts'
 import { toRetryAfterMs } from './retry.ts'
 import { type Target, toExcerpt } from './target.ts'
 

@@ -2,7 +2,7 @@ import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import { checkAnswer } from '../answer.ts'
-import { type JsonRpc, type RpcCall, type RpcReply, toRpcError } from '../json-rpc.ts'
+import { type JsonRpc, type RpcCall, type RpcReply, toRpcError } from '../evm/rpc/json-rpc.ts'
 
 /** The views of contracts that are read (providers document, section 16). */
 const abi = parseAbi([

@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import type { Database } from '../../../shared/clickhouse.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { toId } from '../../../shared/ids.ts'
-import { DEX_CHAINS } from '../dex/exchanges.ts'
-import type { JsonRpc } from '../json-rpc.ts'
+import type { Database } from '../../../shared/store/clickhouse.ts'
+import { DEX_CHAINS } from '../evm/dex/exchanges.ts'
+import type { JsonRpc } from '../evm/rpc/json-rpc.ts'
 import { askAll, type BlockState } from './contract-views.ts'
 import { type Decimal, dividedBy, plus, times, toDecimal } from './decimal.ts'
 

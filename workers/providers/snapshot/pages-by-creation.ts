@@ -1,5 +1,5 @@
 import { DataError } from '../../../shared/errors.ts'
-import type { Allowance, Place } from '../sources/governance.ts'
+import type { Allowance, Place } from '../contracts/governance.ts'
 
 /** An element of a list that is paged in order of creation; `created` in Unix seconds. */
 export interface Created {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
-import type { Candidate } from '../../define.ts'
+import type { Candidate } from '../../job/define.ts'
 import { asSent, toIso } from '../answer.ts'
+import type { VotingDao } from '../contracts/governance.ts'
 import { toLowerCase } from '../holder-values.ts'
-import type { VotingDao } from '../sources/governance.ts'
 
 /** The hub answers at most so many elements a page and skips at most so many (providers document, section 9). */
 export const PAGE_SIZE = 1000

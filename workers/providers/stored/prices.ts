@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import type { Database } from '../../../shared/clickhouse.ts'
 import type { IndexPointRow } from '../../../shared/datasets/index-points.ts'
 import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
-import type { Logger } from '../../../shared/log.ts'
 import type { BasketIndex, Composition } from '../../../shared/registry/index-records.ts'
-import type { Candidate, Provider } from '../../define.ts'
-import type { IndexSource } from '../sources/index-points.ts'
+import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Logger } from '../../../shared/telemetry/log.ts'
+import type { Candidate, Provider } from '../../job/define.ts'
+import type { IndexSource } from '../contracts/index-points.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 

@@ -1,7 +1,7 @@
-import type { Database } from '../../../shared/clickhouse.ts'
 import { type DailySumRow, dailySumRow } from '../../../shared/datasets/daily-sum.ts'
 import { toBucketStart } from '../../../shared/intervals.ts'
-import type { Entity, Provider, Range } from '../../define.ts'
+import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Entity, Provider, Range } from '../../job/define.ts'
 
 /** A sum over members of the registry by UTC day. */
 export interface DailySum {

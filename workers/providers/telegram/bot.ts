@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import type { Dao } from '../../../shared/registry/registry.ts'
-import type { Provider } from '../../define.ts'
+import type { Dao } from '../../../shared/registry/entities.ts'
+import type { Provider } from '../../job/define.ts'
 import { checkAnswer, toJsonValue } from '../answer.ts'
-import type { ErrorReading } from '../http.ts'
-import { type MembersSource, toMembers } from '../sources/members.ts'
-import { toChatName } from '../telegram.ts'
+import { type MembersSource, toMembers } from '../contracts/members.ts'
+import type { ErrorReading } from '../http/request.ts'
+import { toChatName } from './members.ts'
 
 /** The chat is unknown, or has become another one; and the bot was shown the door. */
 const ABOUT_THE_CHAT = [400, 403]

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { TwitterCountsRow } from '../../../shared/datasets/twitter.ts'
-import type { Dao } from '../../../shared/registry/registry.ts'
-import type { Candidate, Provider } from '../../define.ts'
+import type { Dao } from '../../../shared/registry/entities.ts'
+import type { Candidate, Provider } from '../../job/define.ts'
 import { asSent, checkAnswer, toIso, toNumber } from '../answer.ts'
 import { toBatches } from '../paging.ts'
-import { openX, toHandle } from '../x.ts'
+import { openX, toHandle } from './client.ts'
 
 /** A DAO that the provider has no counts of, and its reason. */
 export interface Missing {

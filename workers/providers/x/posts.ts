@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Dao } from '../../../shared/registry/registry.ts'
-import type { Provider } from '../../define.ts'
+import type { Dao } from '../../../shared/registry/entities.ts'
+import type { Provider } from '../../job/define.ts'
 import { checkAnswer } from '../answer.ts'
-import { openX, toHandle, type XClient } from '../x.ts'
+import { openX, toHandle, type XClient } from './client.ts'
 
 export interface PostsSource {
   /** How many DAOs may be asked for at the same time. */

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { discordMembers } from '../../../../shared/datasets/discord.ts'
-import { defineDailySeries } from '../../../daily-series.ts'
-import { idValue, numberOrNull, timeValue } from '../../../values.ts'
+import { idValue, numberOrNull, timeValue } from '../../../route/values.ts'
+import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicDiscordRoute = defineDailySeries({
   path: '/data/daos/socials/historic-discord',

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { telegramMembers } from '../../../../shared/datasets/telegram.ts'
-import { defineDailySeries } from '../../../daily-series.ts'
-import { idValue, numberOrNull, timeValue } from '../../../values.ts'
+import { idValue, numberOrNull, timeValue } from '../../../route/values.ts'
+import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicTelegramRoute = defineDailySeries({
   path: '/data/daos/socials/historic-telegram',

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { twitterSentiment } from '../../../../shared/datasets/twitter-sentiment.ts'
-import { defineDailySeries } from '../../../daily-series.ts'
-import { idValue, timeValue } from '../../../values.ts'
-import { SHARE_TYPES, SHARES, shareValues } from '../sentiment-shares.ts'
+import { SHARE_TYPES, SHARES, shareValues } from '../../../lists/sentiment-shares.ts'
+import { idValue, timeValue } from '../../../route/values.ts'
+import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicTwitterSentimentRoute = defineDailySeries({
   path: '/data/daos/socials/historic-twitter-sentiment',

@@ -1,0 +1,39 @@
+import type { Readable } from 'node:stream'
+import type { Format } from './formats.ts'
+
+interface AnswerFacts {
+  /** Time of the newest datum used, in Unix milliseconds; null when the answer holds none. */
+  readonly asOf: number | null
+  /** From when on the data counts as stale, in Unix milliseconds; `undefined` follows the cadence, null is never. */
+  readonly staleAt?: number | null
+  /** From when on the clock alone makes the answer another one, in Unix milliseconds. */
+  readonly expiresAt?: number
+  readonly headers?: Readonly<Record<string, string>>
+  /** How it is written, where that is not the route's content type. */
+  readonly format?: Format
+}
+
+/** A whole answer: it is kept as bytes until one of its datasets changes. */
+interface BytesAnswer extends AnswerFacts {
+  readonly body: Buffer
+}
+
+/** A long answer: its frame around what ClickHouse writes, never whole in memory. */
+export interface StreamAnswer extends AnswerFacts {
+  /** What the entity tag is made of: it differs whenever the bytes do. */
+  readonly digest: string
+  readonly before: string
+  readonly after: string
+  /** What a whole stream ends with, null where an empty one is whole too; the end of a JSON array unless it is given. */
+  readonly ending?: Buffer | null
+  /** Its statements, and all that is held for it, end with the signal, which is aborted in the end in any case. */
+  open(signal: AbortSignal): Promise<Readable>
+  /**
+   * Whether the data still has that digest; the statements end with the signal. It is asked after the last row was read:
+   * a commit between the digest and the stream would send other bytes under a strong tag, and ClickHouse has no snapshot
+   * that spans two queries.
+   */
+  holds(signal: AbortSignal): Promise<boolean>
+}
+
+export type Answer = BytesAnswer | StreamAnswer

@@ -1,0 +1,68 @@
+import { DataError } from '../../shared/errors.ts'
+import { holdBack } from './hold-back.ts'
+
+const OPENING = '[\n'
+const CLOSING = '\n]\n'
+const LINE_BREAK = 0x0a
+/** What stands between two rows. */
+const BETWEEN = 2
+
+/**
+ * The rows of a JSON array as ClickHouse writes it (`output_format_json_array_of_rows`): a row a line, without the
+ * brackets.
+ * @throws DataError `storage` when the array is not whole.
+ */
+export async function* readRows(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  const held = yield* holdBack(withoutOpening(source), CLOSING.length)
+  const cut = held.length - CLOSING.length
+  if (held.toString('latin1', cut) !== CLOSING) {
+    throw new DataError('storage', 'ClickHouse broke off in the middle of an answer')
+  }
+  if (cut > 0) yield held.subarray(0, cut)
+}
+
+async function* withoutOpening(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let opening: Buffer | undefined = Buffer.alloc(0)
+  for await (const chunk of source) {
+    if (opening === undefined) {
+      yield chunk
+      continue
+    }
+    opening = Buffer.concat([opening, chunk])
+    if (opening.length < OPENING.length) continue
+    if (opening.toString('latin1', 0, OPENING.length) !== OPENING) return
+    if (opening.length > OPENING.length) yield opening.subarray(OPENING.length)
+    opening = undefined
+  }
+}
+
+/** Cuts rows that come as `readRows` gives them into stretches of so many rows each, of at least one. */
+export interface RowCutter {
+  push(bytes: Buffer): void
+  /** The bytes of each stretch, without what stands between two. */
+  end(): Buffer[]
+}
+
+export function createRowCutter(counts: readonly number[]): RowCutter {
+  const done: Buffer[] = []
+  let parts: Buffer[] = []
+  let left = counts[0] ?? 0
+  return {
+    push: (bytes) => {
+      let [start, at] = [0, 0]
+      while (done.length < counts.length - 1) {
+        at = bytes.indexOf(LINE_BREAK, at) + 1
+        if (at === 0) break
+        left--
+        if (left > 0) continue
+        const whole = Buffer.concat([...parts, bytes.subarray(start, at)])
+        done.push(whole.subarray(0, whole.length - BETWEEN))
+        parts = []
+        start = at
+        left = counts[done.length] ?? 0
+      }
+      parts.push(bytes.subarray(start))
+    },
+    end: () => [...done, Buffer.concat(parts)],
+  }
+}

@@ -1,0 +1,80 @@
+import { buffer } from 'node:stream/consumers'
+import { z } from 'zod'
+import { DataError } from '../../shared/errors.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { JSON_RECORDS } from './formats.ts'
+
+/** One thread is enough to write JSON for a client. */
+export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }
+
+/** A cold answer that takes longer, its time in the queue for a connection included, is given up; the client is told to come back. */
+export const QUERY_TIMEOUT_MS = 30_000
+
+const head = z.tuple([z.int(), z.int(), z.string()])
+
+interface WrittenArray {
+  /** The JSON array, as ClickHouse wrote it. */
+  readonly body: Buffer
+  readonly records: number
+  /** Newest `as_of` in Unix milliseconds, null for an empty array. */
+  readonly asOf: number | null
+  /** The last record's `page_key`, where more follow than the page may hold; else an empty text. */
+  readonly next: string
+}
+
+interface ArrayStatement {
+  readonly name: string
+  readonly sql: string
+  readonly params?: Readonly<Record<string, unknown>>
+  /** Most records of the page; all unless it is given. */
+  readonly page?: number
+}
+
+/** Newest time, sort values of the last record if it is not the last of all, and the elements. */
+function toParts(page: number | undefined): { records: string; asOf: string; next: string; elements: string } {
+  if (page === undefined) {
+    return { records: 'count()', asOf: 'max(as_of)', next: "''", elements: 'groupArray(record)' }
+  }
+  const first = (column: string) => `groupArray(${page})(${column})`
+  return {
+    records: `least(count(), ${page})`,
+    asOf: `arrayMax(${first('as_of')})`,
+    next: `if(count() > ${page}, toJSONString(${first('page_key')}[-1]), '')`,
+    elements: first('record'),
+  }
+}
+
+/**
+ * A JSON array written by ClickHouse in one statement together with its length and the newest time used. `sql` selects
+ * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the wanted order; for a page also `page_key`, and
+ * a row more than the page holds.
+ * @throws DataError `storage`
+ */
+export async function writeArray(db: Database, { page, ...statement }: ArrayStatement): Promise<WrittenArray> {
+  const { records: count, asOf: newest, next: last, elements } = toParts(page)
+  const stream = await db.stream({
+    ...statement,
+    sql: `SELECT concat(toJSONString(tuple(${count}, toUnixTimestamp64Milli(${newest}), ${last})), '\\n', toJSONString(${elements}))
+FROM (${statement.sql})`,
+    format: 'RawBLOB',
+    settings: JSON_SETTINGS,
+    signal: AbortSignal.timeout(QUERY_TIMEOUT_MS),
+  })
+  const bytes = await read(stream, statement.name)
+  const newline = bytes.indexOf('\n')
+  const body = bytes.subarray(newline + 1)
+  const parsed = head.safeParse(newline < 0 ? undefined : JSON.parse(bytes.toString('utf8', 0, newline)))
+  if (!parsed.success || body.at(-1) !== ']'.charCodeAt(0)) {
+    throw new DataError('storage', `ClickHouse, ${statement.name}: an answer of an unexpected shape`)
+  }
+  const [records, asOf, next] = parsed.data
+  return { body, records, asOf: records === 0 ? null : asOf, next }
+}
+
+async function read(stream: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
+  try {
+    return await buffer(stream as NodeJS.ReadableStream)
+  } catch (cause) {
+    throw new DataError('storage', `ClickHouse, ${name}: the answer broke off`, { cause })
+  }
+}

@@ -1,0 +1,111 @@
+import { z } from 'zod'
+import type { Interval } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { numberOrNull, timeValue } from '../route/values.ts'
+
+/** What a point says. */
+export const pointQuote = z.strictObject({
+  USD: z.strictObject({
+    price: z.number(),
+    volume_24h: numberOrNull,
+    market_cap: numberOrNull,
+    total_supply: numberOrNull,
+    circulating_supply: numberOrNull,
+    timestamp: timeValue,
+  }),
+})
+
+/** Where the points of an interval are read; the 5-minute tier is the raw series itself. */
+export const TABLES: Readonly<Record<Interval, string>> = {
+  '5m': 'token_prices',
+  '30m': 'token_prices_30m',
+  '1h': 'token_prices_1h',
+  '4h': 'token_prices_4h',
+  '1d': 'token_prices_1d',
+  '7d': 'token_prices_7d',
+}
+
+const RANGE = (column: string) => `token = {token: UInt64}
+  AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+
+export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
+
+export const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
+  total_supply Nullable(Float64), circulating_supply Nullable(Float64), timestamp DateTime64(3, 'UTC')))`
+
+export const QUOTED = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
+
+// `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
+const FINE = `
+SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
+FROM token_prices FINAL
+WHERE ${RANGE('observed_at')}
+ORDER BY token, observed_at
+LIMIT 1 BY bucket
+LIMIT {limit: UInt32}`
+
+const coarse = (table: string) => `
+SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
+FROM ${table} FINAL
+WHERE ${RANGE('bucket_at')}
+ORDER BY token, bucket_at
+LIMIT {limit: UInt32}`
+
+/**
+ * The points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest first:
+ * as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that shape
+ * with their time.
+ */
+export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
+  const columns = interval === '5m' ? FINE : coarse(TABLES[interval])
+  return {
+    columns,
+    rows: `SELECT bucket AS timestamp, ${QUOTED} AS quote FROM (${columns})`,
+    records: `SELECT as_of, CAST(tuple(bucket, ${QUOTED}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
+FROM (${columns})`,
+  }
+}
+
+/**
+ * The observations that the points of a token are made of (parameters `token`, `from` and `to` as above), in no order,
+ * each with the table's part that holds it: all of a bucket's, where `pointsSql` has the first.
+ */
+export function observationsSql(interval: Interval): string {
+  const [time, bucket] =
+    interval === '5m'
+      ? ['observed_at', "toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')"]
+      : ['bucket_at', 'bucket_at']
+  return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${TABLES[interval]} FINAL WHERE ${RANGE(time)}`
+}
+
+/** The time of a token's newest observation in Unix milliseconds; null while there is none. */
+export async function readNewest(db: Database, token: number): Promise<number | null> {
+  const [row] = await db.rows({
+    name: 'newest-price',
+    sql: `SELECT toUnixTimestamp64Milli(observed_at) AS newest FROM token_prices
+WHERE token = {token: UInt64}
+ORDER BY token DESC, observed_at DESC
+LIMIT 1`,
+    params: { token },
+    settings: { max_threads: 1 },
+    schema: z.object({ newest: z.int() }),
+  })
+  return row?.newest ?? null
+}
+
+/** Whether there is a point in [from, to), grid times in Unix milliseconds. */
+export async function hasPoints(
+  db: Database,
+  interval: Interval,
+  params: { token: number; from: number; to: number },
+): Promise<boolean> {
+  if (params.from >= params.to) return false
+  const rows = await db.rows({
+    name: 'more-prices',
+    sql: pointsSql(interval).columns,
+    params: { ...params, limit: 1 },
+    settings: { max_threads: 1 },
+    schema: z.unknown(),
+  })
+  return rows.length > 0
+}

@@ -1,0 +1,39 @@
+import type { Interval } from '../../shared/intervals.ts'
+import { QUOTE, QUOTED, TABLES, VALUES } from './points.ts'
+
+const ROW = `Tuple(id String, name String, symbol String, timestamp DateTime64(3, 'UTC'), quote ${QUOTE})`
+
+// The sorting key narrows the range where a page goes on in the middle of a token.
+const OF_SEVERAL = (column: string) => `token IN {tokens: Array(UInt64)}
+  AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+  AND (token != {resumed: UInt64} OR ${column} >= fromUnixTimestamp64Milli({resume: Int64}, 'UTC'))`
+
+const FINE_OF_SEVERAL = `
+SELECT token, toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+FROM token_prices FINAL
+WHERE ${OF_SEVERAL('observed_at')}
+ORDER BY token, observed_at
+LIMIT 1 BY token, bucket
+LIMIT {limit: UInt64}`
+
+const coarseOfSeveral = (table: string) => `
+SELECT token, toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
+FROM ${table} FINAL
+WHERE ${OF_SEVERAL('bucket_at')}
+ORDER BY token, bucket_at
+LIMIT {limit: UInt64}`
+
+/**
+ * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of token
+ * `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
+ */
+export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
+  const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(TABLES[interval])
+  const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
+  return {
+    sql: `SELECT *, tuple(token, toUnixTimestamp64Milli(bucket)) AS page_key,
+  CAST(tuple(${named('ids')}, ${named('names')}, ${named('symbols')}, bucket, ${QUOTED}), $record$${ROW}$record$) AS record
+FROM (${points})`,
+    rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}))`,
+  }
+}

@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { countBuckets, type Interval } from '../../shared/intervals.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Answer } from '../answers/answer.ts'
+import { toStaleAt } from '../http/freshness.ts'
+import { Problem } from '../problem/problem.ts'
+import { answerRecords } from '../records/answer.ts'
+import { refuseCursor } from '../records/cursor.ts'
+import type { Wanted } from '../records/wanted.ts'
+import type { Surroundings } from '../route/define.ts'
+import { idValue, timeValue } from '../route/values.ts'
+import { nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
+import { pointQuote } from './points.ts'
+import { tablePointsSql } from './table-points.ts'
+
+/** A point's token by its key, and the start of its bucket in Unix milliseconds. */
+interface PricePlace {
+  readonly token: number
+  readonly at: number
+}
+
+/** A point as a row of a table: whose it is, then what the interface's series has. */
+export const tableRow = z.strictObject({
+  id: idValue,
+  name: z.string(),
+  symbol: z.string(),
+  timestamp: timeValue,
+  quote: pointQuote,
+})
+
+/** Buckets that one answer without a limit may cover: what a query may take its time for. */
+const MAX_BUCKETS = 5_000_000
+
+/** The time of the newest observation of any of the tokens, in Unix milliseconds; null while there is none. */
+async function readNewestOf(db: Database, tokens: readonly number[]): Promise<number | null> {
+  const [row] = await db.rows({
+    name: 'newest-prices',
+    sql: `SELECT toUnixTimestamp64Milli(max(observed_at)) AS newest FROM token_quotes WHERE has({tokens: Array(UInt64)}, token)`,
+    params: { tokens },
+    schema: z.object({ newest: z.int() }),
+  })
+  return row === undefined || row.newest === 0 ? null : row.newest
+}
+
+/** How many buckets lie between two places of a table, the first one and the one behind the last. */
+function countPlaces(
+  keys: readonly number[],
+  range: SeriesRange,
+  interval: Interval,
+  from: PricePlace,
+  to: PricePlace,
+) {
+  const buckets = (start: number, end: number) => countBuckets(start, end, interval)
+  const [first, last] = [keys.indexOf(from.token), keys.indexOf(to.token)]
+  if (first === last) return buckets(from.at, to.at)
+  return buckets(from.at, range.to) + (last - first - 1) * buckets(range.from, range.to) + buckets(range.from, to.at)
+}
+
+/**
+ * The points of one or several tokens as a table: token after token in the order of their ids, oldest first. `limit`
+ * counts rows of all of them together.
+ */
+export async function answerPriceTable(
+  call: Surroundings & { readonly wanted: Wanted; readonly entities: readonly Token[] },
+  query: { readonly interval: Interval; readonly limit?: number | undefined },
+  range: SeriesRange,
+  after: PricePlace | undefined,
+): Promise<Answer> {
+  const { db, now, entities: tokens } = call
+  const { interval, limit } = query
+  const keys = tokens.map(({ key }) => key)
+  const [first = 0, last = 0] = [keys[0], keys.at(-1)]
+  const from = after === undefined ? { token: first, at: range.from } : { ...after, at: startAfter(after.at, interval) }
+  const end = { token: last, at: range.to }
+  const most = countPlaces(keys, range, interval, from, end)
+  if (limit === undefined && most > MAX_BUCKETS) {
+    const detail = `This range has ${most} buckets: give a limit and follow the Link of each answer, or ask for at most ${MAX_BUCKETS}.`
+    throw new Problem('invalid_parameter', detail, { param: 'limit' })
+  }
+  const names = { keys, ids: tokens.map(({ id }) => id), names: tokens.map(({ name }) => name) }
+  const { next, ...answer } = await answerRecords(call, {
+    name: 'historic-financial',
+    ...tablePointsSql(interval),
+    params: {
+      ...names,
+      symbols: tokens.map(({ symbol }) => symbol),
+      tokens: keys.filter((key) => key >= from.token),
+      resumed: from.token,
+      resume: from.at,
+      from: range.from,
+      to: range.to,
+      limit: most,
+    },
+    ...(limit === undefined ? {} : { page: limit }),
+  })
+  const cut = next === '' ? undefined : toPricePlace(next, keys, range)
+  const until = cut === undefined ? end : { ...cut, at: startAfter(cut.at, interval) }
+  const heard = range.open && cut === undefined ? await readNewestOf(db, keys) : null
+  return {
+    ...answer,
+    headers: {
+      ...answer.headers,
+      'X-Series-Interval': interval,
+      'X-Series-Points': String(answer.records),
+      'X-Series-Missing': String(countPlaces(keys, range, interval, from, until) - answer.records),
+    },
+    staleAt: heard === null ? null : toStaleAt(heard, tokenPrices),
+    ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
+  }
+}
+
+const place = z.tuple([z.int(), z.int()])
+
+/**
+ * The last point of a page, from a cursor's sort values.
+ * @throws Problem `invalid_parameter` for a place outside the range, or of another token.
+ */
+export function toPricePlace(after: string, keys: readonly number[], { from, to }: SeriesRange): PricePlace {
+  const { data: [token, at] = [] } = place.safeParse(toJson(after))
+  if (token === undefined || at === undefined || !keys.includes(token) || at < from || at >= to) throw refuseCursor()
+  return { token, at }
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,76 @@
+import { dirname } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import express, { type NextFunction, type Request, type Response, Router } from 'express'
+import { parseParameters } from '../parameters/parse.ts'
+import { readQuery } from '../parameters/raw.ts'
+import { PROBLEM_CODES } from '../problem/codes.ts'
+
+/** Importing the package would load its whole bundle; only its folder is wanted. */
+const ASSETS = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))
+
+/** Everything comes from this host; Swagger UI sets inline styles and draws icons from data URLs. */
+const POLICY = [
+  "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self';",
+  "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+].join(' ')
+
+const page = (title: string, head: string, body: string) => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${title}</title>
+${head}
+</head>
+<body>
+${body}
+</body>
+</html>
+`
+
+const DOCS = page(
+  'dao-data: interface',
+  '<link rel="stylesheet" href="/docs/assets/swagger-ui.css">\n<link rel="icon" href="/docs/assets/favicon-32x32.png">',
+  '<div id="ui"></div>\n<script src="/docs/assets/swagger-ui-bundle.js"></script>\n<script src="/docs/start.js"></script>',
+)
+
+/** `validatorUrl: null` keeps Swagger UI from asking a host of its makers. */
+const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true, validatorUrl: null })\n`
+
+const toHtml = (text: string) => text.replaceAll('<', '&lt;').replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+
+const ERRORS = page(
+  'dao-data: error codes',
+  '<style>body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}td,th{text-align:left;padding:.4rem .8rem;vertical-align:top}</style>',
+  `<h1>Error codes</h1>
+<p>Every failure is <code>application/problem+json</code> (RFC 9457). Decide by <code>code</code>, not by text.</p>
+<table>
+<tr><th>code</th><th>status</th><th>title</th><th>what to do</th></tr>
+${Object.entries(PROBLEM_CODES)
+  .map(
+    ([code, { status, title, meaning }]) =>
+      `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${title}</td><td>${toHtml(meaning)}</td></tr>`,
+  )
+  .join('\n')}
+</table>`,
+)
+
+/** Swagger UI and the table of error codes, served without any other host. */
+export function createDocs(): Router {
+  const router = Router()
+  router.use('/docs', (request: Request, _response: Response, next: NextFunction) => {
+    parseParameters({}, readQuery(request.originalUrl))
+    next()
+  })
+  const send = (type: string, text: string) => (_request: unknown, response: Response) => {
+    response.set({ 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff' })
+    response.set({ 'Cache-Control': 'public, max-age=3600', 'Access-Control-Allow-Origin': '*' })
+    response.set('X-Request-Id', String(response.locals.requestId))
+    response.type(type).send(text)
+  }
+  router.get('/docs', send('html', DOCS))
+  router.get('/docs/errors', send('html', ERRORS))
+  router.get('/docs/start.js', send('js', START))
+  router.use('/docs/assets', express.static(ASSETS, { index: false, maxAge: '1h' }))
+  return router
+}

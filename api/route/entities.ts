@@ -1,0 +1,140 @@
+import { toId } from '../../shared/ids.ts'
+import type { Dao, Token } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { manyIds, manyNames, oneId, oneName } from '../parameters/kinds.ts'
+import { Problem } from '../problem/problem.ts'
+
+/** What every named record of the registry has. */
+export interface Named {
+  readonly id: string
+  readonly key: number
+  readonly name: string
+}
+
+/** A kind of entity that routes select by id or name. */
+export interface EntityKind<E extends Named> {
+  readonly noun: string
+  readonly example: { readonly id: string; readonly name: string }
+  all(registry: Registry): readonly E[]
+  byId(registry: Registry, id: string): E | undefined
+  /** The symbol that stands for the entity, where it has one. */
+  symbolOf(registry: Registry, entity: E): string | undefined
+}
+
+export const tokenKind: EntityKind<Token> = {
+  noun: 'token',
+  example: { id: toId('token', 'ethereum', '0x1f9840a85d5af5bf1d1762f925bdaddc4201f984'), name: 'Uniswap' },
+  all: (registry) => registry.tokens,
+  byId: (registry, id) => registry.tokenById.get(id),
+  symbolOf: (_, token) => token.symbol,
+}
+
+export const daoKind: EntityKind<Dao> = {
+  noun: 'DAO',
+  example: { id: toId('dao', 'uniswap'), name: 'Uniswap' },
+  all: (registry) => registry.daos,
+  byId: (registry, id) => registry.daoById.get(id),
+  symbolOf: (registry, dao) => (dao.token === null ? undefined : registry.tokenById.get(dao.token)?.symbol),
+}
+
+/** The parameters of a single-entity route. */
+export const oneOfKind = <E extends Named>(kind: EntityKind<E>) => ({
+  id: oneId(kind.noun, kind.example.id).optional(),
+  name: oneName(kind.noun, kind.example.name).optional(),
+})
+
+/** The parameters that select on a list route. */
+export const manyOfKind = <E extends Named>(kind: EntityKind<E>) => ({
+  id: manyIds(`${kind.noun}s`, kind.example.id),
+  name: manyNames(`${kind.noun}s`, kind.example.name),
+})
+
+const MAX_CANDIDATES = 20
+const fold = (text: string) => text.toLowerCase()
+
+function findByName<E extends Named>(kind: EntityKind<E>, registry: Registry, name: string): E {
+  const wanted = fold(name)
+  const exact = kind.all(registry).filter((entity) => fold(entity.name) === wanted)
+  const found = exact.length > 0 ? exact : kind.all(registry).filter((entity) => fold(entity.name).includes(wanted))
+  const [first, second] = found
+  if (first === undefined) throw new Problem('not_found', `There is no ${kind.noun} with this name.`, { param: 'name' })
+  if (second === undefined) return first
+  throw new Problem('ambiguous_name', `${found.length} ${kind.noun}s have this name: ask by id.`, {
+    param: 'name',
+    candidates: found.slice(0, MAX_CANDIDATES).map((entity) => ({ id: entity.id, name: entity.name })),
+  })
+}
+
+/**
+ * The one entity that `id` or `name` means, live or not (contract sections 2 and 3).
+ * @throws Problem `missing_parameter`, `not_found`, `ambiguous_name`, or `invalid_parameter` when the two differ.
+ */
+export function findOne<E extends Named>(
+  kind: EntityKind<E>,
+  registry: Registry,
+  wanted: { id?: string | undefined; name?: string | undefined },
+): E {
+  if (wanted.id === undefined && wanted.name === undefined) {
+    throw new Problem('missing_parameter', `Give the ${kind.noun}'s id or its name.`, {
+      param: 'id',
+      allowed: ['id', 'name'],
+    })
+  }
+  const byId = wanted.id === undefined ? undefined : kind.byId(registry, wanted.id)
+  if (wanted.id !== undefined && byId === undefined) {
+    throw new Problem('not_found', `There is no ${kind.noun} with this id.`, { param: 'id' })
+  }
+  const byName = wanted.name === undefined ? undefined : findByName(kind, registry, wanted.name)
+  if (byId && byName && byId.id !== byName.id) {
+    throw new Problem('invalid_parameter', `id and name mean different ${kind.noun}s.`, { param: 'name' })
+  }
+  return (byId ?? byName) as E
+}
+
+/**
+ * Each of the entities that ids and names mean, live or not, once and in the order of their ids.
+ * @throws Problem as `findOne` for any of them.
+ */
+export function findEach<E extends Named>(
+  kind: EntityKind<E>,
+  registry: Registry,
+  wanted: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
+): readonly E[] {
+  const { id: ids = [], name: names = [] } = wanted
+  if (ids.length + names.length === 0) return [findOne(kind, registry, {})]
+  const found = [
+    ...ids.map((id) => findOne(kind, registry, { id })),
+    ...names.map((name) => findOne(kind, registry, { name })),
+  ]
+  return [...new Set(found)].sort((a, b) => a.key - b.key)
+}
+
+/** Which records a list route is asked for, by the integer keys of ClickHouse. */
+export type Selection = {
+  /** Nothing was asked for: every live record. */
+  readonly all: boolean
+  readonly keys: readonly number[]
+  /** Those whose name is exactly one that was asked for: they come first. */
+  readonly exact: readonly number[]
+}
+
+/**
+ * The union that the ids and names of a list route select (contract sections 2 and 3): a name fits by a part of the
+ * name or by the whole symbol. Unknown ids and names select nothing.
+ */
+export function selectMany<E extends Named>(
+  kind: EntityKind<E>,
+  registry: Registry,
+  wanted: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
+): Selection {
+  if (wanted.id === undefined && wanted.name === undefined) return { all: true, keys: [], exact: [] }
+  const ids = new Set(wanted.id)
+  const names = (wanted.name ?? []).map(fold)
+  const fits = (entity: E) => {
+    const [name, symbol] = [fold(entity.name), fold(kind.symbolOf(registry, entity) ?? '')]
+    return names.some((wantedName) => name.includes(wantedName) || symbol === wantedName)
+  }
+  const found = kind.all(registry).filter((entity) => ids.has(entity.id) || fits(entity))
+  const exact = found.filter((entity) => names.includes(fold(entity.name)))
+  return { all: false, keys: found.map((entity) => entity.key), exact: exact.map((entity) => entity.key) }
+}

@@ -1,0 +1,117 @@
+import { z } from 'zod'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { countBuckets, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Answer } from '../answers/answer.ts'
+import { toStaleAt } from '../http/freshness.ts'
+import { SERIES_HEADERS } from '../http/headers.ts'
+import { page, time } from '../parameters/kinds.ts'
+import { answerRecords } from '../records/answer.ts'
+import { defineRoute, type Route } from '../route/define.ts'
+import { daoKind } from '../route/entities.ts'
+import { checkRange } from './series.ts'
+
+const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
+
+interface DailySeries {
+  readonly path: string
+  readonly aliases?: readonly string[]
+  readonly summary: string
+  readonly description: string
+  readonly dataset: DatasetFacts
+  /** What the interface calls the time of a point. */
+  readonly time: 'lastUpdated' | 'recordedAt'
+  /** The members after time, `_id` and `dao`: their types as ClickHouse writes them, their values from the table's row. */
+  readonly members: { readonly types: string; readonly values: string }
+  readonly point: z.ZodObject
+}
+
+const summary = z.object({ points: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
+
+interface SeriesQuery {
+  readonly start?: number | undefined
+  readonly end?: number | undefined
+  readonly limit: number
+}
+
+/**
+ * A route of a DAO's daily points, newest first (contract section 2). The id of a point derives from dataset, DAO and
+ * time like every id (contract section 3), in ClickHouse, which writes the points.
+ */
+export function defineDailySeries(series: DailySeries): Route {
+  const { table, time: at } = series.dataset.series
+  const record = `Tuple(${series.time} DateTime64(3, 'UTC'), _id String, dao String, ${series.members.types})`
+  const points = (limit: string) => `
+FROM ${table} FINAL
+WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+ORDER BY dao DESC, ${at} DESC
+LIMIT ${limit}`
+  const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
+    toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
+  const sql = `SELECT ${at} AS as_of, toUnixTimestamp64Milli(as_of) AS page_key,
+  CAST(tuple(${at}, ${id}, {id: String}, ${series.members.values}), $record$${record}$record$) AS record${points('{limit: UInt32}')}`
+
+  const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
+    const statement = `SELECT least(count(), {limit: UInt32}) AS points, count() > {limit: UInt32} AS is_cut,
+  toUnixTimestamp64Milli(arrayElement(groupArray(at), greatest(points, 1))) AS oldest
+FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')})`
+    const [row] = await db.rows({ name: `${series.dataset.name}-points`, sql: statement, params, schema: summary })
+    return row ?? { points: 0, is_cut: false, oldest: 0 }
+  }
+
+  return defineRoute({
+    path: series.path,
+    aliases: series.aliases ?? [],
+    tag: 'DAOs',
+    summary: series.summary,
+    description: series.description,
+    one: daoKind,
+    query: {
+      start: time('First moment, inclusive; the first point when it is not given.', '2026-01-01').optional(),
+      end: time('Last moment, exclusive; now when it is not given.', '2026-02-01').optional(),
+      ...page('points', { default: 365, max: 10_000 }),
+    },
+    record: series.point,
+    datasets: [series.dataset],
+    headers: SERIES_HEADERS,
+    handle: async (call): Promise<Answer> => {
+      const { found: dao, db, now, wanted } = call
+      checkRange(call.query)
+      // A page that goes on holds the days before the last one of the page before.
+      const query = wanted.after === '' ? call.query : { ...call.query, end: Number(wanted.after) }
+      const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
+      const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name, ...range }
+      const [{ records: points, ...answer }, summed] = await Promise.all([
+        answerRecords(call, { name: series.dataset.name, sql, params, page: query.limit }),
+        summarize(db, { ...params, limit: query.limit }),
+      ])
+      const described = describe(series.dataset, query, { ...summed, asOf: answer.asOf, points }, now())
+      return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
+    },
+  })
+}
+
+/**
+ * Days are counted from the wanted start, or from the oldest point where none is wanted or `limit` cut there. A series
+ * is stale like a snapshot, unless its range ends before that; the days up to now are more with every midnight.
+ */
+function describe(
+  dataset: DatasetFacts,
+  query: SeriesQuery,
+  { asOf, points, is_cut: isCut, oldest }: { asOf: number | null } & z.infer<typeof summary>,
+  now: number,
+): { staleAt: number | null; expiresAt?: number; headers: Record<string, string> } {
+  const first = isCut || query.start === undefined ? oldest : query.start
+  const until = Math.min(query.end ?? now, now)
+  const missing = points === 0 && query.start === undefined ? 0 : countBuckets(first, until, '1d') - points
+  const staleAt = asOf === null ? null : toStaleAt(asOf, dataset)
+  return {
+    staleAt: staleAt !== null && staleAt < (query.end ?? Number.POSITIVE_INFINITY) ? staleAt : null,
+    ...(until < now ? {} : { expiresAt: toBucketStart(now, '1d') + DAY_MS }),
+    headers: {
+      'X-Series-Interval': '1d',
+      'X-Series-Points': String(points),
+      'X-Series-Missing': String(Math.max(0, missing)),
+    },
+  }
+}

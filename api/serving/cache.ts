@@ -1,0 +1,153 @@
+import { LRUCache } from 'lru-cache'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { CommitFeed } from '../../shared/store/commits.ts'
+import type { StreamAnswer } from '../answers/answer.ts'
+import type { Encoding } from '../http/encoding.ts'
+import type { FlatHeaders } from '../http/headers.ts'
+import { toUnavailable } from '../problem/problem.ts'
+import { type Flight, startFlight } from './flight.ts'
+import type { Origin } from './metrics.ts'
+
+/** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
+export interface EncodedForm {
+  readonly bytes: Buffer
+  readonly headers: string[]
+  readonly full: string[]
+}
+
+/** A whole answer, ready to be sent in every encoding asked for so far. */
+export interface ReadyAnswer {
+  readonly body: Buffer
+  /** What its entity tags are made of; null for an answer of the moment, which nobody can have already. */
+  readonly tag: string | null
+  readonly headers: FlatHeaders
+  readonly staleAt: number | null
+  readonly expiresAt: number
+  /** Compressed already: it has no other encodings. */
+  readonly isPacked?: boolean
+  readonly forms: Map<Encoding, EncodedForm>
+}
+
+interface Kept {
+  readonly answer: ReadyAnswer
+  readonly versions: readonly (string | undefined)[]
+  readonly madeAt: number
+  /** The feed's count of changes when the versions were last found to be current. */
+  foundAt: number
+  hits: number
+}
+
+/** How long bytes are served while nobody can tell whether the data changed. */
+const UNHEARD_MS = 1000
+/**
+ * Most answers made at once. The database has connections for about half of them: the others wait for one, and what of
+ * them nobody waits for any more is not done. Longer than that queue nobody should wait.
+ */
+const MAX_COLD = 64
+/** What an entry costs beyond its bytes. */
+const ENTRY_BYTES = 1024
+/** From so many hits on an answer is asked for so often that a change would leave a crowd waiting for the new one. */
+const CROWD_HITS = 100
+/** How long after a change the crowd is still given the old answer, while the new one is made. */
+const STALE_MS = 1000
+
+type Make = (abandoned: AbortSignal) => Promise<ReadyAnswer | StreamAnswer>
+
+export interface ByteCache {
+  /** A kept answer that still holds. */
+  peek(key: string, datasets: readonly DatasetFacts[]): ReadyAnswer | undefined
+  /**
+   * A kept answer, or a new one that everybody who asks meanwhile shares. Streams are not kept. Rejects with the reason of
+   * `left` when whoever asks leaves; `make` is told when the last one of those who share an answer has.
+   */
+  get(
+    key: string,
+    datasets: readonly DatasetFacts[],
+    make: Make,
+    left: AbortSignal,
+  ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
+}
+
+/**
+ * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before it
+ * was made. One that many ask for is served for a second longer, while its successor is made.
+ */
+export function createByteCache(options: {
+  maxBytes: number
+  commits: CommitFeed
+  now: () => number
+  /** Told of a failure that nobody waits for: the successor of an old answer could not be made. */
+  onLost: (error: unknown) => void
+}): ByteCache {
+  const { commits, now, onLost } = options
+  const kept = new LRUCache<string, Kept>({
+    maxSize: Math.max(1, options.maxBytes),
+    // Compressed forms are added later and are at most about as long as the body.
+    sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
+  })
+  const flights = new Map<string, Flight<ReadyAnswer | StreamAnswer>>()
+  const isFull = () => flights.size >= MAX_COLD
+
+  const holds = (entry: Kept, datasets: readonly DatasetFacts[]) => {
+    const at = now()
+    if (at >= entry.answer.expiresAt) return false
+    if (entry.foundAt === commits.changes) return true
+    const { versions } = entry
+    if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
+    if (versions.includes(undefined)) return at - entry.madeAt < UNHEARD_MS
+    entry.foundAt = commits.changes
+    return true
+  }
+  /** Whether many ask for an entry that held until a moment ago. Of one that nobody could vouch for, no change tells its end. */
+  const isWanted = ({ answer, versions, hits }: Kept, datasets: readonly DatasetFacts[]) => {
+    if (hits < CROWD_HITS || versions.includes(undefined)) return false
+    const over = datasets.flatMap(({ name }, index) =>
+      commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
+    )
+    return now() - Math.min(answer.expiresAt, ...over) < STALE_MS
+  }
+  const peek: ByteCache['peek'] = (key, datasets) => {
+    const entry = kept.get(key)
+    if (entry === undefined || !holds(entry, datasets)) return undefined
+    entry.hits++
+    return entry.answer
+  }
+  const fly = (key: string, datasets: readonly DatasetFacts[], make: Make) => {
+    // Versions are read before the rows are: a commit in between makes the entry stale, never wrong.
+    const versions = datasets.map(({ name }) => commits.version(name))
+    const flightKey = `${versions.join()} ${key}`
+    const underway = flights.get(flightKey)
+    if (underway !== undefined) return { flight: underway, from: 'flight' as const }
+    if (isFull()) throw toUnavailable('Too many answers are being made at once.')
+    const madeAt = now()
+    const flight = startFlight(async (abandoned) => {
+      const answer = await make(abandoned)
+      if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
+      land()
+      return answer
+    })
+    const land = () => {
+      if (flights.get(flightKey) === flight) flights.delete(flightKey)
+    }
+    flights.set(flightKey, flight)
+    // Whoever comes now must not wait for what has failed or is being broken off.
+    flight.abandoned.addEventListener('abort', land)
+    return { flight, from: 'made' as const }
+  }
+  return {
+    peek,
+    get: async (key, datasets, make, left) => {
+      left.throwIfAborted()
+      const hit = peek(key, datasets)
+      if (hit !== undefined) return { answer: hit, from: 'cache' }
+      const old = kept.get(key)
+      if (old === undefined || !isWanted(old, datasets)) {
+        const { flight, from } = fly(key, datasets, make)
+        return { answer: await flight.join(left), from }
+      }
+      // What cannot be made now is tried again with the next request, and told to whoever asks once the old has gone.
+      if (!isFull()) fly(key, datasets, make).flight.join().catch(onLost)
+      return { answer: old.answer, from: 'stale' }
+    },
+  }
+}

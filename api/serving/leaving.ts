@@ -1,0 +1,37 @@
+import type { ServerResponse } from 'node:http'
+import type { Database, Statement } from '../../shared/store/clickhouse.ts'
+
+/** Whoever asked is not there any more: nothing failed, and there is nobody to tell. */
+export class ClientLeft extends Error {
+  constructor() {
+    super('The client has left')
+    this.name = 'ClientLeft'
+  }
+}
+
+/** One for all: nobody reads where it was made. */
+const LEFT = new ClientLeft()
+
+/** Aborted with `ClientLeft` once the connection of a response has closed, and when the response has ended. */
+export function toLeaving(response: ServerResponse): AbortSignal {
+  const left = new AbortController()
+  const leave = () => left.abort(LEFT)
+  if (response.destroyed) leave()
+  else response.once('close', leave)
+  return left.signal
+}
+
+/** A database whose statements end with the signal, and are not begun after it. */
+export function withSignal(db: Database, signal: AbortSignal): Database {
+  const bind = <S extends Pick<Statement, 'signal'>>(statement: S) => {
+    signal.throwIfAborted()
+    return { ...statement, signal: statement.signal ? AbortSignal.any([signal, statement.signal]) : signal }
+  }
+  return {
+    ...db,
+    rows: async (statement) => db.rows(bind(statement)),
+    stream: async (statement) => db.stream(bind(statement)),
+    command: async (statement) => db.command(bind(statement)),
+    insert: async (rows) => db.insert(bind(rows)),
+  }
+}

@@ -1,0 +1,137 @@
+import type { ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
+import { DataError } from '../../shared/errors.ts'
+import type { StreamAnswer } from '../answers/answer.ts'
+import { FORMATS } from '../answers/formats.ts'
+import { DataChanged, frame } from '../answers/frame.ts'
+import { openStream } from '../answers/open-stream.ts'
+import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
+import { chooseEncoding, createEncoder } from '../http/encoding.ts'
+import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
+import { toUnavailable } from '../problem/problem.ts'
+import { type Exchange, toMomentHeaders } from './send.ts'
+import type { Readers } from './slow-readers.ts'
+
+/**
+ * Most long answers of an app on their way at once. Each is a statement that lasts as long as its client reads: 64 of them,
+ * all slow, take ClickHouse up to 2.2 GB, about half of what it has by default, and more than half of the reader's quota
+ * of execution time. Others go on beside them; beside twice as many they would not.
+ */
+const MAX_STREAMS = 64
+
+/** So much of an answer is read before its head is sent. A shorter one is known to be whole then, or is made anew. */
+const READ_AHEAD_BYTES = 256 * 1024
+
+async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
+  const read: Buffer[] = []
+  try {
+    for (let bytes = 0; bytes < READ_AHEAD_BYTES; ) {
+      const { done, value } = await framed.next()
+      if (done) break
+      read.push(value)
+      bytes += value.length
+    }
+  } catch (cause) {
+    if (cause instanceof DataChanged) throw cause
+    throw new DataError('storage', 'ClickHouse broke off near the beginning of an answer', { cause })
+  }
+  return read
+}
+
+async function* join(read: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+  // What was sent is not held for as long as the rest takes.
+  while (read.length > 0) yield read.shift() as Buffer
+  yield* rest
+}
+
+/** Most bytes of one write, so that it can be seen how fast a client takes them. */
+const WRITE_BYTES = 64 * 1024
+
+/** The bytes in small writes. Tells of a failure of what is sent, as against one of the client that it is sent to. */
+async function* toWrites(
+  framed: AsyncGenerator<Buffer>,
+  left: AbortSignal,
+  onFailure: (error: unknown) => void,
+): AsyncGenerator<Buffer> {
+  try {
+    for await (const bytes of framed) {
+      for (let at = 0; at < bytes.length; at += WRITE_BYTES) yield bytes.subarray(at, at + WRITE_BYTES)
+    }
+  } catch (error) {
+    if (!left.aborted) onFailure(error)
+    throw error
+  }
+}
+
+type SendStream = (
+  exchange: Exchange,
+  answer: StreamAnswer,
+  headers: FlatHeaders,
+  moment: { now: number; staleAt: number | null },
+  left: AbortSignal,
+) => Promise<void>
+
+/** The responses of the long answers that are on their way. */
+function createPlaces(readers: Readers) {
+  const taken = new Set<ServerResponse>()
+  return {
+    /** @throws Problem `unavailable` when there is no place, and no client so slow that it has to leave. */
+    take: (response: ServerResponse) => {
+      if (taken.size >= MAX_STREAMS) {
+        const slowest = readers.closeSlowest(taken)
+        if (slowest === undefined) throw toUnavailable('Too many long answers are on their way at once.')
+        taken.delete(slowest)
+      }
+      taken.add(response)
+    },
+    leave: (response: ServerResponse) => taken.delete(response),
+  }
+}
+
+/**
+ * Sends long answers as ClickHouse writes them, at the pace of the client. The query ends when the client leaves, and the
+ * response breaks off when the query fails or its data changed on the way. Where there are too many, a client that hardly
+ * reads is left for a new one.
+ * @throws DataChanged before anything is sent, when the data of a short answer changed while it was read; the reason of
+ * `left` when the client leaves.
+ */
+export function createStreaming(readers: Readers): SendStream {
+  const places = createPlaces(readers)
+  return async (exchange, answer, headers, moment, left) => {
+    left.throwIfAborted()
+    const { request, response } = exchange
+    const isPacked = FORMATS[answer.format ?? 'json'].isPacked
+    const encoding = isPacked ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
+    const tag = toTagValue(answer.digest)
+    const all = () => [
+      ...FIXED_HEADERS,
+      ...headers,
+      ...['ETag', toEntityTag(tag, encoding)],
+      ...toMomentHeaders(exchange, moment.staleAt, moment.now, 'made'),
+      ...exchange.extra,
+      ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
+    ]
+    if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, all()).end()
+    if (request.method === 'HEAD') return void response.writeHead(200, all()).end()
+    places.take(response)
+    const over = new AbortController()
+    const signal = AbortSignal.any([left, over.signal])
+    // The end of the response, for whatever reason, is an end of `left` too: what came first is the reason.
+    let failure: unknown
+    try {
+      const source = await openStream(answer, signal)
+      const rest = frame(source, answer, signal)
+      const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
+        failure = error
+      })
+      response.writeHead(200, all())
+      const encoder = createEncoder(encoding)
+      await (encoder === undefined ? pipeline(framed, response) : pipeline(framed, encoder, response))
+    } catch (error) {
+      throw failure ?? (left.aborted ? left.reason : error)
+    } finally {
+      places.leave(response)
+      over.abort()
+    }
+  }
+}

@@ -1,0 +1,55 @@
+import { DataError } from '../../shared/errors.ts'
+
+/**
+ * Which shard of a cluster a row is on, per table. It depends only on the entity that leads the table's sorting key, so
+ * that rows which replace one another are on one shard, where alone they can: what is told of a token, or of a DAO, is
+ * together. Small tables are sharded as well instead of being on every node: every table is then written and read in one
+ * way, and a node that is down never stops the writes of another shard.
+ */
+const ENTITY = {
+  tokens: 'key',
+  token_quotes_in: 'token',
+  token_prices: 'token',
+  token_quotes: 'token',
+  token_prices_30m: 'token',
+  token_prices_1h: 'token',
+  token_prices_4h: 'token',
+  token_prices_1d: 'token',
+  token_prices_7d: 'token',
+  protocol_tvl: 'dao',
+  job_state: 'job',
+  token_holders: 'token',
+  token_holders_latest: 'token',
+  dex_trades: 'token',
+  dex_data: 'token',
+  daos: 'key',
+  dao_links: 'dao',
+  governance_in: 'dao',
+  dao_votes: 'dao',
+  dao_proposals: 'dao',
+  governance_readings: 'dao',
+  dao_treasuries: 'dao',
+  dao_ratings: 'dao',
+  twitter_counts: 'dao',
+  discord_members: 'dao',
+  telegram_members: 'dao',
+  twitter_sentiment: 'dao',
+  market_caps: 'recorded_at',
+  treasury_values: 'recorded_at',
+  index_points: 'index_key',
+  index_token: 'index_key',
+  migrations: 'name',
+} as const satisfies Readonly<Record<string, string>>
+
+/** The tables that have a place on a cluster. */
+export const SHARDED: ReadonlyMap<string, string> = new Map(Object.entries(ENTITY))
+
+/**
+ * The sharding key of a table as SQL. Hashed, because keys of entities need not be spread evenly.
+ * @throws DataError `migration` for a table that has none yet.
+ */
+export function toShardingKey(table: string): string {
+  const column = SHARDED.get(table)
+  if (column !== undefined) return `cityHash64(${column})`
+  throw new DataError('migration', `${table} has no sharding key: add it to clickhouse/cluster/sharding.ts`)
+}

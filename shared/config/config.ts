@@ -1,0 +1,205 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { z } from 'zod'
+import { DataError, toReason } from '../errors.ts'
+import { clickhouseDir, withOwnStores } from './own-stores.ts'
+import { providerSettings, toProviders } from './provider-settings.ts'
+import { isRedisCluster } from './redis-url.ts'
+
+const text = z.string().trim().min(1)
+const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+const port = z.coerce.number().int().min(0).max(65_535)
+const count = z.coerce.number().int().min(1)
+const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
+
+/**
+ * Every setting, with its default. The keys are the environment's names; `.env.example` and the README's table list
+ * the same names, and a test holds them together.
+ */
+export const settings = z.object({
+  DAO_DATA_MODE: z.enum(['demo', 'live']).default('live'),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
+  DATA_DIR: text.default('.data'),
+
+  CLICKHOUSE_URL: url.default('http://127.0.0.1:8123'),
+  CLICKHOUSE_DATABASE: identifier.default('dao_data'),
+  CLICKHOUSE_CLUSTER: identifier.optional(),
+  CLICKHOUSE_USER: text.default('writer'),
+  CLICKHOUSE_PASSWORD: z.string().default(''),
+  CLICKHOUSE_READ_USER: text.default('reader'),
+  CLICKHOUSE_READ_PASSWORD: z.string().default(''),
+  CLICKHOUSE_EMBEDDED_HOST: text.default('127.0.0.1'),
+  CLICKHOUSE_EMBEDDED_PORT: port.default(8123),
+  CLICKHOUSE_EMBEDDED_TCP_PORT: port.optional(),
+  CLICKHOUSE_EMBEDDED_MEMORY_MB: count.default(4096),
+
+  REDIS_URL: z
+    .url({ protocol: /^rediss?(\+cluster)?$/, error: 'must be a redis, rediss, redis+cluster or rediss+cluster URL' })
+    .default('redis://127.0.0.1:6379'),
+  QUEUE_PREFIX: text.regex(/^[^{}]+$/, 'must not hold braces').default('dao-data'),
+
+  API_HOST: text.default('127.0.0.1'),
+  API_PORT: port.default(3000),
+  PUBLIC_URL: url.optional(),
+  API_CACHE_MB: z.coerce.number().int().min(0).default(128),
+  // With the time that the last requests have, below that after which a stopping process ends in any case.
+  API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(10).default(2),
+  OPS_HOST: text.default('127.0.0.1'),
+  API_OPS_PORT: port.default(9464),
+  SCHEDULER_OPS_PORT: port.default(9465),
+  WORKER_OPS_PORT: port.default(9466),
+  OPS_TOKEN: text.optional(),
+
+  WORKER_QUEUES: text.default('all'),
+  WORKER_CONCURRENCY: count.default(2),
+  // Below the time after which a stopping process ends in any case.
+  WORKER_DRAIN_SECONDS: z.coerce.number().int().min(0).max(20).default(15),
+
+  ...providerSettings,
+})
+
+type Settings = z.infer<typeof settings>
+
+function toConfig(s: Settings, env: Environment) {
+  return {
+    mode: s.DAO_DATA_MODE,
+    logLevel: s.LOG_LEVEL,
+    dataDir: resolve(s.DATA_DIR),
+    clickhouse: {
+      url: s.CLICKHOUSE_URL,
+      database: s.CLICKHOUSE_DATABASE,
+      cluster: s.CLICKHOUSE_CLUSTER,
+      user: s.CLICKHOUSE_USER,
+      password: s.CLICKHOUSE_PASSWORD,
+      readUser: s.CLICKHOUSE_READ_USER,
+      readPassword: s.CLICKHOUSE_READ_PASSWORD,
+      own: {
+        dataDir: clickhouseDir(resolve(s.DATA_DIR)),
+        host: s.CLICKHOUSE_EMBEDDED_HOST,
+        port: s.CLICKHOUSE_EMBEDDED_PORT,
+        tcpPort: s.CLICKHOUSE_EMBEDDED_TCP_PORT,
+        maxMemoryBytes: s.CLICKHOUSE_EMBEDDED_MEMORY_MB * 1024 * 1024,
+      },
+    },
+    // A cluster keeps keys with the same word in braces on one node, where alone a script may use several of them.
+    redis: { url: s.REDIS_URL, prefix: isRedisCluster(s.REDIS_URL) ? `{${s.QUEUE_PREFIX}}` : s.QUEUE_PREFIX },
+    api: {
+      host: s.API_HOST,
+      port: s.API_PORT,
+      publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
+      cacheBytes: s.API_CACHE_MB * 1024 * 1024,
+      drainSeconds: s.API_DRAIN_SECONDS,
+    },
+    ops: {
+      host: s.OPS_HOST,
+      apiPort: s.API_OPS_PORT,
+      schedulerPort: s.SCHEDULER_OPS_PORT,
+      workerPort: s.WORKER_OPS_PORT,
+      token: s.OPS_TOKEN,
+    },
+    worker: {
+      queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()),
+      concurrency: s.WORKER_CONCURRENCY,
+      drainSeconds: s.WORKER_DRAIN_SECONDS,
+    },
+    tracing: { wanted: wantsTracing(env) },
+    dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
+    providers: toProviders(s),
+  }
+}
+
+export type Config = ReturnType<typeof toConfig>
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** OpenTelemetry's standard variables that turn tracing on or off; its SDK reads these and all its others itself. */
+export const TRACING_VARIABLES = [
+  'OTEL_EXPORTER_OTLP_ENDPOINT',
+  'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+  'OTEL_TRACES_EXPORTER',
+  'OTEL_SDK_DISABLED',
+] as const
+
+/** Whether the variables ask for traces: they name an exporter or where to send them, and do not turn the SDK off. */
+function wantsTracing(env: Environment): boolean {
+  const [endpoint, tracesEndpoint, exporters, disabled] = TRACING_VARIABLES.map((name) => env[name]?.trim() ?? '')
+  if (disabled?.toLowerCase() === 'true' || exporters?.split(',', 1)[0]?.trim() === 'none') return false
+  return [endpoint, tracesEndpoint, exporters].some((value) => value !== '')
+}
+
+/** Reads `NAME_FILE` into `NAME`, so that secrets can come from mounted files instead of the environment. */
+function withSecretFiles(env: Environment, mistakes: string[]) {
+  const merged: Record<string, string | undefined> = {}
+  for (const name of Object.keys(settings.shape)) {
+    const file = env[`${name}_FILE`]
+    // An empty value is how a compose file or a copied .env.example says "not set".
+    const value = env[name] === '' ? undefined : env[name]
+    if (file === undefined || file === '') merged[name] = value
+    else if (value !== undefined) mistakes.push(`${name} and ${name}_FILE are both set: keep one`)
+    else {
+      try {
+        merged[name] = readFileSync(file, 'utf8').trim()
+      } catch (error) {
+        mistakes.push(`${name}_FILE: ${toReason(error)}`)
+      }
+    }
+  }
+  return merged
+}
+
+/** Options that ask a program to change nothing; `npm run` keeps them for itself unless `--` stands before them. */
+const HARMLESS_OPTIONS = ['dry-run', 'check']
+
+/** A program that was not told to change nothing would do the opposite of what was asked for. */
+function findSwallowed(env: Environment): string[] {
+  const swallowed = HARMLESS_OPTIONS.filter((option) => env[`npm_config_${option.replace('-', '_')}`] === 'true')
+  return swallowed.map(
+    (option) => `npm took --${option} for itself: write npm run ${env.npm_lifecycle_event ?? '...'} -- --${option}`,
+  )
+}
+
+/**
+ * The typed configuration from the environment.
+ * @throws DataError `config` that lists every mistake at once, each by the setting's name.
+ */
+export function parseConfig(env: Environment): Config {
+  const mistakes = findSwallowed(env)
+  const parsed = settings.safeParse(withSecretFiles(env, mistakes))
+  for (const issue of parsed.error?.issues ?? []) {
+    const name = String(issue.path[0])
+    const given = env[name]
+    const shown =
+      given === undefined || /KEY|PASSWORD|TOKEN|RPC_URLS|REDIS_URL/.test(name)
+        ? ''
+        : ` (given: ${JSON.stringify(given)})`
+    mistakes.push(`${name}: ${issue.message}${shown}`)
+  }
+  if (mistakes.length > 0 || !parsed.success) {
+    throw new DataError('config', `wrong settings:\n${mistakes.map((line) => `  - ${line}`).join('\n')}`)
+  }
+  return toConfig(parsed.data, env)
+}
+
+/**
+ * The configuration of this process: the environment over the `.env` file of the working directory, where there is one,
+ * over how the stores of the data folder are reached.
+ */
+export function loadConfig(): Config {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+  return parseConfig(withOwnStores(process.env))
+}
+
+/** The environment of a child process: this one's, with variables of its own. */
+export function toChildEnvironment(own: Environment): NodeJS.ProcessEnv {
+  return { ...process.env, ...own }
+}
+
+/** Whether a setting has a value in the environment, by itself or in the file that `NAME_FILE` names. */
+export function isGiven(name: string): boolean {
+  return Boolean(process.env[name] || process.env[`${name}_FILE`])
+}
+
+/** Settings that have no value yet get these, for this process and its children. */
+export function provideSettings(values: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(values)) if (!isGiven(name)) process.env[name] = value
+}

@@ -1,0 +1,106 @@
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { z } from 'zod'
+import { DataError, toReason } from '../errors.ts'
+
+/** A user of a store. */
+export interface Credentials {
+  readonly name: string
+  readonly password: string
+}
+
+const credentials = z.object({ name: z.string(), password: z.string().min(1) })
+
+const clickhouseAccess = z.object({
+  /** Where it was last ready; nobody knows before its first start. */
+  url: z.string().optional(),
+  writer: credentials,
+  reader: credentials,
+})
+const redisAccess = z.object({ url: z.string().optional(), password: z.string().min(1) })
+
+export type ClickHouseAccess = z.infer<typeof clickhouseAccess>
+export type RedisAccess = z.infer<typeof redisAccess>
+
+/**
+ * How the stores of a data folder are reached: each writes it there when it is ready, for its owner's eyes alone, and every
+ * part that runs on the same folder finds it, so that passwords pass through no command line and no environment.
+ */
+const toFile = (dir: string) => join(dir, 'access.json')
+
+export const clickhouseDir = (dataDir: string) => join(dataDir, 'clickhouse')
+export const redisDir = (dataDir: string) => join(dataDir, 'redis')
+
+/** @throws DataError `config` for a file that cannot be read or holds something else. */
+export const readClickHouseAccess = (dir: string) => readAccess(dir, clickhouseAccess)
+/** @throws DataError `config` for a file that cannot be read or holds something else. */
+export const readRedisAccess = (dir: string) => readAccess(dir, redisAccess)
+
+function readAccess<S extends z.ZodType>(dir: string, schema: S): z.output<S> | undefined {
+  const file = toFile(dir)
+  try {
+    return schema.parse(JSON.parse(readFileSync(file, 'utf8')))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw new DataError('config', `${file}: ${toAccessReason(error)}`)
+  }
+}
+
+/** One line, and without the text that could not be parsed: it holds passwords. */
+function toAccessReason(error: unknown): string {
+  if (error instanceof SyntaxError) return 'this is not JSON'
+  if (!(error instanceof z.ZodError)) return toReason(error)
+  return error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
+}
+
+/** Replaces the file at once, so that whoever reads it meanwhile finds the old one or the new one whole. */
+export function writeAccess(dir: string, access: ClickHouseAccess | RedisAccess): void {
+  const file = toFile(dir)
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(`${file}.new`, `${JSON.stringify(access, null, 2)}\n`, { mode: 0o600 })
+  renameSync(`${file}.new`, file)
+}
+
+/** A password that is made for a store that was given none. */
+export const createPassword = (): string => randomBytes(24).toString('base64url')
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * An environment completed by the stores of its data folder: their addresses where it names none, and the passwords of
+ * those that it names.
+ */
+export function withOwnStores(env: Environment): Environment {
+  const dataDir = resolve(env.DATA_DIR || '.data')
+  return {
+    ...env,
+    ...complete(env, toClickHouseSettings(readClickHouseAccess(clickhouseDir(dataDir)))),
+    ...complete(env, toRedisSettings(readRedisAccess(redisDir(dataDir)))),
+  }
+}
+
+/** The settings of a store; the first one is its address. */
+type StoreSettings = readonly (readonly [name: string, value: string])[]
+
+function toClickHouseSettings(access: ClickHouseAccess | undefined): StoreSettings {
+  if (access?.url === undefined) return []
+  const { url, writer, reader } = access
+  return [
+    ['CLICKHOUSE_URL', url],
+    ['CLICKHOUSE_USER', writer.name],
+    ['CLICKHOUSE_PASSWORD', writer.password],
+    ['CLICKHOUSE_READ_USER', reader.name],
+    ['CLICKHOUSE_READ_PASSWORD', reader.password],
+  ]
+}
+
+const toRedisSettings = (access: RedisAccess | undefined): StoreSettings =>
+  access?.url === undefined ? [] : [['REDIS_URL', access.url]]
+
+function complete(env: Environment, settings: StoreSettings): Record<string, string> {
+  const isUnset = (name: string) => !env[name] && !env[`${name}_FILE`]
+  const [address] = settings
+  if (address === undefined || !(isUnset(address[0]) || env[address[0]] === address[1])) return {}
+  return Object.fromEntries(settings.filter(([name]) => isUnset(name)))
+}

@@ -1,0 +1,104 @@
+import { createServer, type RequestListener, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Registry } from 'prom-client'
+import { z } from 'zod'
+import { DataError, toReason } from '../errors.ts'
+import type { Database } from '../store/clickhouse.ts'
+
+/** What a process needs, by name; each check throws when it is not there. */
+export type Checks = Readonly<Record<string, () => Promise<unknown>>>
+
+export interface OpsOptions {
+  readonly registry: Registry
+  readonly checks: Checks
+  readonly host: string
+  /** 0 is off. */
+  readonly port: number
+  /** The setting that gave the port, for the message when the port is taken. */
+  readonly setting: string
+  /** More pages, all under one path. */
+  readonly pages?: { readonly path: string; readonly listener: RequestListener }
+}
+
+export interface OpsServer {
+  readonly port: number
+  close(): Promise<void>
+}
+
+const CHECK_TIMEOUT_MS = 3_000
+
+/**
+ * Serves a process's operations port, away from the public one: `/metrics` (Prometheus), `/health/live` (the process
+ * answers) and `/health/ready` (each check passes, else 503 with the reason of each that does not).
+ * @returns undefined when the port is 0.
+ * @throws DataError `config` naming the setting when the port is taken.
+ */
+export async function startOpsServer(options: OpsOptions): Promise<OpsServer | undefined> {
+  if (options.port === 0) return undefined
+  const server = createServer(toListener(options))
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', (error: NodeJS.ErrnoException) => reject(toListenError(error, options)))
+    server.listen(options.port, options.host, resolve)
+  })
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+function toListenError(error: NodeJS.ErrnoException, { setting, host, port }: OpsOptions): Error {
+  if (error.code !== 'EADDRINUSE') return error
+  return new DataError('config', `${setting}: port ${port} of ${host} is taken: name another, or 0 for none`)
+}
+
+function toListener({ registry, checks, pages }: OpsOptions): RequestListener {
+  return (request, response) => {
+    const path = request.url?.split('?')[0] ?? '/'
+    if (path === '/health/live') sendJson(response, 200, { status: 'ok' })
+    else if (path === '/health/ready') void sendReadiness(response, checks)
+    else if (path === '/metrics') {
+      registry.metrics().then(
+        (text) => response.writeHead(200, { 'content-type': registry.contentType }).end(text),
+        (error: unknown) => sendJson(response, 500, { error: toReason(error) }),
+      )
+    } else if (pages !== undefined && (path === pages.path || path.startsWith(`${pages.path}/`))) {
+      pages.listener(request, response)
+    } else sendJson(response, 404, { error: 'there are /metrics, /health/live and /health/ready' })
+  }
+}
+
+function sendJson(response: ServerResponse, status: number, body: object): void {
+  response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+}
+
+async function sendReadiness(response: ServerResponse, checks: Checks): Promise<void> {
+  const results = await Promise.all(
+    Object.entries(checks).map(async ([name, check]) => [name, await toResult(check)] as const),
+  )
+  const ready = results.every(([, result]) => result === 'ok')
+  sendJson(response, ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', ...Object.fromEntries(results) })
+}
+
+/** A check that does not answer is one that fails: whoever asks must not wait with it. */
+async function toResult(check: () => Promise<unknown>): Promise<string> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<string>((resolve) => {
+    timer = setTimeout(() => resolve(`no answer within ${CHECK_TIMEOUT_MS} ms`), CHECK_TIMEOUT_MS)
+  })
+  try {
+    return await Promise.race([check().then(() => 'ok'), late])
+  } catch (error) {
+    return toReason(error)
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Whether ClickHouse answers. */
+export function toDatabaseCheck(db: Database): () => Promise<unknown> {
+  return () => db.rows({ name: 'ready', sql: 'SELECT 1 AS one', schema: z.unknown() })
+}

@@ -1,0 +1,82 @@
+import { Cluster, Redis, type RedisOptions } from 'ioredis'
+import { isRedisCluster, readClusterUrl } from '../config/redis-url.ts'
+import { DataError, toReason } from '../errors.ts'
+import type { Logger } from '../telemetry/log.ts'
+
+type Use = 'commands' | 'blocking' | 'subscriber'
+
+/**
+ * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit. `commands`
+ * fail after a few tries, so that a caller hears of it. A `subscriber` that gets no answer is taken for dead, and
+ * subscribes anew by itself on every connection.
+ */
+const OPTIONS = {
+  commands: { maxRetriesPerRequest: 3 },
+  blocking: { maxRetriesPerRequest: null },
+  subscriber: {
+    maxRetriesPerRequest: null,
+    socketTimeout: 4_000,
+    connectTimeout: 4_000,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+  },
+} as const satisfies Record<Use, RedisOptions>
+
+const retryStrategy = (attempt: number) => Math.min(200 * attempt, 5_000)
+
+/** A Redis connection, which comes back by itself whenever it is lost. A cluster answers the same commands. */
+export function createRedis(url: string, log: Logger, use: Use = 'commands'): Redis {
+  const redis = isRedisCluster(url) ? toCluster(url, use) : new Redis(url, { ...OPTIONS[use], retryStrategy })
+  redis.on('error', (error) => log.warn({ reason: error.message, use }, 'redis connection'))
+  return redis
+}
+
+/**
+ * A cluster is asked through any of its nodes; the URL's own is the first of those that are tried. What is published
+ * reaches every node, so that a subscriber is an ordinary connection to one of them, and to the next when it is lost.
+ */
+function toCluster(url: string, use: Use): Redis {
+  const { nodes, login } = readClusterUrl(url)
+  if (use !== 'subscriber')
+    return new Cluster([...nodes], {
+      redisOptions: { ...OPTIONS[use], ...login },
+      clusterRetryStrategy: retryStrategy,
+    }) as unknown as Redis
+  const redis = new Redis({ ...OPTIONS[use], ...login, ...nodes[0], retryStrategy })
+  let tried = 0
+  redis.on('close', () => {
+    tried += 1
+    // They are read at every attempt to connect.
+    Object.assign(redis.options, nodes[tried % nodes.length])
+  })
+  return redis
+}
+
+/** Longer than the tries of a single server's commands take. */
+const ANSWER_WITHIN_MS = 10_000
+
+/**
+ * Waits for Redis to answer, so that a command ends with a reason instead of waiting for as long as Redis is away. The
+ * connection is closed when it does not.
+ * @throws DataError `storage` that names the host, never the password.
+ */
+export async function requireRedis(redis: Redis): Promise<void> {
+  const late = new AbortController()
+  try {
+    await Promise.race([redis.ping(), untilLate(late.signal)])
+  } catch (cause) {
+    redis.disconnect()
+    const where = redis.isCluster ? 'any node of the cluster' : `${redis.options.host}:${redis.options.port}`
+    throw new DataError('storage', `REDIS_URL: no Redis answers at ${where}: ${toReason(cause)}`, { cause })
+  } finally {
+    late.abort()
+  }
+}
+
+/** A cluster that cannot be reached keeps commands back without end. */
+function untilLate(answered: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)
+    answered.addEventListener('abort', () => clearTimeout(timer), { once: true })
+  })
+}

@@ -1,0 +1,174 @@
+import { randomUUID } from 'node:crypto'
+import type { Redis } from 'ioredis'
+import { z } from 'zod'
+import { toReason } from '../errors.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { Database } from './clickhouse.ts'
+
+const channel = (prefix: string) => `${prefix}:commits`
+
+/** A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds; without them, any. */
+const commit = z.object({ dataset: z.string(), from: z.number().optional(), to: z.number().optional() })
+
+export type Commit = z.infer<typeof commit>
+
+/** The job under which `job_state` holds each dataset's last commit, for readers that Redis cannot tell. */
+const STATE_JOB = 'commits'
+
+/**
+ * Tells every reader that a dataset's stored rows changed: it is recorded beside them, by the database's clock, and
+ * published. Called after the insert, never before.
+ */
+export async function publishCommit(
+  stores: { db: Database; redis: Redis; prefix: string },
+  change: Commit,
+): Promise<void> {
+  await stores.db.command({
+    name: 'record-commit',
+    sql: 'INSERT INTO job_state SELECT {job: String}, {dataset: String}, {value: String}, now64(3)',
+    params: { job: STATE_JOB, dataset: change.dataset, value: randomUUID() },
+  })
+  await stores.redis.publish(channel(stores.prefix), JSON.stringify(change))
+}
+
+/** The current version of every dataset, as far as this process has heard. */
+export interface CommitFeed {
+  /** An opaque version that differs after every commit; `undefined` while nobody tells. */
+  version(dataset: string): string | undefined
+  /** Who tells of commits: Redis as they happen, the recorded ones a second later, or nobody. */
+  readonly source: 'redis' | 'records' | 'nobody'
+  /** When this process learnt of the version, in Unix milliseconds. */
+  since(dataset: string): number
+  /** Moves whenever any version does, so that one comparison tells that none has. */
+  readonly changes: number
+  /** Calls back with each change; with `undefined` when anything may have changed. */
+  follow(listener: (change: Commit | undefined) => void): void
+  /** Stops listening, at once, whether Redis is there or not. */
+  close(): void
+}
+
+/** How often a silent connection is asked whether it still stands; the subscriber's socket timeout bounds the answer. */
+const PING_MS = 2_000
+/** How often the recorded commits are read while Redis cannot be heard. */
+const POLL_MS = 1_000
+
+const recorded = z.object({ dataset: z.string(), value: z.string() })
+
+async function readRecorded(db: Database): Promise<Map<string, string>> {
+  const rows = await db.rows({
+    name: 'commits',
+    sql: 'SELECT name AS dataset, value FROM job_state FINAL WHERE job = {job: String}',
+    params: { job: STATE_JOB },
+    settings: { max_threads: 1 },
+    schema: recorded,
+    signal: AbortSignal.timeout(5 * POLL_MS),
+  })
+  return new Map(rows.map(({ dataset, value }) => [dataset, value]))
+}
+
+/**
+ * Follows commits over Redis, from when the connection stands; `subscriber` is the feed's own. While the connection is
+ * away the recorded commits are read once a second; until the first such reading, or while it fails, every version is
+ * unknown, so that nobody serves bytes whose change it could not have heard of. Every subscription begins new versions
+ * of everything: what was published in between needs no looking up.
+ */
+export function createCommitFeed(
+  subscriber: Redis,
+  options: { prefix: string; db: Database; log: Logger; now?: () => number },
+): CommitFeed {
+  const { prefix, db, log, now = Date.now } = options
+  const versions = new Map<string, { version: string; since: number }>()
+  const listeners: ((change: Commit | undefined) => void)[] = []
+  let base: { version: string; since: number } | undefined
+  let source: CommitFeed['source'] = 'nobody'
+  let changes = 0
+  let closed = false
+
+  const tell = (change: Commit | undefined) => {
+    changes++
+    for (const listener of listeners) listener(change)
+  }
+  const begin = (from: CommitFeed['source']) => {
+    source = from
+    versions.clear()
+    base = from === 'nobody' ? undefined : { version: `${from}.${changes}`, since: now() }
+    tell(undefined)
+  }
+  const heard = (change: Commit) => {
+    versions.set(change.dataset, { version: `${source}.${changes}.${change.dataset}`, since: now() })
+    tell(change)
+  }
+
+  const listen = async () => {
+    try {
+      await subscriber.subscribe(channel(prefix))
+      if (!closed) begin('redis')
+    } catch (error) {
+      log.warn({ reason: toReason(error) }, 'commits cannot be followed')
+      subscriber.disconnect(true)
+    }
+  }
+  subscriber.on('ready', listen)
+  subscriber.on('close', () => {
+    if (source === 'redis') begin('nobody')
+    void poll()
+  })
+  subscriber.on('message', (_channel, text: string) => {
+    const parsed = commit.safeParse(toJson(text))
+    if (parsed.success) return heard(parsed.data)
+    // Somebody else writes on the channel: what it meant is not known, so anything may have changed.
+    log.warn({ reason: parsed.error.message }, 'a commit that makes no sense')
+    begin('redis')
+  })
+
+  let last = new Map<string, string>()
+  let polling = false
+  const isAway = () => !closed && source !== 'redis'
+  const poll = async () => {
+    if (!isAway() || polling) return
+    polling = true
+    try {
+      const found = await readRecorded(db)
+      if (!isAway()) return
+      if (source === 'nobody') begin('records')
+      else for (const [dataset, value] of found) if (last.get(dataset) !== value) heard({ dataset })
+      last = found
+    } catch (error) {
+      log.debug({ reason: toReason(error) }, 'recorded commits cannot be read')
+      if (isAway() && source === 'records') begin('nobody')
+    } finally {
+      polling = false
+    }
+  }
+  // Behind a proxy or a dropped route a connection can die without a word: only a missing answer tells.
+  const pings = setInterval(() => {
+    if (source !== 'redis') return
+    subscriber.ping().catch((error: unknown) => log.debug({ reason: toReason(error) }, 'no answer from redis'))
+  }, PING_MS)
+  const polls = setInterval(poll, POLL_MS)
+  return {
+    version: (dataset) => (versions.get(dataset) ?? base)?.version,
+    since: (dataset) => (versions.get(dataset) ?? base)?.since ?? 0,
+    get source() {
+      return source
+    },
+    get changes() {
+      return changes
+    },
+    follow: (listener) => void listeners.push(listener),
+    close: () => {
+      closed = true
+      clearInterval(pings)
+      clearInterval(polls)
+      subscriber.disconnect()
+    },
+  }
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,38 @@
+import { z } from 'zod'
+import type { DatasetFacts } from '../datasets/list.ts'
+import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
+import type { Database } from './clickhouse.ts'
+
+export const FRESHNESS_STATES = ['fresh', 'late', 'stale', 'empty'] as const
+export type FreshnessState = (typeof FRESHNESS_STATES)[number]
+
+/** A datum this many cadences old has missed its slot by more than a run of its job takes. */
+const LATE_AFTER_CADENCES = 1.5
+
+/** Data is stale once it is older than this many cadences (contract section 6). */
+export const STALE_AFTER_CADENCES = 2
+
+/** How a dataset stands whose newest datum is so many seconds old; null is a dataset without any. */
+export function toFreshnessState(lagSeconds: number | null, cadence: Cadence): FreshnessState {
+  if (lagSeconds === null) return 'empty'
+  const cadences = lagSeconds / INTERVAL_SECONDS[cadence]
+  return cadences > STALE_AFTER_CADENCES ? 'stale' : cadences > LATE_AFTER_CADENCES ? 'late' : 'fresh'
+}
+
+/** Age of a datum of the time `newest`, both in Unix milliseconds, in seconds; null where there is none. */
+export function toLagSeconds(newest: number | null, now: number): number | null {
+  return newest === null ? null : Math.max(0, (now - newest) / 1000)
+}
+
+const newestStored = z.object({ newest: z.number().nullable() })
+
+/** The time of a dataset's newest stored datum in Unix milliseconds, null where it has none. Reads one column. */
+export async function readNewest(db: Database, { series }: Pick<DatasetFacts, 'series'>): Promise<number | null> {
+  const { table, time } = series
+  const [row] = await db.rows({
+    name: 'newest-stored',
+    sql: `SELECT if(count() = 0, NULL, toUnixTimestamp64Milli(toDateTime64(max(${time}), 3))) AS newest FROM ${table}`,
+    schema: newestStored,
+  })
+  return row?.newest ?? null
+}

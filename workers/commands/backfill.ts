@@ -1,0 +1,180 @@
+import { parseArgs } from 'node:util'
+import type { Redis } from 'ioredis'
+import { loadConfig } from '../../shared/config/config.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { INTERVALS, type Interval } from '../../shared/intervals.ts'
+import { isMain, runProgram } from '../../shared/process.ts'
+import { createQueue } from '../../shared/queue/queues.ts'
+import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createLog } from '../../shared/telemetry/log.ts'
+import type { Entity, Job } from '../job/define.ts'
+import { jobs } from '../jobs/list.ts'
+import { type Chunk, planChunks } from '../schedule/chunks.ts'
+import { enqueueAndFollow } from '../schedule/watch-chunks.ts'
+import { toTime } from './option-time.ts'
+import { createProgress } from './progress-bar.ts'
+
+const HELP = `npm run backfill -- <dataset> --from <date> --to <date> [options]
+
+Collects history of a dataset through its queue; a worker must serve that queue. Running the same command again goes on
+where it was stopped, and what is stored already does not change.
+
+  --from, --to      ISO dates or date-times, UTC; from is inclusive, to exclusive (default: now)
+  --interval        ${INTERVALS.join(', ')} (default: the finest that the dataset's history has)
+  --tokens, --daos  only these: symbols, names, slugs or ids, separated by commas
+  --dry-run         prints what would be enqueued and enqueues nothing
+  --again           collects finished parts again
+  --help
+
+Datasets with history: ${jobs.flatMap(({ name, history }) => (history === undefined ? [] : [name])).join(', ')}`
+
+/** What one back-fill covers; `title` is what the progress line calls it. */
+export interface Backfill {
+  readonly title: string
+  readonly job: Job
+  readonly chunks: readonly Chunk[]
+}
+
+interface Request {
+  readonly dataset: string | undefined
+  readonly from: string | undefined
+  readonly to: string | undefined
+  readonly interval: string | undefined
+  readonly only: string | undefined
+}
+
+/**
+ * Turns a request into chunk jobs.
+ * @throws DataError `payload` that names every mistake of the request at once.
+ */
+export function planBackfill(request: Request, registry: Registry, now: number): Backfill {
+  const mistakes: string[] = []
+  const job = toJob(request.dataset, mistakes)
+  const from = toTime('--from', request.from, mistakes)
+  const to = request.to === undefined ? now : toTime('--to', request.to, mistakes)
+  if (from !== undefined && to !== undefined && from >= to)
+    mistakes.push(`--from ${request.from} is not before --to ${request.to ?? 'now'}`)
+  if (to !== undefined && to > now) mistakes.push(`--to ${request.to} is in the future`)
+  const interval = job === undefined ? undefined : toInterval(job, request.interval, mistakes)
+  const entities = job === undefined ? [] : toEntities(job.entities(registry), request.only, mistakes)
+  if (mistakes.length > 0 || !job || !interval || from === undefined || to === undefined) {
+    throw new DataError('payload', mistakes.join('\n'))
+  }
+  const chunks = planChunks(job, entities, { from, to, interval })
+  return { title: `${job.name} ${interval}`, job, chunks }
+}
+
+function toJob(dataset: string | undefined, mistakes: string[]): Job | undefined {
+  const known = jobs.filter(({ history }) => history !== undefined)
+  const job = known.find(({ name }) => name === dataset)
+  if (job !== undefined) return job
+  const names = known.map(({ name }) => name).join(', ')
+  const unhistoric = jobs.some(({ name }) => name === dataset)
+  if (dataset === undefined) mistakes.push(`name a dataset: ${names}`)
+  else
+    mistakes.push(`${dataset}: ${unhistoric ? 'its sources have no history' : 'no such dataset'}; there are ${names}`)
+  return undefined
+}
+
+function toInterval(job: Job, text: string | undefined, mistakes: string[]): Interval | undefined {
+  const intervals = job.history?.intervals ?? []
+  const interval = text === undefined ? intervals[0] : intervals.find((known) => known === text)
+  if (interval === undefined) mistakes.push(`--interval ${text}: ${job.name} has ${intervals.join(', ')}`)
+  return interval
+}
+
+function toEntities(all: readonly Entity[], only: string | undefined, mistakes: string[]): readonly Entity[] {
+  if (only === undefined) return all
+  const isNamed = (entity: Entity, name: string) =>
+    [entity.id, entity.name, Reflect.get(entity, 'symbol'), Reflect.get(entity, 'slug')].some(
+      (own) => typeof own === 'string' && own.toLowerCase() === name,
+    )
+  const wanted = only.split(',').map((name) => name.trim().toLowerCase())
+  const unknown = wanted.filter((name) => !all.some((entity) => isNamed(entity, name)))
+  if (unknown.length > 0) mistakes.push(`not in the registry, or not live: ${unknown.join(', ')}`)
+  return all.filter((entity) => wanted.some((name) => isNamed(entity, name)))
+}
+
+/**
+ * Runs back-fills one after the other with their progress. Ends when every chunk is stored or failed for good.
+ * @returns the number of chunks that failed for good.
+ */
+export async function runBackfills(
+  backfills: readonly Backfill[],
+  connections: { redis: Redis; blocking: Redis; prefix: string },
+  options: { again: boolean; out?: NodeJS.WriteStream },
+): Promise<number> {
+  let failed = 0
+  for (const { title, job, chunks } of backfills) {
+    const queue = createQueue(job.name, connections.redis, connections.prefix)
+    if ((await queue.getWorkersCount()) === 0) {
+      console.error(`${title}: no worker serves the queue ${job.name} yet; start one with: npm run worker`)
+    }
+    const progress = createProgress(title, chunks.length, options.out)
+    const outcome = await enqueueAndFollow(queue, chunks, { ...connections, ...options, onStep: progress.step })
+    progress.stop(`${outcome.rows} rows, ${outcome.skipped} of ${chunks.length} parts were done before`)
+    for (const [reason, count] of outcome.failures) console.error(`${title}: ${count} parts failed: ${reason}`)
+    failed += [...outcome.failures.values()].reduce((sum, count) => sum + count, 0)
+    await queue.close()
+  }
+  return failed
+}
+
+/** @throws DataError `payload` for options and words that the command does not know. */
+function readCommandLine() {
+  try {
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
+      options: {
+        from: { type: 'string' },
+        to: { type: 'string' },
+        interval: { type: 'string' },
+        tokens: { type: 'string' },
+        daos: { type: 'string' },
+        'dry-run': { type: 'boolean', default: false },
+        again: { type: 'boolean', default: false },
+        help: { type: 'boolean', default: false },
+      },
+    })
+    if (positionals.length > 1) throw new TypeError(`one dataset at a time, not ${positionals.join(' and ')}`)
+    if (values.tokens !== undefined && values.daos !== undefined) throw new TypeError('either --tokens or --daos')
+    return { values, dataset: positionals[0] }
+  } catch (error) {
+    throw new DataError('payload', `${toReason(error)}\nSee: npm run backfill -- --help`, { cause: error })
+  }
+}
+
+async function main(): Promise<void> {
+  const { values, dataset } = readCommandLine()
+  if (values.help) return console.log(HELP)
+  const config = loadConfig()
+  const only = values.tokens ?? values.daos
+  const request = { dataset, from: values.from, to: values.to, interval: values.interval, only }
+  const backfill = planBackfill(request, loadRegistry(), Date.now())
+  if (values['dry-run']) {
+    console.log(`${backfill.title}: ${backfill.chunks.length} jobs would be enqueued`)
+    for (const { id } of backfill.chunks) console.log(`  ${id}`)
+    return
+  }
+  const log = createLog('backfill', 'warn')
+  const redis = createRedis(config.redis.url, log)
+  await requireRedis(redis)
+  const blocking = createRedis(config.redis.url, log, 'blocking')
+  process.once('SIGINT', () => {
+    console.error(
+      '\nstopped watching; the queued parts go on as workers take them. Run the same command to watch again.',
+    )
+    process.exit(130)
+  })
+  const failed = await runBackfills(
+    [backfill],
+    { redis, blocking, prefix: config.redis.prefix },
+    { again: values.again },
+  )
+  redis.disconnect()
+  blocking.disconnect()
+  if (failed > 0) process.exitCode = 1
+}
+
+if (isMain(import.meta.url)) runProgram(main)

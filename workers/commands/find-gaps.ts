@@ -1,0 +1,156 @@
+import { parseArgs } from 'node:util'
+import { type Config, loadConfig } from '../../shared/config/config.ts'
+import { DataError } from '../../shared/errors.ts'
+import { INTERVALS, type Interval } from '../../shared/intervals.ts'
+import { isMain, runProgram } from '../../shared/process.ts'
+import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { createLog } from '../../shared/telemetry/log.ts'
+import type { Job } from '../job/define.ts'
+import { jobs } from '../jobs/list.ts'
+import { type EntityGap, planRepair, readHoles, toGapInterval, toGaps } from '../schedule/gaps.ts'
+import { type Backfill, runBackfills } from './backfill.ts'
+import { toTime } from './option-time.ts'
+import { createProgress } from './progress-bar.ts'
+import { toShortTime, toTable } from './text-table.ts'
+
+const HELP = `npm run gaps -- [dataset] [options]
+
+Finds what is missing in the stored series: per dataset and entity the buckets without a row between the first and the
+last that have one. Gaps that lie close together are told as one. Exits with 1 when there are any.
+
+  --from, --to      ISO dates or date-times, UTC, to look at a part only; from is inclusive, to exclusive
+  --interval        ${INTERVALS.join(', ')} (default: the dataset's cadence, or the finest step of its history)
+  --fix             collects the gaps again, where the dataset has history; a worker must serve the queue. Stopped and
+                    run again it goes on with what is missing still
+  --json
+  --help
+
+Datasets: ${jobs.map(({ name }) => name).join(', ')}`
+
+interface Request {
+  readonly jobs: readonly Job[]
+  readonly window: { readonly from: number; readonly to: number }
+  readonly interval: Interval | undefined
+}
+
+/**
+ * Checks what an operator asks for.
+ * @throws DataError `payload` that names every mistake at once.
+ */
+export function toRequest(
+  given: Readonly<Record<'dataset' | 'from' | 'to' | 'interval', string | undefined>>,
+): Request {
+  const mistakes: string[] = []
+  const wanted = jobs.filter(({ name }) => given.dataset === undefined || name === given.dataset)
+  if (wanted.length === 0)
+    mistakes.push(`${given.dataset}: no such dataset; there are ${jobs.map(({ name }) => name).join(', ')}`)
+  const from = given.from === undefined ? 0 : toTime('--from', given.from, mistakes)
+  const to = given.to === undefined ? Date.now() : toTime('--to', given.to, mistakes)
+  const interval = INTERVALS.find((known) => known === given.interval)
+  if (given.interval !== undefined && interval === undefined)
+    mistakes.push(`--interval ${given.interval}: there are ${INTERVALS.join(', ')}`)
+  if (from !== undefined && to !== undefined && from >= to) mistakes.push('--from is not before --to')
+  if (mistakes.length > 0 || from === undefined || to === undefined) throw new DataError('payload', mistakes.join('\n'))
+  return { jobs: wanted, window: { from, to }, interval }
+}
+
+/** What is missing of one dataset. */
+interface Found {
+  readonly job: Job
+  readonly interval: Interval
+  readonly gaps: readonly EntityGap[]
+}
+
+async function findGaps(request: Request, config: Config, registry: Registry): Promise<Found[]> {
+  const db = createDatabase(config.clickhouse, 'write')
+  const found: Found[] = []
+  for (const job of request.jobs) {
+    const interval = request.interval ?? toGapInterval(job)
+    const entities = job.entities(registry)
+    const gaps: EntityGap[] = []
+    const progress = createProgress(`${job.name} ${interval}`, entities.length, process.stderr)
+    for (const entity of entities) {
+      const holes = await readHoles(db, job.dataset, entity, interval)
+      for (const gap of toGaps(holes, interval, request.window)) gaps.push({ ...gap, entity })
+      progress.step(0)
+    }
+    const missing = gaps.reduce((sum, gap) => sum + gap.missing, 0)
+    progress.stop(`${missing} buckets are missing in ${gaps.length} gaps`)
+    found.push({ job, interval, gaps })
+  }
+  await db.close()
+  return found
+}
+
+async function fix(found: readonly Found[], config: Config): Promise<number> {
+  const backfills: Backfill[] = []
+  for (const { job, interval, gaps } of found) {
+    const chunks = planRepair(job, gaps, interval)
+    if (chunks.length > 0) backfills.push({ title: `${job.name} ${interval}`, job, chunks })
+    else if (gaps.length > 0) console.error(`${job.name}: its sources have no history at ${interval}; the gaps stay`)
+  }
+  const log = createLog('gaps', 'error')
+  const redis = createRedis(config.redis.url, log)
+  await requireRedis(redis)
+  const blocking = createRedis(config.redis.url, log, 'blocking')
+  // A part may have been collected when its source did not have the data yet: what is missing is asked for again.
+  const failed = await runBackfills(
+    backfills,
+    { redis, blocking, prefix: config.redis.prefix },
+    { again: true, out: process.stderr },
+  )
+  redis.disconnect()
+  blocking.disconnect()
+  return failed
+}
+
+function print(found: readonly Found[], json: boolean): void {
+  const gaps = found.flatMap(({ job, interval, gaps: some }) =>
+    some.map(({ entity, from, to, missing }) => ({
+      dataset: job.name,
+      entity: entity.name,
+      id: entity.id,
+      interval,
+      from: new Date(from).toISOString(),
+      to: new Date(to).toISOString(),
+      missing,
+    })),
+  )
+  if (json) console.log(JSON.stringify(gaps, null, 2))
+  else if (gaps.length > 0) {
+    const cells = gaps.map(({ dataset, entity, interval, from, to, missing }) => [
+      dataset,
+      entity,
+      interval,
+      toShortTime(Date.parse(from)),
+      toShortTime(Date.parse(to)),
+      String(missing),
+    ])
+    console.log(toTable(['dataset', 'entity', 'interval', 'from (UTC)', 'to (UTC)', 'missing'], cells))
+  }
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      from: { type: 'string' },
+      to: { type: 'string' },
+      interval: { type: 'string' },
+      fix: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return console.log(HELP)
+  const config = loadConfig()
+  const { from, to, interval } = values
+  const found = await findGaps(toRequest({ dataset: positionals[0], from, to, interval }), config, loadRegistry())
+  print(found, values.json)
+  const gaps = found.some((one) => one.gaps.length > 0)
+  if (values.fix ? gaps && (await fix(found, config)) > 0 : gaps) process.exitCode = 1
+}
+
+if (isMain(import.meta.url)) runProgram(main)

@@ -1,0 +1,195 @@
+import { parseArgs } from 'node:util'
+import type { Job as QueuedJob } from 'bullmq'
+import { loadConfig } from '../../shared/config/config.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { isMain, runProgram } from '../../shared/process.ts'
+import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
+import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { createLog } from '../../shared/telemetry/log.ts'
+import { jobs } from '../jobs/list.ts'
+import { createProgress } from './progress-bar.ts'
+import { toShortTime, toTable } from './text-table.ts'
+
+const ACTIONS = ['list', 'retry', 'drop'] as const
+type Action = (typeof ACTIONS)[number]
+
+const STATES = ['failed', 'waiting', 'prioritized', 'delayed', 'active', 'completed'] as const
+type State = (typeof STATES)[number]
+
+/** What an action may be done to: the queue owns what is active, and only what failed is worth a retry. */
+const ALLOWED: Readonly<Record<Action, readonly State[]>> = {
+  list: STATES,
+  retry: ['failed'],
+  drop: STATES.filter((state) => state !== 'active'),
+}
+
+const HELP = `npm run jobs -- list|retry|drop [options]
+
+Looks at the queues' jobs, and by default at those that failed for good: the dead letters, kept for 14 days.
+
+  list              prints them
+  retry             puts failed jobs back on their queues, with all their attempts
+  drop              removes them; a slot that is dropped is not enqueued again by itself
+
+  --dataset NAME    only this dataset's: ${jobs.map(({ name }) => name).join(', ')}
+  --reason TEXT     only those whose reason contains this text
+  --state STATE     ${STATES.join(', ')} (default: failed)
+  --dry-run         prints what would be done and does nothing
+  --json
+  --help`
+
+/** A job as it is listed. `at` is when it failed or finished, else when it was enqueued, in Unix milliseconds. */
+export interface ListedJob {
+  readonly dataset: string
+  readonly id: string
+  readonly state: State
+  readonly attempts: number
+  readonly at: number
+  readonly reason: string | null
+  readonly payload: JobPayload
+}
+
+interface Selection {
+  readonly state: State
+  readonly reason: string | undefined
+}
+
+interface Found {
+  readonly job: QueuedJob<JobPayload, JobReport>
+  readonly listed: ListedJob
+}
+
+export interface Request extends Selection {
+  readonly action: Action
+  readonly dataset: string | undefined
+}
+
+/**
+ * Checks what an operator asks for.
+ * @throws DataError `payload` that names every mistake at once.
+ */
+export function toRequest(
+  given: Readonly<Record<'action' | 'dataset' | 'state' | 'reason', string | undefined>>,
+): Request {
+  const mistakes: string[] = []
+  const action = ACTIONS.find((known) => known === given.action)
+  if (action === undefined) mistakes.push(`say what to do: ${ACTIONS.join(', ')}`)
+  const state = STATES.find((known) => known === (given.state ?? 'failed'))
+  if (state === undefined) mistakes.push(`--state ${given.state}: there are ${STATES.join(', ')}`)
+  if (given.dataset !== undefined && !jobs.some(({ name }) => name === given.dataset))
+    mistakes.push(`--dataset ${given.dataset}: there are ${jobs.map(({ name }) => name).join(', ')}`)
+  if (action !== undefined && state !== undefined && !ALLOWED[action].includes(state))
+    mistakes.push(`${action} is for jobs that are ${ALLOWED[action].join(', ')}, not ${state}`)
+  if (mistakes.length > 0 || action === undefined || state === undefined)
+    throw new DataError('payload', mistakes.join('\n'))
+  return { action, state, dataset: given.dataset, reason: given.reason }
+}
+
+const PAGE = 200
+
+/** The jobs of a queue that fit, oldest first. */
+export async function findJobs(queue: DatasetQueue, { state, reason }: Selection): Promise<Found[]> {
+  const found: Found[] = []
+  for (let at = 0; ; at += PAGE) {
+    const page = await queue.getJobs([state], at, at + PAGE - 1, true)
+    for (const job of page) {
+      const listed = toListed(queue.name, state, job)
+      if (reason === undefined || (listed.reason ?? '').includes(reason)) found.push({ job, listed })
+    }
+    if (page.length < PAGE) return found
+  }
+}
+
+function toListed(dataset: string, state: State, job: Found['job']): ListedJob {
+  return {
+    dataset,
+    id: String(job.id),
+    state,
+    attempts: job.attemptsMade,
+    at: job.finishedOn ?? job.timestamp,
+    reason: job.failedReason ?? null,
+    payload: job.data,
+  }
+}
+
+/**
+ * Retries or drops jobs one by one.
+ * @returns those that could not be, because a worker or another operator was faster, each with the reason.
+ */
+export async function applyTo(
+  found: readonly Found[],
+  action: 'retry' | 'drop',
+  onStep: () => void,
+): Promise<{ id: string; why: string }[]> {
+  const missed: { id: string; why: string }[] = []
+  for (const { job, listed } of found) {
+    try {
+      if (action === 'drop') await job.remove()
+      else await job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true })
+    } catch (error) {
+      missed.push({ id: listed.id, why: toReason(error) })
+    }
+    onStep()
+  }
+  return missed
+}
+
+/** The jobs as a table for people. */
+export function toJobsTable(listed: readonly ListedJob[]): string {
+  return toTable(
+    ['dataset', 'job', 'state', 'attempts', 'since (UTC)', 'reason'],
+    listed.map(({ dataset, id, state, attempts, at, reason }) => [
+      dataset,
+      id,
+      state,
+      String(attempts),
+      toShortTime(at),
+      reason?.split('\n')[0] ?? '',
+    ]),
+  )
+}
+
+async function run(request: Request, options: { dryRun: boolean; json: boolean }): Promise<void> {
+  const config = loadConfig()
+  const redis = createRedis(config.redis.url, createLog('jobs', 'error'))
+  await requireRedis(redis)
+  const wanted = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
+  const queues = wanted.map(({ name }) => createQueue(name, redis, config.redis.prefix))
+  const found = (await Promise.all(queues.map((queue) => findJobs(queue, request)))).flat()
+  const listed = found.map((one) => one.listed)
+  const { action } = request
+  let missed: { id: string; why: string }[] = []
+  if (action !== 'list' && !options.dryRun && found.length > 0) {
+    const progress = createProgress(action, found.length, process.stderr)
+    missed = await applyTo(found, action, () => progress.step(0))
+    progress.stop(`${found.length - missed.length} of ${found.length} jobs`)
+  }
+  if (options.json) console.log(JSON.stringify({ ...request, dryRun: options.dryRun, jobs: listed, missed }, null, 2))
+  else if (action === 'list' || options.dryRun) console.log(listed.length === 0 ? 'none' : toJobsTable(listed))
+  for (const { id, why } of missed) console.error(`${id}: ${why}`)
+  await Promise.all(queues.map((queue) => queue.close()))
+  redis.disconnect()
+  if (missed.length > 0) process.exitCode = 1
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      dataset: { type: 'string' },
+      reason: { type: 'string' },
+      state: { type: 'string' },
+      json: { type: 'boolean', default: false },
+      'dry-run': { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return console.log(HELP)
+  const { dataset, reason, state } = values
+  await run(toRequest({ action: positionals[0], dataset, reason, state }), {
+    dryRun: values['dry-run'],
+    json: values.json,
+  })
+}
+
+if (isMain(import.meta.url)) runProgram(main)

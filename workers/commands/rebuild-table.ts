@@ -1,0 +1,86 @@
+import { parseArgs } from 'node:util'
+import { loadConfig } from '../../shared/config/config.ts'
+import { DataError } from '../../shared/errors.ts'
+import { isMain, runProgram } from '../../shared/process.ts'
+import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { publishCommit } from '../../shared/store/commits.ts'
+import { countRows } from '../../shared/store/count-rows.ts'
+import { createLog } from '../../shared/telemetry/log.ts'
+import { jobs } from '../jobs/list.ts'
+import { type Rebuilt, rebuild } from '../rebuild/rebuild.ts'
+import { findRollUps, type RollUp } from '../rebuild/roll-ups.ts'
+import { createProgress, type Progress } from './progress-bar.ts'
+
+const HELP = `npm run rebuild -- <table> [options]
+
+Computes a roll-up (token_prices_1h, ...) or a derived table anew from the stored series, beside the live one, and swaps
+them at once. Readers and workers go on meanwhile and no row that arrives is lost. Stopped and run again it goes on where
+it was. One run per table at a time.
+
+  --dry-run         prints what would be computed and changes nothing
+  --force           swaps also when the new table has fewer rows than the live one
+  --json
+  --help
+
+Without a table, or with an unknown one, it names those there are.`
+
+async function findRollUp(db: Database, database: string, table: string | undefined): Promise<RollUp> {
+  const rollUps = await findRollUps(
+    db,
+    database,
+    jobs.map(({ dataset }) => dataset),
+  )
+  const rollUp = rollUps.find((one) => one.table === table)
+  if (rollUp !== undefined) return rollUp
+  const names = rollUps.map((one) => one.table).join(', ')
+  throw new DataError('payload', `${table === undefined ? 'name a table' : `${table} cannot be computed`}: ${names}`)
+}
+
+async function runRebuild(db: Database, rollUp: RollUp, force: boolean): Promise<Rebuilt> {
+  let progress: Progress | undefined
+  const rebuilt = await rebuild(db, rollUp, {
+    now: Date.now,
+    force,
+    onPlan: (parts) => {
+      progress = createProgress(rollUp.table, parts, process.stderr)
+    },
+    onStep: () => progress?.step(0),
+  })
+  progress?.stop(`${rebuilt.after} rows, ${rebuilt.before} before`)
+  return rebuilt
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      'dry-run': { type: 'boolean', default: false },
+      force: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return console.log(HELP)
+  if (positionals.length > 1) throw new DataError('payload', `one table per run: ${positionals.join(', ')} are several`)
+  const config = loadConfig()
+  const db = createDatabase(config.clickhouse, 'write')
+  const redis = createRedis(config.redis.url, createLog('rebuild', 'error'))
+  await requireRedis(redis)
+  const rollUp = await findRollUp(db, config.clickhouse.database, positionals[0])
+  const { table, raw } = rollUp
+  if (values['dry-run']) {
+    const plan = { table, rows: await countRows(db, table), raw, rawRows: await countRows(db, raw) }
+    if (values.json) console.log(JSON.stringify(plan, null, 2))
+    else console.log(`${table} (${plan.rows} rows) would be computed from ${raw} (${plan.rawRows} rows)`)
+  } else {
+    const rebuilt = await runRebuild(db, rollUp, values.force)
+    if (values.json) console.log(JSON.stringify({ table, raw, ...rebuilt }, null, 2))
+    const stores = { db, redis, prefix: config.redis.prefix }
+    if (rollUp.dataset !== undefined) await publishCommit(stores, { dataset: rollUp.dataset.name })
+  }
+  redis.disconnect()
+  await db.close()
+}
+
+if (isMain(import.meta.url)) runProgram(main)

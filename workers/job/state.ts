@@ -1,0 +1,48 @@
+import { z } from 'zod'
+import type { Database } from '../../shared/store/clickhouse.ts'
+
+/** What a job remembers between runs. `set` only notes a value; the runner stores it once the run's rows are stored. */
+export interface JobState {
+  get(name: string): Promise<string | undefined>
+  set(name: string, value: string): void
+}
+
+const stored = z.object({ value: z.string() })
+
+/** Notes of one provider on top of a run's state, which `keep` adds to it: an answer that is thrown away leaves none. */
+export function draftState(state: JobState): JobState & { keep(): void } {
+  const notes = new Map<string, string>()
+  return {
+    get: async (name) => notes.get(name) ?? (await state.get(name)),
+    set: (name, value) => void notes.set(name, value),
+    keep: () => {
+      for (const [name, value] of notes) state.set(name, value)
+    },
+  }
+}
+
+/** A job's state in the `job_state` table, with the notes of one run. */
+export function openState(db: Database, job: string, now: () => number): JobState & { store(): Promise<void> } {
+  const notes = new Map<string, string>()
+  return {
+    get: async (name) => {
+      const noted = notes.get(name)
+      if (noted !== undefined) return noted
+      const [row] = await db.rows({
+        name: 'job-state',
+        sql: 'SELECT value FROM job_state FINAL WHERE job = {job:String} AND name = {name:String}',
+        params: { job, name },
+        schema: stored,
+      })
+      return row?.value
+    },
+    set: (name, value) => void notes.set(name, value),
+    store: async () => {
+      if (notes.size === 0) return
+      const written_at = new Date(now()).toISOString()
+      const rows = [...notes].map(([name, value]) => ({ job, name, value, written_at }))
+      await db.insert({ table: 'job_state', rows })
+      notes.clear()
+    },
+  }
+}

@@ -1,0 +1,37 @@
+import type { Job } from '../job/define.ts'
+import daos from './daos.ts'
+import dexTrades from './dex-trades.ts'
+import discord from './discord.ts'
+import governance from './governance.ts'
+import holders from './holders.ts'
+import index from './index-points.ts'
+import indexToken from './index-token.ts'
+import marketCap from './market-cap.ts'
+import prices from './prices.ts'
+import ratings from './ratings.ts'
+import telegram from './telegram.ts'
+import treasury from './treasury.ts'
+import treasuryValue from './treasury-value.ts'
+import tvl from './tvl.ts'
+import twitter from './twitter.ts'
+import twitterSentiment from './twitter-sentiment.ts'
+
+/** Every job there is. A new dataset adds its file in `jobs/` and a line here. */
+export const jobs: readonly Job[] = [
+  prices,
+  tvl,
+  holders,
+  dexTrades,
+  marketCap,
+  governance,
+  treasury,
+  ratings,
+  daos,
+  treasuryValue,
+  twitter,
+  discord,
+  telegram,
+  twitterSentiment,
+  index,
+  indexToken,
+]

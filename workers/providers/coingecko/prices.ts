@@ -1,0 +1,106 @@
+import { z } from 'zod'
+import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
+import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
+import type { Candidate, Provider, ProviderContext, Range } from '../../job/define.ts'
+import { checkAnswer, toJsonValue } from '../answer.ts'
+import type { PriceSource } from '../contracts/prices.ts'
+import type { HttpClient } from '../http/client.ts'
+import type { ErrorReading } from '../http/request.ts'
+import { toBatches, toPages } from '../paging.ts'
+import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
+
+const MARKETS = '/coins/markets'
+const COINS_PER_PAGE = 250
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+
+const HOURLY_PAGE_MS = 90 * DAY_MS
+
+/** CoinGecko, with a Pro key, a Demo key or none (providers document, section 2). A Demo key has 365 days of history. */
+export const coingecko: Provider<PriceSource, Token> = {
+  name: 'coingecko',
+  covers: (token) => token.coingeckoId !== null,
+  connect(context) {
+    const client = openCoinGecko(context)
+    return {
+      fetchLatest: (tokens, signal) => fetchLatest(client, tokens, signal),
+      fetchHistory: (tokens, range, signal) => fetchHistory(client, tokens, range, signal),
+    }
+  },
+}
+
+/** The provider's host with the key that fits it. */
+export function openCoinGecko({ config, http }: ProviderContext): HttpClient {
+  const { apiKey, ...settings } = config.providers.coingecko
+  const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
+  const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
+  return http.open({ provider: 'coingecko', ...settings, headers, readError })
+}
+
+async function fetchLatest(client: HttpClient, tokens: readonly Token[], signal: AbortSignal) {
+  const rows: Candidate<TokenPriceRow>[] = []
+  for (const batch of toBatches(tokens, COINS_PER_PAGE)) {
+    const query = {
+      vs_currency: 'usd',
+      ids: batch.map((token) => token.coingeckoId).join(','),
+      per_page: COINS_PER_PAGE,
+      page: 1,
+      price_change_percentage: '1h,24h,7d,30d',
+    }
+    const answer = await client.json({ path: MARKETS, query, signal })
+    rows.push(...toLatestRows(checkAnswer(marketsAnswer, answer, { provider: 'coingecko', path: MARKETS }), batch))
+  }
+  return rows
+}
+
+async function fetchHistory(client: HttpClient, tokens: readonly Token[], range: Range, signal: AbortSignal) {
+  const rows: Candidate<TokenPriceRow>[][] = []
+  for (const token of tokens) {
+    const charts = []
+    for (const page of toChartPages(range)) {
+      const chart = await fetchChart(client, token, page, signal)
+      if (chart) charts.push(chart)
+    }
+    rows.push(toHistoryRows(charts, token, range))
+  }
+  return rows.flat()
+}
+
+/**
+ * The pages that are answered at the wanted step, or as near to it as can be had. The provider picks the step by the
+ * page's length: hours up to 90 days, days beyond, and 5 minutes only within a day that ends now (providers document,
+ * section 2). So a range of finer steps has its last day asked for alone: older days would come by the hour anyway.
+ */
+function toChartPages(range: Range): Range[] {
+  const stepMs = INTERVAL_SECONDS[range.interval] * 1000
+  if (stepMs >= DAY_MS) return toPages(range, Number.POSITIVE_INFINITY)
+  const lastDay = stepMs >= HOUR_MS ? range.to : Math.max(range.from, range.to - DAY_MS)
+  return [...toPages({ ...range, to: lastDay }, HOURLY_PAGE_MS), ...toPages({ ...range, from: lastDay }, DAY_MS)]
+}
+
+/** One coin's chart; undefined for a coin that the provider does not know. */
+async function fetchChart(client: HttpClient, token: Token, page: Range, signal: AbortSignal) {
+  const path = `/coins/${encodeURIComponent(token.coingeckoId ?? '')}/market_chart/range`
+  const route = '/coins/{id}/market_chart/range'
+  const query = { vs_currency: 'usd', from: Math.floor(page.from / 1000), to: Math.ceil(page.to / 1000) }
+  const answer = await client.json({ path, route, query, signal, absent: [404] })
+  return answer === undefined ? undefined : checkAnswer(chartAnswer, answer, { provider: 'coingecko', path })
+}
+
+const errorStatus = z.object({ error_code: z.coerce.number(), error_message: z.string() })
+const errorAnswer = z.union([
+  z.object({ status: errorStatus }).transform(({ status }) => status),
+  z.object({ error: z.object({ status: errorStatus }) }).transform(({ error }) => error.status),
+])
+const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
+
+/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+function readError(status: number, body: string): ErrorReading | undefined {
+  if (status === 408 || status === 429 || status >= 500) return undefined
+  const parsed = errorAnswer.safeParse(toJsonValue(body))
+  if (!parsed.success) return undefined
+  const { error_code, error_message } = parsed.data
+  const hint = KEY_PROBLEMS.has(error_code) ? ' (check COINGECKO_API_KEY and COINGECKO_BASE_URL)' : ''
+  return { code: 'provider_rejected', says: `error ${error_code}: ${error_message}${hint}` }
+}

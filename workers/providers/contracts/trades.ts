@@ -1,0 +1,29 @@
+import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
+import type { Logger } from '../../../shared/telemetry/log.ts'
+import type { Candidate, Range } from '../../job/define.ts'
+import type { JobState } from '../../job/state.ts'
+
+/** Whose trades a source is asked for, and what it needs to find them. */
+export interface TradeRequest {
+  readonly entities: readonly Token[]
+  readonly state: JobState
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+export interface NewTradeRequest extends TradeRequest {
+  readonly slot: number
+  noteRead(tokens: readonly Token[]): void
+}
+
+/** Trades on decentralized exchanges, as one provider has them. A token that nobody traded gives no row. */
+export interface TradeSource {
+  /**
+   * The trades since the last run, which the state remembers; `slot` (Unix milliseconds) says where a first run begins. The
+   * state moves, and a token is noted as read, only where trades were read to the end.
+   */
+  fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
+  /** The trades inside the range; the state is read and stays as it is. */
+  fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>
+}

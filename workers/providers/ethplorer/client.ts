@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { TOP_HOLDERS } from '../../../shared/datasets/holders.ts'
+import { DataError } from '../../../shared/errors.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
+import type { Provider } from '../../job/define.ts'
+import { checkAnswer, toJsonValue } from '../answer.ts'
+import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
+import type { HttpClient } from '../http/client.ts'
+import type { ErrorReading } from '../http/request.ts'
+import { toHoldersRow, tokenInfoAnswer, topHoldersAnswer } from './holders.ts'
+
+/** A token that the provider does not know, or does not take for one. */
+const NO_SUCH_TOKEN = [400, 404]
+/** The free key allows two calls a second: tokens are asked for one after the other. */
+const CONCURRENCY = 1
+
+/**
+ * Ethplorer and, for BNB Chain, its sister host; one key and one quota (providers document, section 5). Its free key
+ * allows 3,000 calls a week, which is what the default of 16 an hour stays under: 8 tokens a slot.
+ */
+export const ethplorer: Provider<HoldersSource, Token> = {
+  name: 'ethplorer',
+  covers: ({ chain }) => chain === 'ethereum' || chain === 'bnb',
+  connect({ config, http }) {
+    const { apiKey, baseUrl, bnbBaseUrl, ...settings } = config.providers.ethplorer
+    const open = (url: string) => http.open({ provider: 'ethplorer', ...settings, baseUrl: url, readError })
+    const [ethereum, bnb] = [open(baseUrl), open(bnbBaseUrl)]
+    return {
+      concurrency: CONCURRENCY,
+      tokensPerSlot: toTokensPerSlot(settings.requestsPerMinute, settings.requestsPerHour),
+      async fetchHolders(token, slot, signal) {
+        const client = token.chain === 'bnb' ? bnb : ethereum
+        const query = { apiKey, limit: TOP_HOLDERS }
+        const list = await fetchAnswer(client, 'getTopTokenHolders', topHoldersAnswer, token, query, signal)
+        if (list === undefined || list.holders.length === 0) return undefined
+        const info = await fetchAnswer(client, 'getTokenInfo', tokenInfoAnswer, token, { apiKey }, signal)
+        return info === undefined ? undefined : toHoldersRow(list, info, token, slot)
+      },
+    }
+  },
+}
+
+/** One answer about a token; undefined for a token that the provider does not know. */
+async function fetchAnswer<T>(
+  client: HttpClient,
+  method: string,
+  schema: z.ZodType<T>,
+  token: Token,
+  query: Readonly<Record<string, string | number>>,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  const path = `/${method}/${token.contractAddress}`
+  const answer = await client.json({ path, route: `/${method}/{address}`, query, signal, absent: NO_SUCH_TOKEN })
+  if (answer === undefined) return undefined
+  const error = errorAnswer.safeParse(answer)
+  if (!error.success) return checkAnswer(schema, answer, { provider: 'ethplorer', path })
+  const { code } = error.data.error
+  if (UNKNOWN_TOKEN.has(code)) return undefined
+  const { code: kind, says } = toReading(error.data.error)
+  throw new DataError(kind, `ethplorer ${path}: ${says}`)
+}
+
+const errorAnswer = z.object({ error: z.object({ code: z.coerce.number(), message: z.string() }) })
+
+const INVALID_KEY = 1
+const LIMIT_REACHED = 429
+/** An invalid address, and one that is no token's. */
+const UNKNOWN_TOKEN: ReadonlySet<number> = new Set([104, 150])
+
+/** What an error body means, whatever status it came with (providers document, section 5). */
+function toReading({ code, message }: z.infer<typeof errorAnswer>['error']): ErrorReading {
+  const hint = code === INVALID_KEY ? ' (check ETHPLORER_API_KEY)' : ''
+  const kind = code === LIMIT_REACHED ? 'provider_unavailable' : 'provider_rejected'
+  return { code: kind, says: `error ${code}: ${message}${hint}` }
+}
+
+/** The status decides for gateways' pages and for 5xx, the code for the rest. */
+function readError(status: number, body: string): ErrorReading | undefined {
+  if (status >= 500) return undefined
+  const parsed = errorAnswer.safeParse(toJsonValue(body))
+  return parsed.success ? toReading(parsed.data.error) : undefined
+}

@@ -1,0 +1,75 @@
+import { encodeFunctionData, parseAbi } from 'viem'
+import { z } from 'zod'
+import { type JsonRpc, type RpcCall, toRpcError } from '../rpc/json-rpc.ts'
+import { type DexChain, V3_FEES } from './exchanges.ts'
+
+/** A pool that trades two tokens; `quote` is the one with a known dollar value. Addresses are lower-case. */
+export interface Pool {
+  readonly address: string
+  /** The exchange's label. */
+  readonly exchange: string
+  readonly token: string
+  readonly quote: string
+}
+
+export const poolList = z.array(
+  z.object({ address: z.string(), exchange: z.string(), token: z.string(), quote: z.string() }),
+)
+
+const factoryAbi = parseAbi([
+  'function getPair(address,address) view returns (address)',
+  'function getPool(address,address,uint24) view returns (address)',
+])
+
+const WORD = /^0x0{24}([0-9a-f]{40})$/i
+const NOBODY = '0'.repeat(40)
+
+/**
+ * Asks every factory of the chain for the pools of each token with each quote token (providers document, section 6.2).
+ * A pool of two quote tokens is found from either side and listed once; its dollars follow the quote of the first find.
+ * @throws DataError `provider_rejected` when the node refuses a call, `provider_unavailable` when it has no capacity.
+ */
+export async function findPools(
+  rpc: JsonRpc,
+  chain: DexChain,
+  tokens: readonly string[],
+  signal: AbortSignal,
+): Promise<Pool[]> {
+  const questions = tokens.flatMap((token) => toQuestions(chain, token))
+  const replies = await rpc.batch(
+    questions.map(({ call }) => call),
+    signal,
+  )
+  const pools = new Map<string, Pool>()
+  for (const [index, { pool, call }] of questions.entries()) {
+    const reply = replies[index] ?? { result: null }
+    if ('error' in reply) throw toRpcError(rpc.name, call.method, reply.error)
+    // An empty answer means that there is no contract; an address of zero that there is no pool.
+    const [, found] = WORD.exec(String(reply.result)) ?? []
+    if (found === undefined || found === NOBODY) continue
+    const address = `0x${found.toLowerCase()}`
+    if (!pools.has(address)) pools.set(address, { address, ...pool })
+  }
+  return [...pools.values()]
+}
+
+function toQuestions(chain: DexChain, token: string): { pool: Omit<Pool, 'address'>; call: RpcCall }[] {
+  const quotes = chain.quotes.filter(({ address }) => address !== token)
+  return chain.exchanges.flatMap(({ label, kind, factory }) =>
+    quotes.flatMap(({ address: quote }) =>
+      toCalldata(kind, token as `0x${string}`, quote as `0x${string}`).map((data) => ({
+        pool: { exchange: label, token, quote },
+        call: { method: 'eth_call', params: [{ to: factory, data }, 'latest'] },
+      })),
+    ),
+  )
+}
+
+function toCalldata(kind: 'v2' | 'v3', token: `0x${string}`, quote: `0x${string}`): string[] {
+  if (kind === 'v2') {
+    return [encodeFunctionData({ abi: factoryAbi, functionName: 'getPair', args: [token, quote] })]
+  }
+  return V3_FEES.map((fee) =>
+    encodeFunctionData({ abi: factoryAbi, functionName: 'getPool', args: [token, quote, fee] }),
+  )
+}

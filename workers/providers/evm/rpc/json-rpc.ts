@@ -1,0 +1,113 @@
+import { z } from 'zod'
+import { DataError } from '../../../../shared/errors.ts'
+import { checkAnswer } from '../../answer.ts'
+import type { HttpClient } from '../../http/client.ts'
+import { sleep, toBackoffMs } from '../../http/retry.ts'
+import { toBatches } from '../../paging.ts'
+
+export interface RpcCall {
+  readonly method: string
+  readonly params: readonly unknown[]
+}
+
+export interface RpcError {
+  readonly code: number
+  readonly message: string
+}
+
+/** What a node says to one call: errors arrive with status 200 (providers document, section 6). */
+export type RpcReply = { readonly result: unknown } | { readonly error: RpcError }
+
+/**
+ * A JSON-RPC node. Both throw DataError as the HTTP client does, and `provider_malformed` for replies that belong to no
+ * call or are missing. A call that the node has no capacity for is sent again a few times; a node that still has
+ * none is `provider_unavailable`.
+ */
+export interface JsonRpc {
+  /** How messages call the node; its URL may hold a key and is never told. */
+  readonly name: string
+  call(call: RpcCall, signal: AbortSignal, options?: SendOptions): Promise<RpcReply>
+  /** The replies in the order of the calls, whatever order the node answers in. */
+  batch(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]>
+}
+
+export interface SendOptions {
+  /** As in the HTTP client. */
+  readonly retries?: number
+  /** Statuses that are answered with `undefined` instead of an error. */
+  readonly absent?: readonly number[]
+}
+
+/** Too many requests, by two names, and a fault inside the node. */
+const PASSING_CODES: ReadonlySet<number> = new Set([429, -32005, -32603])
+
+const RETRIES = 3
+const BACKOFF_MS = 500
+
+const rpcError = z.object({ code: z.number(), message: z.string().default('') })
+const reply = z.union([
+  z.object({ id: z.number(), error: rpcError }),
+  z.object({ id: z.number(), result: z.unknown() }).transform(({ id, result }) => ({ id, result: result ?? null })),
+])
+/** A batch that is refused as a whole is answered by one error without the id of any call. */
+const batchReply = z.union([z.array(reply), z.object({ error: rpcError })])
+
+/** Whether another try may succeed. */
+export function isPassing({ code }: RpcError): boolean {
+  return PASSING_CODES.has(code)
+}
+
+/** A node's refusal as the error that callers decide by. */
+export function toRpcError(name: string, method: string, { code, message }: RpcError): DataError {
+  const kind = PASSING_CODES.has(code) ? 'provider_unavailable' : 'provider_rejected'
+  return new DataError(kind, `${name} ${method}: error ${code}: ${message.slice(0, 200)}`)
+}
+
+/** Speaks JSON-RPC 2.0 over an HTTP client that is open to the node's URL. */
+export function createJsonRpc(name: string, client: HttpClient, batchSize: number): JsonRpc {
+  /** The fragment names the call in messages and is not sent: node URLs stand as they are, with no slash added. */
+  const send = (body: unknown, method: string, signal: AbortSignal, options: SendOptions = {}) =>
+    client.json({ path: `#${method}`, route: method, method: 'POST', body, signal, ...options })
+
+  async function sendBatch(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]> {
+    const method = calls[0]?.method ?? ''
+    const body = calls.map((call, id) => ({ jsonrpc: '2.0', id, ...call }))
+    const answer = checkAnswer(batchReply, await send(body, method, signal), { provider: name, path: method })
+    if (!Array.isArray(answer)) return calls.map(() => answer)
+    const byId = new Map(answer.map((each) => [each.id, each]))
+    return calls.map((_, id) => {
+      const found = byId.get(id)
+      if (found !== undefined) return found
+      throw new DataError('provider_malformed', `${name} ${method}: no reply to call ${id} of a batch`)
+    })
+  }
+
+  async function batchWithRetries(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]> {
+    const replies = await sendBatch(calls, signal)
+    for (let retry = 0; retry < RETRIES; retry += 1) {
+      const refused = replies.flatMap((each, index) => ('error' in each && isPassing(each.error) ? [index] : []))
+      if (refused.length === 0) break
+      await sleep(toBackoffMs(BACKOFF_MS, retry, Math.random()), signal)
+      const again = await sendBatch(
+        refused.flatMap((index) => calls[index] ?? []),
+        signal,
+      )
+      for (const [at, index] of refused.entries()) replies[index] = again[at] ?? { result: null }
+    }
+    return replies
+  }
+
+  return {
+    name,
+    call: async (call, signal, options) => {
+      const answer = await send({ jsonrpc: '2.0', id: 0, ...call }, call.method, signal, options)
+      if (answer === undefined) return { error: { code: 413, message: 'the answer would be too large' } }
+      return checkAnswer(z.union([z.object({ error: rpcError }), reply]), answer, { provider: name, path: call.method })
+    },
+    batch: async (calls, signal) => {
+      const replies: RpcReply[] = []
+      for (const batch of toBatches(calls, batchSize)) replies.push(...(await batchWithRetries(batch, signal)))
+      return replies
+    },
+  }
+}

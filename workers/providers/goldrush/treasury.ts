@@ -1,0 +1,158 @@
+import { z } from 'zod'
+import { DataError } from '../../../shared/errors.ts'
+import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+import type { Provider, Range } from '../../job/define.ts'
+import { asSent, checkAnswer } from '../answer.ts'
+import type { TreasurySource } from '../contracts/treasury.ts'
+import type { TreasuryDao, Wallet } from '../contracts/treasury-daos.ts'
+import { openPrices, type TokenPrices, toCoin } from '../defillama/prices.ts'
+import type { HttpClient } from '../http/client.ts'
+import type { ErrorReading } from '../http/request.ts'
+import { type Holding, toTreasuryRow } from '../treasury-holdings.ts'
+import { balancesData, type Position, toPositions } from './balances.ts'
+import { portfolioData, toDailyPositions } from './portfolio.ts'
+
+/** DAOs that are asked for at once; the addresses of one come one after the other. */
+const CONCURRENCY = 4
+/** An address or a chain that the provider does not know. */
+const NO_SUCH_ADDRESS: readonly number[] = [400, 404]
+const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
+
+/**
+ * GoldRush, formerly Covalent (providers document, section 11). It needs a key; without one every call is
+ * `provider_rejected`. What it has no quote for is priced by DefiLlama, and stays unpriced where that has none either.
+ */
+export const goldrush: Provider<TreasurySource, TreasuryDao> = {
+  name: 'goldrush',
+  covers: ({ wallets }) => wallets.length > 0 && wallets.every(({ chainId }) => chainId !== null),
+  connect({ config, http, now = Date.now }) {
+    const { apiKey, ...settings } = config.providers.goldrush
+    const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }
+    const client = http.open({ provider: 'goldrush', ...settings, headers, readError })
+    const prices = openPrices({ config, http })
+    const refuseWithoutKey = () => {
+      if (apiKey === undefined) throw new DataError('provider_rejected', 'goldrush: GOLDRUSH_API_KEY is not set')
+    }
+    return {
+      concurrency: CONCURRENCY,
+      async fetchTreasury(dao, slot, signal) {
+        refuseWithoutKey()
+        const positions = await fetchPositions(client, dao, signal)
+        if (positions === undefined) return undefined
+        const holdings = await toHoldings(new Map([[slot, positions]]), signal, (coins) =>
+          priceNow(prices, coins, slot, signal),
+        )
+        return toTreasuryRow(dao.key, slot, 'goldrush', holdings.get(slot) ?? [])
+      },
+      async fetchHistory(dao, range, signal) {
+        refuseWithoutKey()
+        // The provider counts whole days back from its own today.
+        const days = Math.ceil((now() - range.from) / DAY_MS) + 1
+        const daily = await fetchDailyPositions(client, dao, range, days, signal)
+        const times = [...daily.keys()]
+        const holdings = await toHoldings(daily, signal, (coins) => prices.past(coins, times, signal))
+        return [...holdings].flatMap(([day, held]) => toTreasuryRow(dao.key, day, 'goldrush', held) ?? [])
+      },
+    }
+  },
+}
+
+type PriceTable = ReadonlyMap<string, ReadonlyMap<number, number>>
+
+async function priceNow(prices: TokenPrices, coins: readonly string[], slot: number, signal: AbortSignal) {
+  const found = await prices.now(coins, signal)
+  return new Map([...found].map(([coin, price]) => [coin, new Map([[slot, price]])]))
+}
+
+/** Positions with a value where one is known. A price that cannot be asked for is a failure, not an unknown price. */
+async function toHoldings(
+  positions: ReadonlyMap<number, readonly Position[]>,
+  signal: AbortSignal,
+  findPrices: (coins: readonly string[]) => Promise<PriceTable>,
+): Promise<Map<number, Holding[]>> {
+  signal.throwIfAborted()
+  const unpriced = [...positions.values()].flat().filter(({ valueUsd }) => valueUsd === null)
+  const coins = [...new Set(unpriced.map(({ chain, contract }) => toCoin(chain, contract)))]
+  const prices: PriceTable = coins.length === 0 ? new Map() : await findPrices(coins)
+  const toHolding = (position: Position, at: number): Holding => {
+    const price = prices.get(toCoin(position.chain, position.contract))?.get(at)
+    const isPriced = position.valueUsd !== null || position.quantity === null || price === undefined
+    return isPriced ? position : { ...position, valueUsd: position.quantity * price }
+  }
+  return new Map([...positions].map(([at, held]) => [at, held.map((position) => toHolding(position, at))]))
+}
+
+/** What all addresses hold now; undefined as soon as one of them is not known. */
+async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
+  const positions: Position[] = []
+  for (const wallet of dao.wallets) {
+    const found = await fetchBalances(client, wallet, signal)
+    if (found === undefined) return undefined
+    positions.push(...found)
+  }
+  return positions
+}
+
+/** Undefined for an unknown address and for an empty answer: even an empty address holds nothing of its chain's coin. */
+async function fetchBalances(client: HttpClient, wallet: Wallet, signal: AbortSignal) {
+  const query = { 'quote-currency': 'USD', nft: 'false', 'no-spam': 'true' }
+  const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)
+  return data === undefined || data.items.length === 0 ? undefined : toPositions(data, wallet)
+}
+
+/** What all addresses held, by day; only days of which every address tells. */
+async function fetchDailyPositions(
+  client: HttpClient,
+  dao: TreasuryDao,
+  range: Range,
+  days: number,
+  signal: AbortSignal,
+): Promise<Map<number, Position[]>> {
+  const byWallet: Map<number, Position[]>[] = []
+  for (const wallet of dao.wallets) {
+    const current = await fetchBalances(client, wallet, signal)
+    const data = current && (await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal))
+    if (current === undefined || data === undefined) return new Map()
+    if (data.items.length > 0) byWallet.push(toDailyPositions(data, current, wallet, range))
+    else if (current.length > 0) return new Map()
+  }
+  const [first = new Map<number, Position[]>(), ...others] = byWallet
+  const shared = [...first.keys()].filter((day) => others.every((other) => other.has(day)))
+  return new Map(shared.map((day) => [day, byWallet.flatMap((wallet) => wallet.get(day) ?? [])]))
+}
+
+const envelope = z.object({
+  data: asSent,
+  error: z.boolean().nullish(),
+  error_message: z.string().nullish(),
+  // Documented as a number in the schemas and as a text in the examples.
+  error_code: z.coerce.number().nullish(),
+})
+
+/** One answer about an address; undefined for an address or a chain that the provider does not know. */
+async function fetchData<T>(
+  client: HttpClient,
+  { chainId, address }: Wallet,
+  method: string,
+  schema: z.ZodType<T>,
+  query: Readonly<Record<string, string | number>>,
+  signal: AbortSignal,
+): Promise<T | undefined> {
+  const path = `/v1/${chainId}/address/${address}/${method}/`
+  const route = `/v1/{chain}/address/{address}/${method}/`
+  const answer = await client.json({ path, route, query, signal, absent: NO_SUCH_ADDRESS })
+  if (answer === undefined) return undefined
+  const checked = checkAnswer(envelope, answer, { provider: 'goldrush', path })
+  if (!checked.error) return checkAnswer(schema, checked.data, { provider: 'goldrush', path })
+  const status = checked.error_code ?? 0
+  if (NO_SUCH_ADDRESS.includes(status)) return undefined
+  const isTransient = status === 429 || status >= 500
+  const says = `error ${status}: ${checked.error_message ?? 'no message'}`
+  throw new DataError(isTransient ? 'provider_unavailable' : 'provider_rejected', `goldrush ${path}: ${says}`)
+}
+
+/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+function readError(status: number, body: string): ErrorReading | undefined {
+  if (status !== 401 && status !== 402 && status !== 403) return undefined
+  return { code: 'provider_rejected', says: `${body} (check GOLDRUSH_API_KEY and its credits)` }
+}

@@ -1,0 +1,47 @@
+/** How one provider's host is spoken to. */
+export interface HttpSettings {
+  readonly provider: string
+  readonly baseUrl: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** What no message may repeat, beside keys in headers, in members of the query that are named so, and in the base URL. */
+  readonly secrets?: readonly string[]
+  /** For a whole answer, body included; each retry has it anew. */
+  readonly timeoutMs: number
+  /** The largest body, after decompression. */
+  readonly maxBytes: number
+  /** Shared by all clients of one provider's name; the first to open in a process sets it. */
+  readonly requestsPerMinute: number
+  /** Likewise, for a provider that counts by the hour too; none are left when they are used up, until the hour is over. */
+  readonly requestsPerHour?: number
+  /** The provider's own reading of its error answers, where the status alone misleads. */
+  readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
+}
+
+/**
+ * What an error answer means: `provider_unavailable` is worth another try. `says` replaces the excerpt of the body,
+ * `retryAfterMs` the `Retry-After` header.
+ */
+export interface ErrorReading {
+  readonly code: 'provider_unavailable' | 'provider_rejected'
+  readonly says: string
+  readonly retryAfterMs?: number | undefined
+}
+
+export interface HttpRequest {
+  /** Appended to the base URL; begins with a slash. */
+  readonly path: string
+  /** The path with placeholders for ids, by which calls are counted; `path` where it has none. */
+  readonly route?: string
+  readonly query?: Readonly<Record<string, string | number | undefined>>
+  readonly method?: 'GET' | 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly signal: AbortSignal
+  /** Statuses that say "there is no such thing": `json` then answers undefined, `text` an empty text. */
+  readonly absent?: readonly number[]
+  /** Error statuses whose body is an answer like that of a success. */
+  readonly answers?: readonly number[]
+  /** How often the request is sent again after a transient failure, 3 by default. */
+  readonly retries?: number
+}

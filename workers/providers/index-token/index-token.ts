@@ -1,0 +1,99 @@
+import { z } from 'zod'
+import type { IndexTokenRow } from '../../../shared/datasets/index-token.ts'
+import { DataError } from '../../../shared/errors.ts'
+import type { BasketIndex } from '../../../shared/registry/index-records.ts'
+import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Candidate, Provider } from '../../job/define.ts'
+import { createJsonRpc, type JsonRpc } from '../evm/rpc/json-rpc.ts'
+import type { HttpClient } from '../http/client.ts'
+import { askAll, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
+import { type Decimal, dividedBy, times, toText } from './decimal.ts'
+import { askFeed, toEtherPrice } from './ether-price.ts'
+import { ETHER_PLACES, findWrappedEther, readComponents, toLockedEther } from './locked-value.ts'
+
+/** The Index Token as it is now. */
+export interface IndexTokenSource {
+  fetchToken(index: BasketIndex, signal: AbortSignal): Promise<Candidate<IndexTokenRow>>
+}
+
+/** A live value must be young, and a block this deep has never been taken back since Ethereum has validators. */
+const DEPTH = 12
+/** Places of the price of one Index Token. */
+const PRICE_PLACES = 12
+
+/**
+ * The Index Token from the JSON-RPC node of its chain (providers document, section 16). Every answer is about one block.
+ * Amounts stay integers from the chain to the row.
+ */
+export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
+  name: 'index-token-contract',
+  covers: ({ token }, config) =>
+    token.chain in config.providers.rpc.urls && findWrappedEther(token.chain) !== undefined,
+  connect(context) {
+    const { urls, batchSize, ...settings } = context.config.providers.rpc
+    const prices = context.http.open({ provider: 'defillama-coins', ...context.config.providers.defillamaCoins })
+    return {
+      fetchToken: (index, signal) => {
+        const name = `rpc-${index.token.chain}`
+        const client = context.http.open({ provider: name, baseUrl: urls[index.token.chain] ?? '', ...settings })
+        return readToken(createJsonRpc(name, client, batchSize), prices, context.db, index, signal)
+      },
+    }
+  },
+}
+
+async function readToken(
+  rpc: JsonRpc,
+  prices: HttpClient,
+  db: Database,
+  index: BasketIndex,
+  signal: AbortSignal,
+): Promise<Candidate<IndexTokenRow>> {
+  const { chain, contractAddress, mode } = index.token
+  const state = createBlockState(await pinBlock(rpc, DEPTH, signal))
+  const [seconds, units, places, feed] = await askAll(
+    rpc,
+    [
+      state.time(),
+      state.view(contractAddress, 'totalSupply', [], z.bigint()),
+      state.view(contractAddress, 'decimals', [], z.number()),
+      askFeed(chain, state),
+    ] as const,
+    signal,
+  )
+  const supply = { units, places }
+  if (units === 0n) throw new DataError('provider_unavailable', `${rpc.name}: no Index Token is in circulation`)
+  const ether = await toEtherPrice(feed, seconds, prices, signal)
+  const reading = { chain, seconds, supply, etherUsd: ether.usd }
+  const value =
+    mode === 'eth'
+      ? await readEther(
+          rpc,
+          [
+            state.balance(contractAddress),
+            state.view(findWrappedEther(chain) ?? '', 'balanceOf', [contractAddress], z.bigint()),
+          ],
+          signal,
+        )
+      : await toLockedEther(db, await readComponents(rpc, contractAddress, state, signal), reading, signal)
+  return {
+    index_key: index.key,
+    created_at: new Date(seconds * 1000).toISOString(),
+    block_number: state.block,
+    value: toText(value),
+    total_supply: toText(supply),
+    value_usd: Number(toText(dividedBy(times(value, ether.usd), supply, PRICE_PLACES))),
+    eth_usd: Number(toText(ether.usd)),
+    eth_source: ether.source,
+  }
+}
+
+/** The ether that a contract has, wrapped or not. */
+async function readEther(
+  rpc: JsonRpc,
+  balances: readonly StateQuestion<bigint>[],
+  signal: AbortSignal,
+): Promise<Decimal> {
+  const found = await askAll(rpc, balances, signal)
+  return { units: found.reduce((sum, balance) => sum + balance, 0n), places: ETHER_PLACES }
+}

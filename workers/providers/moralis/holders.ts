@@ -1,0 +1,60 @@
+import { TOP_HOLDERS } from '../../../shared/datasets/holders.ts'
+import { DataError } from '../../../shared/errors.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
+import type { Provider } from '../../job/define.ts'
+import { checkAnswer } from '../answer.ts'
+import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
+import type { HttpClient } from '../http/client.ts'
+import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
+import { holdersAnswer, ownersAnswer, toHoldersRow } from './owners.ts'
+
+/** A bound on following cursors: a page has a hundred owners unless the provider cuts it shorter. */
+const MOST_PAGES = 10
+const CONCURRENCY = 4
+
+/** Moralis (providers document, section 4). It needs a key; without one every call is `provider_rejected`. */
+export const moralis: Provider<HoldersSource, Token> = {
+  name: 'moralis',
+  covers: (token) => token.chain in MORALIS_CHAINS,
+  connect(context) {
+    const { apiKey, requestsPerMinute } = context.config.providers.moralis
+    const client = openMoralis(context)
+    return {
+      concurrency: CONCURRENCY,
+      tokensPerSlot: toTokensPerSlot(requestsPerMinute),
+      async fetchHolders(token, slot, signal) {
+        if (apiKey === undefined) throw new DataError('provider_rejected', 'moralis: MORALIS_API_KEY is not set')
+        const owners = await fetchOwners(client, token, signal)
+        if (owners.length === 0) return undefined
+        const about = await fetchHolderCount(client, token, signal)
+        return about === undefined ? undefined : toHoldersRow(about, owners, token, slot)
+      },
+    }
+  },
+}
+
+/** The largest owners; none for a token that the provider does not know. */
+async function fetchOwners(client: HttpClient, token: Token, signal: AbortSignal) {
+  const path = `/erc20/${token.contractAddress}/owners`
+  const owners = []
+  let cursor: string | undefined
+  for (let page = 0; page < MOST_PAGES && owners.length < TOP_HOLDERS; page += 1) {
+    const query = { chain: MORALIS_CHAINS[token.chain], limit: TOP_HOLDERS, order: 'DESC', cursor }
+    const route = '/erc20/{address}/owners'
+    const answer = await client.json({ path, route, query, signal, absent: NO_SUCH_TOKEN })
+    if (answer === undefined) return []
+    const { result, cursor: next } = checkAnswer(ownersAnswer, answer, { provider: 'moralis', path })
+    owners.push(...result)
+    if (!next) break
+    cursor = next
+  }
+  return owners
+}
+
+async function fetchHolderCount(client: HttpClient, token: Token, signal: AbortSignal) {
+  const path = `/erc20/${token.contractAddress}/holders`
+  const route = '/erc20/{address}/holders'
+  const query = { chain: MORALIS_CHAINS[token.chain] }
+  const answer = await client.json({ path, route, query, signal, absent: NO_SUCH_TOKEN })
+  return answer === undefined ? undefined : checkAnswer(holdersAnswer, answer, { provider: 'moralis', path })
+}

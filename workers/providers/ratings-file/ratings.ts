@@ -1,0 +1,80 @@
+import { readFile } from 'node:fs/promises'
+import { toUrlSecrets } from '../../../shared/config/secrets.ts'
+import type { DaoRatingRow } from '../../../shared/datasets/ratings.ts'
+import { DataError, toReason } from '../../../shared/errors.ts'
+import type { Dao } from '../../../shared/registry/entities.ts'
+import type { Logger } from '../../../shared/telemetry/log.ts'
+import type { Provider, ProviderContext } from '../../job/define.ts'
+import { readCsv } from './csv.ts'
+import { readJson } from './json.ts'
+import { toRatings } from './rows.ts'
+
+export interface RatingsSource {
+  /**
+   * The ratings that the operator's file has of these DAOs, stamped with `slot` (Unix milliseconds); none where no file
+   * is set. Bad rows are logged and left out.
+   */
+  fetchRatings(daos: readonly Dao[], slot: number, log: Logger, signal: AbortSignal): Promise<DaoRatingRow[]>
+}
+
+/** A file on the operator's side is not asked more often than once a second, whatever else happens. */
+const REQUESTS_PER_MINUTE = 60
+
+/**
+ * The operator's file of ratings, by path or URL, JSON when it begins with a bracket, else CSV (providers document,
+ * section 12: no rating service has a documented interface). No score is made up: without a file there is none.
+ */
+export const ratingsFile: Provider<RatingsSource, Dao> = {
+  name: 'ratings-file',
+  covers: () => true,
+  connect(context) {
+    const { source } = context.config.providers.ratings
+    const read = source === undefined ? undefined : createReader(source, context)
+    let isTold = false
+    return {
+      async fetchRatings(daos, slot, log, signal) {
+        if (source === undefined || read === undefined) {
+          if (!isTold) log.info('RATINGS_SOURCE is not set: there are no ratings')
+          isTold = true
+          return []
+        }
+        const text = await read(signal)
+        const file = toFileName(source)
+        const records = /^\uFEFF?\s*[[{]/.test(text) ? readJson(text, file) : readCsv(text, file)
+        if (records.length === 0) throw new DataError('provider_malformed', `${file}: there is no rating in it`)
+        const { rows, faults } = toRatings(records, daos, slot, file)
+        if (faults.length > 0) log.warn({ rejected: faults.length, of: records.length, faults }, 'ratings rejected')
+        return rows
+      },
+    }
+  },
+}
+
+function createReader(source: string, { config, http }: ProviderContext): (signal: AbortSignal) => Promise<string> {
+  if (!/^https?:\/\//.test(source)) return () => readLocal(source)
+  const url = new URL(source)
+  const { source: _, ...settings } = config.providers.ratings
+  const client = http.open({
+    provider: 'ratings-file',
+    baseUrl: url.origin,
+    requestsPerMinute: REQUESTS_PER_MINUTE,
+    headers: { accept: 'text/csv, application/json;q=0.9, text/plain;q=0.8' },
+    secrets: toUrlSecrets(source),
+    ...settings,
+  })
+  return (signal) =>
+    client.text({ path: url.pathname, route: '/{file}', query: Object.fromEntries(url.searchParams), signal })
+}
+
+async function readLocal(path: string): Promise<string> {
+  try {
+    return await readFile(path, 'utf8')
+  } catch (cause) {
+    throw new DataError('config', `RATINGS_SOURCE: ${toReason(cause)}`, { cause })
+  }
+}
+
+/** A URL's query may hold a key, and is no part of the name. */
+function toFileName(source: string): string {
+  return source.replace(/\?.*$/s, '')
+}

@@ -1,0 +1,114 @@
+import { type DaoRatingRow, daoRatingRow } from '../../../shared/datasets/ratings.ts'
+import { DataError } from '../../../shared/errors.ts'
+import type { Dao } from '../../../shared/registry/entities.ts'
+import { toNumber } from '../answer.ts'
+import type { FileRecord } from './csv.ts'
+
+/** The columns of the file by the row's members; the order is that of the documentation. */
+const COLUMNS = {
+  dao: 'dao',
+  overall_rating: 'overallRating',
+  fundamental_rating: 'fundamentalRating',
+  governance: 'governance',
+  team: 'team',
+  competitive_moat: 'competitiveMoat',
+  value_proposition: 'valueProposition',
+  token_economics: 'tokenEconomics',
+  rated_at: 'lastUpdated',
+  source: 'source',
+  report_url: 'reportUrl',
+} as const satisfies Partial<Record<keyof DaoRatingRow, string>>
+
+const KNOWN: ReadonlySet<string> = new Set(Object.values(COLUMNS))
+
+/** Above this share of bad rows the file as a whole is not trusted. */
+const MOST_BAD_SHARE = 0.5
+const SHOWN = 20
+const DAY_MS = 86_400_000
+
+interface Checked {
+  readonly rows: DaoRatingRow[]
+  /** One for each bad row: `file:line: column: reason`. */
+  readonly faults: string[]
+}
+
+/**
+ * The ratings of a file, checked row by row: a bad row is told with line and column and left out, the others count.
+ * `slot` is the time of the import in Unix milliseconds.
+ * @throws DataError `rows_rejected` with the faults when more than half of the rows are bad.
+ */
+export function toRatings(records: readonly FileRecord[], daos: readonly Dao[], slot: number, file: string): Checked {
+  const find = createDaoFinder(daos)
+  const lines = new Map<number, number>()
+  const rows: DaoRatingRow[] = []
+  const faults: string[] = []
+  for (const record of records) {
+    const checked = toRating(record, find, slot)
+    const before = 'row' in checked ? lines.get(checked.row.dao) : undefined
+    const fault = 'fault' in checked ? checked.fault : before && `dao: is rated in line ${before} already`
+    if (fault) faults.push(`${file}:${record.line}: ${fault}`)
+    else if ('row' in checked) {
+      lines.set(checked.row.dao, record.line)
+      rows.push(checked.row)
+    }
+  }
+  if (faults.length > records.length * MOST_BAD_SHARE) {
+    const shown = faults.slice(0, SHOWN).join('; ')
+    throw new DataError('rows_rejected', `${faults.length} of ${records.length} ratings are bad: ${shown}`)
+  }
+  return { rows, faults }
+}
+
+type FindDao = (name: string) => Dao | undefined
+
+/** By id, slug or exact name, without regard to case. */
+function createDaoFinder(daos: readonly Dao[]): FindDao {
+  const byName = new Map(daos.flatMap((dao) => [dao.name, dao.slug, dao.id].map((name) => [name.toLowerCase(), dao])))
+  return (name) => byName.get(name.toLowerCase())
+}
+
+function toRating({ fields }: FileRecord, find: FindDao, slot: number): { row: DaoRatingRow } | { fault: string } {
+  const stranger = Object.keys(fields).find((name) => !KNOWN.has(name))
+  if (stranger !== undefined) return { fault: `${stranger}: no such column; there are ${[...KNOWN].join(', ')}` }
+  const name = fields.dao
+  const dao = typeof name === 'string' ? find(name) : undefined
+  if (dao === undefined) return { fault: `dao: no live DAO has the slug, name or id ${JSON.stringify(name ?? null)}` }
+  const read = (member: keyof typeof COLUMNS) => fields[COLUMNS[member]]
+  const ratedAt = toTime(read('rated_at'))
+  const candidate = {
+    dao: dao.key,
+    observed_at: new Date(slot).toISOString(),
+    rated_at: ratedAt,
+    overall_rating: toNumber(read('overall_rating')),
+    fundamental_rating: toNumber(read('fundamental_rating')),
+    governance: toNumber(read('governance')),
+    team: toNumber(read('team')),
+    competitive_moat: toNumber(read('competitive_moat')),
+    value_proposition: toNumber(read('value_proposition')),
+    token_economics: toNumber(read('token_economics')),
+    source: read('source') ?? '',
+    report_url: read('report_url') ?? null,
+  }
+  const parsed = daoRatingRow.safeParse(candidate)
+  if (!parsed.success) return { fault: toFault(parsed.error.issues[0]) }
+  if (Date.parse(parsed.data.rated_at) > slot + DAY_MS) return { fault: 'lastUpdated: is in the future' }
+  return { row: parsed.data }
+}
+
+function toFault(issue: { path: PropertyKey[]; message: string } | undefined): string {
+  const member = String(issue?.path[0])
+  const column: string = Reflect.get(COLUMNS, member) ?? member
+  return `${column}: ${issue?.message}`
+}
+
+const ISO = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)?)?$/
+
+/** An ISO date or date-time in UTC, with milliseconds; null for anything else, 30 February included. */
+function toTime(value: unknown): string | null {
+  if (typeof value !== 'string' || !ISO.test(value)) return null
+  const zoned = value.length === 10 || /(Z|[+-]\d\d:\d\d)$/.test(value) ? value : `${value}Z`
+  const [time, day] = [Date.parse(zoned), new Date(`${value.slice(0, 10)}T00:00:00Z`)]
+  // Dates that do not exist are moved to the next month in silence.
+  const exists = !Number.isNaN(day.getTime()) && day.toISOString().startsWith(value.slice(0, 10))
+  return exists && !Number.isNaN(time) ? new Date(time).toISOString() : null
+}

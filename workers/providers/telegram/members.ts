@@ -1,0 +1,54 @@
+import { DataError } from '../../../shared/errors.ts'
+import type { Dao } from '../../../shared/registry/entities.ts'
+import type { Provider } from '../../job/define.ts'
+import { type Members, type MembersSource, toMembers } from '../contracts/members.ts'
+
+/** A public name, or a private invitation, which shows the same page. */
+const LINK = /^https:\/\/t\.me\/(\+?[A-Za-z0-9_-]+)\/?$/
+/** One after the other: the host's limit is not documented. */
+const CONCURRENCY = 1
+
+/** The preview page of a group or channel (providers document, section 14.2). No key. */
+export const telegram: Provider<MembersSource, Dao> = {
+  name: 'telegram',
+  covers: ({ telegram: link }) => toChatName(link) !== undefined,
+  connect({ config, http }) {
+    const headers = { accept: 'text/html', 'accept-language': 'en' }
+    const client = http.open({ provider: 'telegram', ...config.providers.telegram, headers })
+    return {
+      concurrency: CONCURRENCY,
+      async fetchMembers(dao, signal) {
+        const path = `/${toChatName(dao.telegram)}`
+        return readPreview(await client.text({ path, route: '/{name}', signal }), path)
+      },
+    }
+  },
+}
+
+/** The name in a chat's link; undefined for other links and for none. */
+export function toChatName(link: string | null): string | undefined {
+  return LINK.exec(link ?? '')?.[1]
+}
+
+/** Digits in groups: by a plain or a no-break space, by a comma. */
+const GROUPED = String.raw`(\d[\d\s,]*)`
+const EXTRA = /class="tgme_page_extra">([^<]+)</
+const TOTAL = new RegExp(`${GROUPED}(?:members?|subscribers?)\\b`)
+const ONLINE = new RegExp(`${GROUPED}online\\b`)
+
+/**
+ * The numbers of a preview page; channels tell nobody who is online. The reason where it is about no group or channel: an
+ * unknown name has a page without numbers, a person's has the name in their place.
+ * @throws DataError `provider_malformed` for a page that is no preview at all.
+ */
+function readPreview(page: string, path: string): Members | string {
+  if (!page.includes('tgme_page')) throw new DataError('provider_malformed', `telegram ${path}: not a preview page`)
+  const extra = EXTRA.exec(page)?.[1]?.replace(/&nbsp;|&#160;/g, ' ')
+  if (extra === undefined) return 'no such group or channel'
+  const total = TOTAL.exec(extra)?.[1]
+  if (total === undefined) return 'not a group or channel'
+  const online = ONLINE.exec(extra)?.[1]
+  return toMembers({ active_members: online === undefined ? null : toCount(online), total_members: toCount(total) })
+}
+
+const toCount = (grouped: string) => Number(grouped.replace(/\D/g, ''))

@@ -1,0 +1,78 @@
+import { randomUUID } from 'node:crypto'
+import { z } from 'zod'
+import { toDistributed, toReplicationPath } from '../../clickhouse/cluster/render.ts'
+import { DataError } from '../../shared/errors.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { onCluster, quoteName, toLocal } from '../../shared/store/topology.ts'
+
+/** A table of the same shape beside a live one, which can take its place at once. */
+export interface Shadow {
+  readonly name: string
+  /** The table that holds the rows of `table` on a node; a single server has but `table` itself. */
+  readonly stored: string
+  readonly storedLive: string
+  /** Makes the table where it is missing, and the view that feeds it with what is inserted from now on. */
+  create(feed: string): Promise<void>
+  /** Keeps beside both tables whatever is inserted from now on. */
+  keepArriving(feed: string): Promise<void>
+  swap(): Promise<void>
+  /** Stores in the live table what was kept. */
+  storeArrived(): Promise<void>
+  /** The statements that end the feed and drop what the live table was before the swap. */
+  readonly drops: readonly string[]
+  drop(): Promise<void>
+}
+
+/** The shadow of a table; on a cluster every step happens on all nodes. */
+export function toShadow(db: Database, table: string): Shadow {
+  const name = `${table}_rebuild`
+  const on = onCluster(db.cluster)
+  const arriving = `${name}_arriving`
+  const toStored = (one: string) => (db.cluster === undefined ? one : toLocal(one))
+  const [stored, storedLive] = [toStored(name), toStored(table)]
+  const run = (what: string, sql: string) => db.command({ name: what, sql })
+  // The view goes first: without its table it would fail the inserts that it follows.
+  const drops = [name, arriving].flatMap((one) => [
+    `DROP VIEW IF EXISTS ${one}_mv${on} SYNC`,
+    ...[...new Set([one, toStored(one)])].map((part) => `DROP TABLE IF EXISTS ${part}${on} SYNC`),
+  ])
+  const createFed = async (one: string, feed: string) => {
+    for (const sql of await toTables(db, table, one)) await run('create-shadow', sql)
+    const view = `CREATE MATERIALIZED VIEW IF NOT EXISTS ${one}_mv${on} TO ${toStored(one)} AS ${feed}`
+    await run('feed-shadow', view)
+  }
+  return {
+    name,
+    stored,
+    storedLive,
+    drops,
+    create: (feed) => createFed(name, feed),
+    keepArriving: (feed) => createFed(arriving, feed),
+    storeArrived: () => run('store-arrived', `INSERT INTO ${table} SELECT * FROM ${arriving}`),
+    swap: () => run('swap', `EXCHANGE TABLES ${storedLive} AND ${stored}${on}`),
+    drop: async () => {
+      for (const sql of drops) await run('drop-shadow', sql)
+    },
+  }
+}
+
+async function toTables(db: Database, table: string, shadow: string): Promise<readonly string[]> {
+  const { cluster, name: database } = db
+  if (cluster === undefined) return [`CREATE TABLE IF NOT EXISTS ${shadow} AS ${table}`]
+  // What was swapped once keeps its path in Keeper, so every shadow needs one that no table ever had.
+  const path = quoteName(toReplicationPath(database, `${table}.${randomUUID()}`))
+  const engine = (await readEngine(db, toLocal(table))).replace(/^(Replicated\w+\()'[^']*'/, `$1${path}`)
+  const head = `CREATE TABLE IF NOT EXISTS ${toLocal(shadow)}${onCluster(cluster)} AS ${toLocal(table)}`
+  return [`${head} ENGINE = ${engine}`, toDistributed(shadow, { cluster, database }, table)]
+}
+
+async function readEngine(db: Database, table: string): Promise<string> {
+  const [row] = await db.rows({
+    name: 'engine',
+    sql: 'SELECT engine_full FROM system.tables WHERE database = currentDatabase() AND name = {table: String}',
+    params: { table },
+    schema: z.object({ engine_full: z.string() }),
+  })
+  if (row === undefined) throw new DataError('storage', `${table} is not on this node of the cluster`)
+  return row.engine_full
+}

@@ -1,0 +1,101 @@
+import type { Redis } from 'ioredis'
+import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../../shared/queue/queues.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { readNewest } from '../../shared/store/freshness.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import type { Job } from '../job/define.ts'
+import { inEnqueueSpan } from '../watch/job-span.ts'
+import type { SlotMetrics } from '../watch/slot-metrics.ts'
+import { planChunks } from './chunks.ts'
+import { readRecordedSlot, recordSlot } from './slot-record.ts'
+
+export interface SchedulerContext {
+  readonly db: Database
+  readonly redis: Redis
+  readonly prefix: string
+  readonly registry: Registry
+  readonly log: Logger
+  readonly now: () => number
+  readonly metrics?: SlotMetrics
+}
+
+/** A job with the queue its slots go to. */
+export interface Scheduled {
+  readonly job: Job
+  readonly queue: DatasetQueue
+}
+
+const DAY_MS = 86_400_000
+/** How far back missed slots are caught up without being asked; beyond it the operator back-fills. */
+const CATCH_UP_MS = 31 * DAY_MS
+
+/** The newest slot that was enqueued, or that the stored series tells of when Redis has no record. */
+async function readNewestSlot(context: SchedulerContext, job: Job): Promise<number | undefined> {
+  const recorded = await readRecordedSlot(context.redis, context.prefix, job.name)
+  if (recorded !== undefined) return recorded
+  const newest = await readNewest(context.db, job.dataset)
+  return newest === null ? undefined : toBucketStart(newest, job.cadence)
+}
+
+/**
+ * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history; before the
+ * first slot ever, the days that the job wants for it. Job ids are deterministic and the record only moves after
+ * everything is enqueued, so any number of schedulers may do this at once, and one that dies half-way is repeated by the
+ * next.
+ */
+export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
+  const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
+  const current = toBucketStart(context.now(), job.cadence)
+  const recorded = await readNewestSlot(context, job)
+  if (recorded === current) return
+  const newest = recorded !== undefined && recorded < current ? recorded : undefined
+  if (recorded !== undefined && recorded > current + cadenceMs) {
+    const told = { dataset: job.name, recorded: new Date(recorded).toISOString() }
+    context.log.error(told, 'the record is ahead of the clock: going on with the current slot')
+  } else if (recorded !== undefined && recorded > current) return
+  if (newest !== undefined && newest + cadenceMs < current)
+    await enqueueMissed({ job, queue }, newest, current, context)
+  const { firstRunDays } = job.history ?? {}
+  if (recorded === undefined && firstRunDays !== undefined)
+    await enqueueHistory({ job, queue }, current - firstRunDays * DAY_MS, current, context)
+  const jobId = toSlotJobId(job.name, current)
+  await inEnqueueSpan(job.name, jobId, (options) =>
+    queue.add(job.name, { kind: 'slot', slot: current }, { jobId, ...options }),
+  )
+  await recordSlot(context.redis, context.prefix, job.name, current)
+  context.metrics?.slots(job.name, 'enqueued', 1)
+  context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
+}
+
+async function enqueueMissed(
+  { job, queue }: Scheduled,
+  newest: number,
+  current: number,
+  context: SchedulerContext,
+): Promise<void> {
+  // From the newest slot itself: what it was to fill lies partly before it, as its observations were made before it.
+  const from = Math.max(newest, current - CATCH_UP_MS)
+  const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000) - 1
+  const chunks = await enqueueHistory({ job, queue }, from, current, context)
+  context.metrics?.slots(job.name, chunks > 0 ? 'caught_up' : 'lost', missed)
+  const told = { dataset: job.name, missed, from: new Date(from).toISOString(), jobs: chunks }
+  context.log.warn(told, chunks > 0 ? 'missed slots enqueued' : 'missed slots are lost: this dataset has no history')
+}
+
+/** Enqueues [from, to) as ranges of the dataset's finest history; returns how many jobs that are, 0 where it has none. */
+async function enqueueHistory(
+  { job, queue }: Scheduled,
+  from: number,
+  to: number,
+  context: SchedulerContext,
+): Promise<number> {
+  const interval = job.history?.intervals[0] ?? job.cadence
+  const range = { from: toBucketStart(from, interval), to, interval }
+  const chunks = planChunks(job, job.entities(context.registry), range)
+  await queue.addBulk(
+    chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
+  )
+  return chunks.length
+}

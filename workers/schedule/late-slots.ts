@@ -1,0 +1,63 @@
+import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { type DatasetQueue, RANGE_PRIORITY } from '../../shared/queue/queues.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import type { Job, Range } from '../job/define.ts'
+import { planChunks } from './chunks.ts'
+
+interface LateContext {
+  readonly registry: Registry
+  readonly log: Logger
+  readonly now: () => number
+}
+
+const HOUR_MS = 3_600_000
+
+/** Quotes are renewed about once a minute: one taken later than this was observed after its slot's beginning. */
+const PROMPT_MS = 60_000
+
+/**
+ * What is true now must not be stored under another time: a slot whose cadence has passed is handed over to range jobs,
+ * which wait behind the slots that are due, or is missed where the sources have no history at that step. The range is
+ * the slot's whole hour as far as it has passed, so that the late slots of an hour become one job.
+ *
+ * Where rows carry the source's own times, a slot that is taken promptly fills the bucket before it, because its
+ * observations were made shortly before; one that is taken later fills its own, so the bucket before is collected from
+ * history.
+ * @returns whether the slot was late.
+ */
+export async function handLateSlotOver(
+  job: Job,
+  slot: number,
+  queue: DatasetQueue,
+  context: LateContext,
+): Promise<boolean> {
+  const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
+  const now = context.now()
+  const hasHistory = job.history?.intervals.includes(job.cadence) ?? false
+  const told = { dataset: job.name, slot: new Date(slot).toISOString() }
+  if (now < slot + cadenceMs) {
+    const before = { from: slot - cadenceMs, to: slot, interval: job.cadence }
+    const isPrompt = now < slot + PROMPT_MS
+    if (hasHistory && job.history?.ownTimes && !isPrompt) await enqueueRange(job, before, queue, context)
+    return false
+  }
+  if (!hasHistory) {
+    context.log.warn(told, 'a slot was missed: it came too late and its sources have no history at that step')
+    return true
+  }
+  const widthMs = Math.max(HOUR_MS, cadenceMs)
+  const begin = Math.floor(slot / widthMs) * widthMs
+  const to = Math.min(begin + widthMs, toBucketStart(now, job.cadence))
+  const jobs = await enqueueRange(job, { from: begin - cadenceMs, to, interval: job.cadence }, queue, context)
+  context.log.warn({ ...told, jobs }, 'a late slot is collected from history')
+  return true
+}
+
+async function enqueueRange(job: Job, range: Range, queue: DatasetQueue, context: LateContext): Promise<number> {
+  const chunks = planChunks(job, job.entities(context.registry), range)
+  await queue.addBulk(
+    chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
+  )
+  return chunks.length
+}

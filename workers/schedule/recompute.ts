@@ -1,0 +1,64 @@
+import type { Redis } from 'ioredis'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { type Cadence, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
+import type { Job } from '../job/define.ts'
+
+/** Tells the jobs that are computed from a dataset which of their days to compute again. */
+export interface FollowUps {
+  /** Called when rows of a dataset are stored, before the job that stored them is complete. */
+  enqueue(dataset: DatasetFacts, rows: readonly object[]): Promise<void>
+  close(): Promise<void>
+}
+
+/** A back-fill stores many batches about the same days: a computation waits this long for the next ones. */
+const SETTLE_MS = 2_000
+
+/**
+ * Opens the queues of the jobs that follow others. A computation that still waits covers what is stored meanwhile, so
+ * no second one is enqueued for the same days; while one runs, exactly one more is kept for when it ends, because it
+ * may have read before these rows were stored.
+ */
+export function createFollowUps(jobs: readonly Job[], redis: Redis, prefix: string): FollowUps {
+  const queues = new Map<Job, DatasetQueue>()
+  for (const job of jobs) if (job.follows.length > 0) queues.set(job, createQueue(job.name, redis, prefix))
+  return {
+    enqueue: async (dataset, rows) => {
+      const followers = [...queues].filter(([job]) => job.follows.some(({ name }) => name === dataset.name))
+      if (followers.length === 0) return
+      const times = rows.map((row) => Date.parse(String(Reflect.get(row, dataset.series.time))))
+      for (const [job, queue] of followers) {
+        const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
+        await queue.addBulk(
+          ranges.map(([from, to]) => ({
+            name: job.name,
+            data: { kind: 'range', from, to, interval: job.cadence },
+            opts: {
+              delay: SETTLE_MS,
+              deduplication: { id: `${toSlotName(from)}.${toSlotName(to)}`, keepLastIfActive: true },
+            },
+          })),
+        )
+      }
+    },
+    close: async () => {
+      await Promise.all([...queues.values()].map((queue) => queue.close()))
+    },
+  }
+}
+
+/**
+ * The stretches of whole buckets that hold the times, in Unix milliseconds: at most one per window of `points` buckets on
+ * a fixed grid, so that a time far from the others, as a token without trades has, does not stretch them.
+ */
+export function toRanges(times: readonly number[], cadence: Cadence, points: number): [from: number, to: number][] {
+  const step = INTERVAL_SECONDS[cadence] * 1000
+  const windows = new Map<number, [number, number]>()
+  for (const time of times) {
+    const start = toBucketStart(time, cadence)
+    const window = Math.floor(start / (step * points))
+    const [from, to] = windows.get(window) ?? [start, start + step]
+    windows.set(window, [Math.min(from, start), Math.max(to, start + step)])
+  }
+  return [...windows.values()].sort(([a], [b]) => a - b)
+}

@@ -1,0 +1,118 @@
+import { QueueEvents } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { type DatasetQueue, RANGE_PRIORITY, toQueuePrefix } from '../../shared/queue/queues.ts'
+import type { Chunk } from './chunks.ts'
+
+export interface Outcome {
+  rows: number
+  /** Chunks that were finished before this run. */
+  skipped: number
+  /** Final failures, counted by reason. */
+  failures: Map<string, number>
+}
+
+interface FollowOptions {
+  blocking: Redis
+  redis: Redis
+  prefix: string
+  /** Also collects chunks again that are finished. */
+  again: boolean
+  onStep: (rows: number) => void
+}
+
+/** How many Redis commands are under way at once while jobs are looked up. */
+const SLICE = 200
+
+/**
+ * Enqueues chunks and waits, by the queue's events, until each is finished or has failed for good. Chunks that an
+ * earlier run finished are skipped, those that failed are tried again, those under way are only watched.
+ */
+export async function enqueueAndFollow(
+  queue: DatasetQueue,
+  chunks: readonly Chunk[],
+  options: FollowOptions,
+): Promise<Outcome> {
+  const outcome: Outcome = { rows: 0, skipped: 0, failures: new Map() }
+  const pending = new Set(chunks.map(({ id }) => id))
+  // The queue's events leave a connection that they were given open, which would keep the program from ending.
+  const connection = options.blocking.duplicate()
+  const events = await openEvents(queue, connection, options)
+  try {
+    const finished = new Promise<void>((resolve) => {
+      const settle = (id: string, rows: number) => {
+        if (!pending.delete(id)) return
+        outcome.rows += rows
+        options.onStep(rows)
+        if (pending.size === 0) resolve()
+      }
+      events.on('completed', ({ jobId, returnvalue }) => settle(jobId, toRows(returnvalue)))
+      events.on('failed', ({ jobId, failedReason }) => {
+        if (pending.has(jobId)) outcome.failures.set(failedReason, (outcome.failures.get(failedReason) ?? 0) + 1)
+        settle(jobId, 0)
+      })
+      if (pending.size === 0) resolve()
+      const skip = (id: string) => {
+        outcome.skipped += 1
+        settle(id, 0)
+      }
+      enqueue(queue, chunks, options.again, skip).catch((error: unknown) => events.emit('error', error as Error))
+    })
+    const broken = new Promise<never>((_, reject) => events.once('error', reject))
+    await Promise.race([finished, broken])
+  } finally {
+    await events.close()
+    connection.disconnect()
+  }
+  return outcome
+}
+
+/** Events are read from where the stream stands now, so that none between enqueueing and listening is missed. */
+async function openEvents(queue: DatasetQueue, connection: Redis, options: FollowOptions): Promise<QueueEvents> {
+  const prefix = toQueuePrefix(options.prefix, queue.name)
+  const newest = await options.redis.xrevrange(`${prefix}:${queue.name}:events`, '+', '-', 'COUNT', 1)
+  const events = new QueueEvents(queue.name, {
+    connection,
+    prefix,
+    lastEventId: newest[0]?.[0] ?? '0-0',
+  })
+  await events.waitUntilReady()
+  return events
+}
+
+async function enqueue(
+  queue: DatasetQueue,
+  chunks: readonly Chunk[],
+  again: boolean,
+  skip: (id: string) => void,
+): Promise<void> {
+  for (let at = 0; at < chunks.length; at += SLICE) {
+    const slice = chunks.slice(at, at + SLICE)
+    const fresh = await Promise.all(
+      slice.map(async (chunk) => ((await isFresh(queue, chunk.id, again, skip)) ? [chunk] : [])),
+    )
+    await queue.addBulk(
+      fresh
+        .flat()
+        .map(({ id, payload }) => ({ name: queue.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
+    )
+  }
+}
+
+/** Whether a chunk must be added; one that is there already is skipped, tried again or left to its worker. */
+async function isFresh(queue: DatasetQueue, id: string, again: boolean, skip: (id: string) => void): Promise<boolean> {
+  const job = await queue.getJob(id)
+  if (job === undefined) return true
+  const state = await job.getState()
+  if (state === 'completed' && again) {
+    await job.remove()
+    return true
+  }
+  if (state === 'completed') skip(id)
+  if (state === 'failed') await job.retry('failed', { resetAttemptsMade: true })
+  return state === 'unknown'
+}
+
+function toRows(returnvalue: unknown): number {
+  const report: unknown = typeof returnvalue === 'string' ? JSON.parse(returnvalue) : returnvalue
+  return typeof report === 'object' && report !== null && 'rows' in report ? Number(report.rows) : 0
+}

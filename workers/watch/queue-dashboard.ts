@@ -1,0 +1,48 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createBullBoard } from '@bull-board/api'
+import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
+import { ExpressAdapter } from '@bull-board/express'
+import express from 'express'
+import type { DatasetQueue } from '../../shared/queue/queues.ts'
+
+export const DASHBOARD_PATH = '/queues'
+
+/**
+ * The queues as pages for people, under `/queues` of the operations port. Without a token everybody who reaches the port
+ * may look and nobody may change anything; with one, only who gives it (as the password of Basic authentication, with
+ * any name) may look, and may retry and remove jobs.
+ */
+export function createQueueDashboard(queues: readonly DatasetQueue[], token: string | undefined): RequestListener {
+  const serverAdapter = new ExpressAdapter()
+  serverAdapter.setBasePath(DASHBOARD_PATH)
+  const readOnlyMode = token === undefined
+  createBullBoard({ queues: queues.map((queue) => new BullMQAdapter(queue, { readOnlyMode })), serverAdapter })
+  const app = express().disable('x-powered-by').use(DASHBOARD_PATH, serverAdapter.getRouter())
+  return (request, response) => {
+    if (token !== undefined && !hasToken(request, token)) refuse(response, 401)
+    else if (request.method !== 'GET' && isFromElsewhere(request)) refuse(response, 403)
+    else app(request, response)
+  }
+}
+
+function refuse(response: ServerResponse, status: 401 | 403): void {
+  const challenge = status === 401 ? { 'www-authenticate': 'Basic realm="dao-data queues"' } : {}
+  response.writeHead(status, challenge).end()
+}
+
+function hasToken({ headers }: IncomingMessage, token: string): boolean {
+  const [scheme, credentials = ''] = (headers.authorization ?? '').split(' ')
+  if (scheme !== 'Basic') return false
+  const given = Buffer.from(credentials, 'base64').toString()
+  return timingSafeEqual(toDigest(given.slice(given.indexOf(':') + 1)), toDigest(token))
+}
+
+/** Digests have one length, which a comparison in constant time needs. */
+const toDigest = (text: string) => createHash('sha256').update(text).digest()
+
+/** A browser sends the password along with what another site makes it request; it says so in this header. */
+function isFromElsewhere({ headers }: IncomingMessage): boolean {
+  const site = headers['sec-fetch-site']
+  return site !== undefined && site !== 'same-origin'
+}

@@ -1,0 +1,49 @@
+import { toReason } from '../../shared/errors.ts'
+import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { DatasetQueue } from '../../shared/queue/queues.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+
+interface QueueWatchOptions {
+  readonly queues: readonly { readonly queue: DatasetQueue; readonly cadence: Cadence }[]
+  readonly log: Logger
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+/** Watches for queues that fill up: no worker serves them, or those that do are too few or too slow. */
+export interface QueueWatch {
+  /** Looks at every queue; tells of those in which a slot waits that is past, and of those that have caught up. */
+  check(): Promise<void>
+}
+
+/** Ranges of history may wait as long as they like; a slot that still waits when the next one is due is in trouble. */
+export function createQueueWatch({ queues, log, now }: QueueWatchOptions): QueueWatch {
+  const overdue = new Set<string>()
+
+  async function look(queue: DatasetQueue, cadence: Cadence): Promise<void> {
+    const [oldest] = await queue.getJobs(['waiting'], 0, 0, true)
+    const payload = oldest?.data
+    const slot = payload?.kind === 'slot' ? payload.slot : undefined
+    const isOverdue = slot !== undefined && slot + INTERVAL_SECONDS[cadence] * 1000 <= now()
+    const dataset = queue.name
+    if (isOverdue && !overdue.has(dataset)) {
+      const told = { dataset, waiting: await queue.getWaitingCount(), oldest: new Date(slot).toISOString() }
+      log.warn(told, 'the queue fills up: no worker serves it, or too few')
+    }
+    if (!isOverdue && overdue.has(dataset)) log.info({ dataset }, 'the queue is served again')
+    if (isOverdue) overdue.add(dataset)
+    else overdue.delete(dataset)
+  }
+  return {
+    check: async () => {
+      const looks = queues.map(async ({ queue, cadence }) => {
+        try {
+          await look(queue, cadence)
+        } catch (error) {
+          log.error({ dataset: queue.name, reason: toReason(error) }, 'the queue cannot be read')
+        }
+      })
+      await Promise.all(looks)
+    },
+  }
+}

@@ -1,0 +1,22 @@
+import type { Registry } from 'prom-client'
+import { createCounter, METRICS } from '../../shared/telemetry/metric-list.ts'
+
+/** What a scheduler counts. */
+export interface SlotMetrics {
+  slots(dataset: string, outcome: 'enqueued' | 'caught_up' | 'lost', count: number): void
+  failed(dataset: string): void
+}
+
+/** The metrics of due slots; every dataset's counters are there from the start. */
+export function createSlotMetrics(datasets: readonly string[], registry: Registry): SlotMetrics {
+  const slots = createCounter(METRICS.slots, registry)
+  const failures = createCounter(METRICS.tickFailures, registry)
+  for (const dataset of datasets) {
+    for (const outcome of ['enqueued', 'caught_up', 'lost']) slots.inc({ dataset, outcome }, 0)
+    failures.inc({ dataset }, 0)
+  }
+  return {
+    slots: (dataset, outcome, count) => slots.inc({ dataset, outcome }, count),
+    failed: (dataset) => failures.inc({ dataset }),
+  }
+}

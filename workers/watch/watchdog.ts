@@ -1,0 +1,105 @@
+import type { Redis } from 'ioredis'
+import { schedule } from 'node-cron'
+import type { Registry } from 'prom-client'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { toReason } from '../../shared/errors.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import {
+  FRESHNESS_STATES,
+  type FreshnessState,
+  readNewest,
+  toFreshnessState,
+  toLagSeconds,
+} from '../../shared/store/freshness.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
+import { readRecordedSlot } from '../schedule/slot-record.ts'
+
+interface WatchdogOptions {
+  readonly db: Database
+  readonly redis: Redis
+  readonly prefix: string
+  readonly datasets: readonly DatasetFacts[]
+  readonly registry: Registry
+  readonly log: Logger
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+export interface Watchdog {
+  /** Looks at every dataset's newest datum; tells of those that turned late or stale, and of those that are fresh again. */
+  check(): Promise<void>
+}
+
+/** How often stored data and queues are looked at. */
+const WATCH = '*/15 * * * * *'
+
+/** Checks again and again until it is stopped. */
+export function startWatch(watchers: readonly { check(): Promise<void> }[]): { stop(): Promise<void> } {
+  const check = async () => void (await Promise.all(watchers.map((watcher) => watcher.check())))
+  const task = schedule(WATCH, check, { noOverlap: true, timezone: 'UTC' })
+  return { stop: async () => void (await task.destroy()) }
+}
+
+/**
+ * Watches how old the stored data is, whatever queues and jobs say of themselves. Between checks, and while ClickHouse
+ * does not answer, the gauges go on from the newest datum that was seen: a lag never stands still. Schedulers watch all
+ * datasets and workers those that they collect, so that one is there to tell when the other has stopped.
+ */
+export function createWatchdog({ db, redis, prefix, datasets, registry, log, now }: WatchdogOptions): Watchdog {
+  const newest = new Map<string, number | null>()
+  const told = new Map<string, FreshnessState>()
+
+  createGauge(METRICS.datasetLag, registry, async (gauge) => {
+    for (const { name, cadence } of datasets) {
+      const lag = toLagSeconds(newest.get(name) ?? null, now())
+      if (lag !== null) gauge.set({ dataset: name, cadence }, lag)
+    }
+  })
+  createGauge(METRICS.datasetState, registry, async (gauge) => {
+    for (const { name, cadence } of datasets) {
+      const seen = newest.get(name)
+      if (seen === undefined) continue
+      const current = toFreshnessState(toLagSeconds(seen, now()), cadence)
+      for (const state of FRESHNESS_STATES) gauge.set({ dataset: name, state }, state === current ? 1 : 0)
+    }
+  })
+
+  async function look(dataset: DatasetFacts): Promise<void> {
+    const { name, cadence } = dataset
+    try {
+      newest.set(name, await readNewest(db, dataset))
+    } catch (error) {
+      log.error({ dataset: name, reason: toReason(error) }, 'freshness cannot be read')
+    }
+    const seen = newest.get(name)
+    if (seen === undefined) return
+    const lagSeconds = toLagSeconds(seen, now())
+    const state = toFreshnessState(lagSeconds, cadence)
+    const before = told.get(name) ?? 'fresh'
+    told.set(name, state)
+    if (state === before) return
+    if (state === 'late' || state === 'stale') await tellOld(dataset, state, lagSeconds)
+    else if (state === 'fresh' && before !== 'empty')
+      log.info({ dataset: name, state, lagSeconds }, 'data is fresh again')
+  }
+
+  /** Whose trouble it is: a slot that nobody enqueued is the schedulers', one that was is the workers' or the providers'. */
+  async function tellOld({ name, cadence }: DatasetFacts, state: string, lagSeconds: number | null): Promise<void> {
+    const told = { dataset: name, state, lagSeconds }
+    try {
+      const slot = await readRecordedSlot(redis, prefix, name)
+      const enqueued = slot === undefined ? undefined : new Date(slot).toISOString()
+      const isUnscheduled = slot === undefined || slot + INTERVAL_SECONDS[cadence] * 1000 <= now()
+      const where = isUnscheduled
+        ? 'its slots are not enqueued: does a scheduler run?'
+        : 'its newest slot is enqueued but not stored'
+      log.warn({ ...told, enqueued }, `data is ${state}: ${where}`)
+    } catch (error) {
+      log.warn({ ...told, reason: toReason(error) }, `data is ${state}: Redis does not tell what is enqueued`)
+    }
+  }
+
+  return { check: async () => void (await Promise.all(datasets.map(look))) }
+}

@@ -1,0 +1,63 @@
+import type { Job as QueuedJob, Worker } from 'bullmq'
+import type { Registry } from 'prom-client'
+import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
+import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
+import type { ProviderCall } from '../providers/http/client.ts'
+
+type Attempt = Pick<QueuedJob<JobPayload, JobReport>, 'processedOn'>
+
+/** What a worker counts. */
+export interface WorkerMetrics {
+  call(call: ProviderCall): void
+  rejected(dataset: string, reason: string, rows: number): void
+  /** An attempt that ended because ClickHouse or Redis failed. */
+  storageFailed(dataset: string): void
+  /** A job that was handed back while the worker stops: the queue raises no event for it. */
+  returned(dataset: string, attempt: Attempt): void
+  /** Counts the jobs of one queue from now on. */
+  follow(dataset: string, worker: Worker<JobPayload, JobReport>): void
+}
+
+/** The metrics of jobs, rows and provider calls. */
+export function createWorkerMetrics(registry: Registry): WorkerMetrics {
+  const jobs = createCounter(METRICS.jobs, registry)
+  const durations = createHistogram(METRICS.jobDuration, registry)
+  const inserted = createCounter(METRICS.rowsInserted, registry)
+  const rejected = createCounter(METRICS.rowsRejected, registry)
+  const storageFailures = createCounter(METRICS.storageFailures, registry)
+  const ended = (dataset: string, outcome: string, attempt: Attempt | undefined) => {
+    jobs.inc({ dataset, outcome })
+    const startedAt = attempt?.processedOn
+    if (startedAt !== undefined) durations.observe({ dataset, outcome }, (Date.now() - startedAt) / 1000)
+  }
+  return {
+    call: createCallMetrics(registry),
+    rejected: (dataset, reason, rows) => rejected.inc({ dataset, reason }, rows),
+    storageFailed: (dataset) => storageFailures.inc({ dataset }),
+    returned: (dataset, attempt) => ended(dataset, 'returned', attempt),
+    follow: (dataset, worker) => {
+      // Known from the start: a rate over a counter that begins with its first failure does not see that failure.
+      for (const outcome of ['completed', 'retried', 'failed']) jobs.inc({ dataset, outcome }, 0)
+      inserted.inc({ dataset }, 0)
+      storageFailures.inc({ dataset }, 0)
+      worker.on('completed', (job, report) => {
+        ended(dataset, 'completed', job)
+        inserted.inc({ dataset }, report.rows)
+      })
+      worker.on('failed', (job) => ended(dataset, job?.finishedOn === undefined ? 'retried' : 'failed', job))
+    },
+  }
+}
+
+function createCallMetrics(registry: Registry): (call: ProviderCall) => void {
+  const calls = createCounter(METRICS.providerCalls, registry)
+  const durations = createHistogram(METRICS.providerCallDuration, registry)
+  const retries = createCounter(METRICS.providerRetries, registry)
+  const quotaLeft = createGauge(METRICS.providerQuotaLeft, registry)
+  return ({ provider, path: route, outcome, seconds, retries: sentAgain, quotaLeft: left }) => {
+    calls.inc({ provider, route, outcome })
+    durations.observe({ provider, route }, seconds)
+    retries.inc({ provider }, sentAgain)
+    if (left !== undefined) quotaLeft.set({ provider }, left)
+  }
+}
