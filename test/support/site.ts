@@ -58,7 +58,7 @@ export async function readAnswers(
   { registry }: Pick<Pipeline, 'registry'>,
   config: Config,
 ): Promise<Readonly<Record<string, string>>> {
-  const db = createDatabase(config.clickhouse, 'write')
+  const db = createDatabase(config.clickhouse, 'read')
   const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
   const answers: Record<string, string> = {}
   for (const path of PATHS) {
