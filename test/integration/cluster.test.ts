@@ -21,9 +21,10 @@ import { createSite, EVERY_REQUEST, readAnswers, SITE_NOW, withoutStoredTimes } 
 
 /**
  * Shards are servers of their own, which exchange statements and rows over ClickHouse's native protocol. What production
- * sends is sent here: `_local` tables, distributed ones, views, swaps, reads and inserts. Two things stand in:
+ * sends is sent here: `_local` tables, distributed ones, views, swaps, reads and inserts. Two things are replaced:
  * - `ON CLUSTER`: the statement without that clause runs on every server, because there is no Keeper to hand it on
  * - replication: a shard is one server with tables that are not replicated; the replicated ones are only made (below)
+ * And `prefer_localhost_replica` is 1; `startClusterDdl` says why.
  */
 describe('two shards', () => {
   let cluster: TestCluster

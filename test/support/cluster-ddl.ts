@@ -20,7 +20,9 @@ interface DdlOptions {
  * The queue of DDL that servers of a cluster share through Keeper, for servers that have none: `ON CLUSTER 'name'` is
  * taken out of a statement, which then runs on each server of that cluster, and fails where it fails on any. A replicated
  * engine becomes the one of its family that is not. Everything else reaches the first server as it was sent: statements,
- * rows, settings and headers, as they come, and the client's leaving too.
+ * rows, settings and headers, as they come, and the client's leaving too. But for one setting: the server that is asked
+ * reads its own shard directly. Through its own native port it would reset that connection when another shard fails, and
+ * the engine, which is `clickhouse-local` here, ends its process when a native connection is reset.
  */
 export async function startClusterDdl(options: DdlOptions): Promise<ClusterDdl> {
   const server = createServer((incoming, response) => {
@@ -78,11 +80,15 @@ function toPlain(sql: string, cluster: string, keepsReplicas: boolean): string {
 }
 
 /** Each request has a connection of its own, so that none meets one that a killed server has left behind. */
-const send = (incoming: IncomingMessage, server: string, headers: IncomingMessage['headers']): ClientRequest =>
-  request(new URL(incoming.url ?? '/', server), { method: incoming.method, headers, agent: false })
+const send = (
+  { method, url }: { method?: string | undefined; url?: string | undefined },
+  server: string,
+  headers: IncomingMessage['headers'],
+): ClientRequest => request(new URL(url ?? '/', server), { method, headers, agent: false })
 
 function passOn(incoming: IncomingMessage, response: ServerResponse, server: string): void {
-  const forwarded = send(incoming, server, incoming.headers)
+  const url = incoming.url?.replace('prefer_localhost_replica=0', 'prefer_localhost_replica=1')
+  const forwarded = send({ method: incoming.method, url }, server, incoming.headers)
   forwarded.on('response', (answer) => {
     response.writeHead(answer.statusCode ?? 500, answer.headers)
     pipeline(answer, response, () => forwarded.destroy())
