@@ -48,9 +48,12 @@ export class Problem extends Error {
 
 /**
  * Engine codes that pass: overload, limits and a database that is not set up yet. 60 and 81: no such table, no such
- * database; 159 and 160: too slow; 201 and 202: too many queries; 209, 210, 279: network; 241: memory; 242: read-only table.
+ * database; 159 and 160: too slow; 201 and 202: too many queries; 209, 210, 279: network; 32, 236, 394: a shard was killed,
+ * ends or ended the statement; 241: memory; 242: read-only table.
  */
-const PASSING_ENGINE_CODES: ReadonlySet<string> = new Set('60 81 159 160 201 202 209 210 241 242 279'.split(' '))
+const PASSING_ENGINE_CODES: ReadonlySet<string> = new Set(
+  '32 60 81 159 160 201 202 209 210 236 241 242 279 394'.split(' '),
+)
 
 const RETRY_AFTER_SECONDS = 5
 

@@ -1,3 +1,5 @@
+import { setMaxListeners } from 'node:events'
+
 /** Work that several may wait for. */
 export interface Flight<T> {
   /** Aborted when the last one who waited has left before the end, and when the work has failed. */
@@ -9,6 +11,8 @@ export interface Flight<T> {
 /** Begins work at once. Whoever begins it has to join it before anybody else can leave. */
 export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
   const abandonment = new AbortController()
+  // Every statement of an answer listens: there is no number of them that tells of a leak.
+  setMaxListeners(0, abandonment.signal)
   const result = work(abandonment.signal)
   // Everybody who waits hears of a failure. Other statements of the same answer may still run then: they end too.
   result.catch((error: unknown) => abandonment.abort(error))

@@ -23,6 +23,8 @@ export const quoteName = (name: string): string => `'${name}'`
  * - Reads and inserts ask each shard's replicas in one order, and the node that was asked is no exception: a job reads
  *   what it wrote, and the API what a commit told of, whichever node the connection reaches. Others stand in for a
  *   replica that is down.
+ * - A shard without a replica that answers makes a statement fail, whatever a server's profile says: an answer lacks
+ *   nothing.
  * - A table inside a subquery is read whole, over all shards, once. Rows of one entity are on one shard, so that a query
  *   about one asks only that.
  * - What is computed and inserted in one statement goes through the sharding key, not to the shard that computed it.
@@ -34,6 +36,7 @@ export const CLUSTER_SETTINGS = {
   insert_quorum_timeout: 60_000,
   load_balancing: 'in_order',
   prefer_localhost_replica: 0,
+  skip_unavailable_shards: 0,
   distributed_product_mode: 'global',
   optimize_skip_unused_shards: 1,
   parallel_distributed_insert_select: 0,

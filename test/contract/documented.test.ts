@@ -1,13 +1,11 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { z } from 'zod'
 import { FORMAT_NAMES, FORMATS } from '../../api/answers/formats.ts'
-import { exampleOf, takesSeveral } from '../../api/parameters/parse.ts'
-import type { Route } from '../../api/route/define.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { documentedRequests, isOfOne } from '../support/documented.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
@@ -64,31 +62,8 @@ interface Answered {
   content: Record<string, { schema: { items: { additionalProperties: boolean; properties: object } } }>
 }
 
-/** A route about one record takes a single id, and then wants it or the name. */
-const isOfOne = ({ query }: Route) => query.id !== undefined && !takesSeveral(query.id)
-
 describe('every documented route', () => {
-  const cases = routes.flatMap((route) => {
-    const example = (name: string) => {
-      const documented = exampleOf(route.query[name] as z.ZodType)
-      const first: unknown = Array.isArray(documented) ? documented[0] : documented
-      if (first === undefined) throw new Error(`${route.path}: ${name} has no example`)
-      return encodeURIComponent(String(first))
-    }
-    // A cursor is an answer's: there is none to be shown.
-    const names = Object.keys(route.query).filter((name) => name !== 'cursor')
-    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
-    const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
-    const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
-    const who = isOfOne(route) ? ['name'] : []
-    const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
-    return queries.map((query) => ({
-      route,
-      url: `${path}?${query.map((name) => `${name}=${example(name)}`).join('&')}`,
-    }))
-  })
-
-  it.each(cases)('$url answers as documented', async ({ route, url }) => {
+  it.each(documentedRequests)('$url answers as documented', async ({ route, url }) => {
     const response = await get(url)
     expect(response.status).toBe(200)
     const isTable = url.includes('format=')
@@ -102,16 +77,19 @@ describe('every documented route', () => {
     expect(response.headers.get('access-control-allow-origin')).toBe('*')
   })
 
-  it.each(cases.filter(({ route }) => !route.volatile))('$url is the same, kept or not', async ({ url }) => {
-    const ofTheMoment = new Set(['date', 'x-request-id', 'server-timing'])
-    const read = async (response: Response) => ({
-      headers: [...response.headers].filter(([name]) => !ofTheMoment.has(name)),
-      body: Buffer.from(await response.arrayBuffer()).toString('base64'),
-    })
-    const made = await read(await fetch(forgetful.url + url))
-    expect(await read(await get(url))).toEqual(made)
-    expect(await read(await get(url))).toEqual(made)
-  })
+  it.each(documentedRequests.filter(({ route }) => !route.volatile))(
+    '$url is the same, kept or not',
+    async ({ url }) => {
+      const ofTheMoment = new Set(['date', 'x-request-id', 'server-timing'])
+      const read = async (response: Response) => ({
+        headers: [...response.headers].filter(([name]) => !ofTheMoment.has(name)),
+        body: Buffer.from(await response.arrayBuffer()).toString('base64'),
+      })
+      const made = await read(await fetch(forgetful.url + url))
+      expect(await read(await get(url))).toEqual(made)
+      expect(await read(await get(url))).toEqual(made)
+    },
+  )
 
   it('is in the OpenAPI document with parameters, answer and failures', async () => {
     const document = await json<OpenApi>('/openapi.json')

@@ -3,6 +3,7 @@ import { inject } from 'vitest'
 import { migrate } from '../../clickhouse/migrate.ts'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { onCluster } from '../../shared/store/topology.ts'
 import { TEST_DATABASES } from './own-clickhouse.ts'
 import { copySchema } from './schema-copy.ts'
 import { silent } from './silent.ts'
@@ -29,7 +30,7 @@ export interface TestDatabase {
 
 /** A migrated database of the test's own; `empty` leaves the schema out. */
 export async function createTestDatabase(config: Config, options: { empty?: boolean } = {}): Promise<TestDatabase> {
-  const { database } = config.clickhouse
+  const { database, cluster } = config.clickhouse
   const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
   const db = createDatabase(config.clickhouse, 'write')
   if (!options.empty) await createSchema(config, server, db)
@@ -37,7 +38,7 @@ export async function createTestDatabase(config: Config, options: { empty?: bool
     db,
     server,
     drop: async () => {
-      await server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${database}` })
+      await server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${database}${onCluster(cluster)}` })
       await Promise.all([db.close(), server.close()])
     },
   }

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { FORMAT_NAMES } from '../../api/answers/formats.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
@@ -6,13 +7,14 @@ import type { Job } from '../../workers/job/define.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, startApi } from './api.ts'
+import { documentedRequests } from './documented.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
 
 /** The time of every site: rows and answers depend on nothing else. */
 export const SITE_NOW = Date.parse('2026-05-06T07:05:09Z')
 
 /** Requests that between them read every table. */
-const PATHS = [
+const EVERY_TABLE = [
   'tokens?limit=100',
   'tokens?name=Uniswap',
   'tokens/holders?limit=20',
@@ -53,28 +55,39 @@ export async function createSite(settings: Readonly<Record<string, string>> = {}
   return pipeline
 }
 
+/** A list, what is nested in lists, and a series. */
+const RECORDS = ['tokens?', 'daos/treasury?', 'tokens/historic-financial?name=Aave&interval=1h&start=2026-05-01&']
+
+/** The same, records in every format, and all that the documentation shows. */
+export const EVERY_REQUEST: readonly string[] = [
+  ...EVERY_TABLE,
+  ...RECORDS.flatMap((path) => FORMAT_NAMES.map((format) => `${path}format=${format}`)),
+  ...documentedRequests.filter(({ route }) => !route.volatile).map(({ url }) => url.replace(/^\/data\//, '')),
+]
+
 /** What an API over a database answers to each request, by path: the status and the body. */
 export async function readAnswers(
   { registry }: Pick<Pipeline, 'registry'>,
   config: Config,
+  requests: readonly string[] = EVERY_TABLE,
 ): Promise<Readonly<Record<string, string>>> {
-  const db = createDatabase(config.clickhouse, 'write')
+  const db = createDatabase(config.clickhouse, 'read')
   const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
   const answers: Record<string, string> = {}
-  for (const path of PATHS) {
-    const response = await fetch(`${api.url}/data/${path}`)
-    answers[path] = `${response.status} ${await response.text()}`
+  for (const path of requests) {
+    const response = await fetch(new URL(path, `${api.url}/data/`))
+    answers[path] = `${response.status} ${Buffer.from(await response.arrayBuffer()).toString('latin1')}`
   }
   await api.close()
   await db.close()
   return answers
 }
 
-/** The same without the times at which records of DAOs were stored, which are the real clock's. */
-export const withoutStoredTimes = (answers: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
-  Object.fromEntries(
-    Object.entries(answers).map(([path, text]) => [
-      path,
-      path.startsWith('daos?') ? text.replace(/"(createdAt|updatedAt)":"[^"]*"/g, '"$1":""') : text,
-    ]),
-  )
+const HOUR = 3_600_000
+
+/** The same without the times at which records were stored, which are the real clock's. */
+export function withoutStoredTimes(answers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const hide = (time: string) => (Math.abs(Date.parse(time) - Date.now()) < HOUR ? '' : time)
+  const times = /\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z/g
+  return Object.fromEntries(Object.entries(answers).map(([path, text]) => [path, text.replace(times, hide)]))
+}

@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
 import { createByteCache, type ReadyAnswer } from '../../api/serving/cache.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
@@ -14,6 +15,7 @@ const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer 
 
 /** Of a client that never leaves. */
 const stays = new AbortController().signal
+setMaxListeners(0, stays)
 
 function setUp(maxBytes = 1_000_000) {
   const state = { version: 'v1' as string | undefined, since: 0, now: 0, made: 0, lost: [] as unknown[] }

@@ -1,0 +1,119 @@
+import { type ClientRequest, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { pipeline } from 'node:stream'
+import { buffer, text } from 'node:stream/consumers'
+
+export interface ClusterDdl {
+  readonly url: string
+  close(): Promise<void>
+}
+
+interface DdlOptions {
+  /** The addresses of a cluster's servers. The first server of all clusters gets whatever is no DDL for a cluster. */
+  readonly serversOf: (cluster: string) => readonly string[]
+  readonly first: () => string
+  /** Leaves replicated engines as they are. */
+  readonly keepsReplicas: boolean
+}
+
+/**
+ * The queue of DDL that servers of a cluster share through Keeper, for servers that have none: `ON CLUSTER 'name'` is
+ * taken out of a statement, which then runs on each server of that cluster, and fails where it fails on any. A replicated
+ * engine becomes the one of its family that is not. Everything else reaches the first server as it was sent: statements,
+ * rows, settings and headers, as they come, and the client's leaving too. But for one setting: the server that is asked
+ * reads its own shard directly. Through its own native port it would reset that connection when another shard fails, and
+ * the engine, which is `clickhouse-local` here, ends its process when a native connection is reset.
+ */
+export async function startClusterDdl(options: DdlOptions): Promise<ClusterDdl> {
+  const server = createServer((incoming, response) => {
+    void serve(incoming, response, options).catch((error: unknown) => response.destroy(error as Error))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+const DDL = /^\s*(CREATE|ALTER|DROP|EXCHANGE)\s/
+
+async function serve(incoming: IncomingMessage, response: ServerResponse, options: DdlOptions): Promise<void> {
+  // Where the address has the statement, the body is rows.
+  const hasStatement = new URL(incoming.url ?? '/', 'http://server').searchParams.has('query')
+  const head = hasStatement || incoming.method !== 'POST' ? null : await readHead(incoming)
+  if (head !== null) incoming.unshift(head)
+  if (head === null || !DDL.test(head.toString())) return passOn(incoming, response, options.first())
+  const sql = await text(incoming)
+  const cluster = / ON CLUSTER '(\w+)'/.exec(sql)?.[1]
+  const servers = cluster === undefined ? [options.first()] : options.serversOf(cluster)
+  const statement = cluster === undefined ? sql : toPlain(sql, cluster, options.keepsReplicas)
+  const answers = await Promise.all(servers.map((url) => run(incoming, url, statement)))
+  const told = answers.find(({ status }) => status !== 200) ?? answers[0]
+  if (told === undefined) throw new Error(`no server is in the cluster ${cluster}`)
+  response.writeHead(told.status, told.headers).end(told.body)
+}
+
+/** The first bytes of a body; null for an empty one. */
+async function readHead(incoming: IncomingMessage): Promise<Buffer | null> {
+  return new Promise((resolve, reject) => {
+    const look = () => {
+      const bytes = incoming.read() as Buffer | null
+      if (bytes === null && !incoming.readableEnded) return
+      incoming.off('readable', look).off('end', look)
+      resolve(bytes)
+    }
+    incoming.on('readable', look).once('end', look).once('error', reject)
+  })
+}
+
+function toPlain(sql: string, cluster: string, keepsReplicas: boolean): string {
+  const statement = sql.replace(` ON CLUSTER '${cluster}'`, '')
+  if (keepsReplicas) return statement
+  return statement.replace(
+    /\bReplicated(\w*MergeTree)\('[^']*', '\{replica\}'(?:, )?([^)]*)\)/g,
+    (_, family: string, args: string) => `${family}(${args})`,
+  )
+}
+
+/** Each request has a connection of its own, so that none meets one that a killed server has left behind. */
+const send = (
+  { method, url }: { method?: string | undefined; url?: string | undefined },
+  server: string,
+  headers: IncomingMessage['headers'],
+): ClientRequest => request(new URL(url ?? '/', server), { method, headers, agent: false })
+
+function passOn(incoming: IncomingMessage, response: ServerResponse, server: string): void {
+  const url = incoming.url?.replace('prefer_localhost_replica=0', 'prefer_localhost_replica=1')
+  const forwarded = send({ method: incoming.method, url }, server, incoming.headers)
+  forwarded.on('response', (answer) => {
+    response.writeHead(answer.statusCode ?? 500, answer.headers)
+    pipeline(answer, response, () => forwarded.destroy())
+  })
+  response.on('close', () => forwarded.destroy())
+  pipeline(incoming, forwarded, (error) => {
+    if (error) response.destroy()
+  })
+}
+
+interface Answer {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly body: Buffer
+}
+
+function run(incoming: IncomingMessage, server: string, statement: string): Promise<Answer> {
+  const { 'transfer-encoding': _, ...headers } = incoming.headers
+  return new Promise((resolve, reject) => {
+    const forwarded = send(incoming, server, { ...headers, 'content-length': String(Buffer.byteLength(statement)) })
+    forwarded.on('error', reject)
+    forwarded.on('response', (answer) => {
+      const { 'transfer-encoding': __, ...own } = answer.headers
+      buffer(answer).then((body) => resolve({ status: Number(answer.statusCode), headers: own, body }), reject)
+    })
+    forwarded.end(statement)
+  })
+}

@@ -1,0 +1,79 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { startClusterDdl } from './cluster-ddl.ts'
+import { type OwnClickHouse, startOwnClickHouse } from './own-clickhouse.ts'
+
+export interface TestCluster {
+  /** The settings with which the service runs on the first `shards` of the servers. */
+  settings(shards: number): Readonly<Record<string, string>>
+  /** Ends a server as a crash would (SIGKILL), by its number from 1. */
+  kill(shard: number): Promise<void>
+  /** Starts a killed server on its data and its port. */
+  start(shard: number): Promise<void>
+  stop(): Promise<void>
+}
+
+interface ClusterOptions {
+  /** Makes replicated tables over a Keeper in each server's memory: they can be made, and not be written to. */
+  readonly replicated?: boolean
+}
+
+/** The cluster of the first so many servers. */
+const toClusterName = (shards: number) => `shards_${shards}`
+
+/**
+ * Real servers that know each other, a shard each. For every number of them there is a cluster of the first so many, so
+ * that data can move from fewer shards to more. Distributed tables read and write over native TCP, as the user who asked
+ * and with that user's limits. The servers have no Keeper: `startClusterDdl` says what stands in for it.
+ */
+export async function startCluster(servers: number, { replicated = false }: ClusterOptions = {}): Promise<TestCluster> {
+  const folder = await mkdtemp(join(tmpdir(), 'dao-data-cluster-'))
+  const shards = Array.from({ length: servers }, (_, index) => index + 1)
+  const ports: number[] = []
+  for (const _ of shards) ports.push(await findFreePort())
+  const startShard = (shard: number) =>
+    startOwnClickHouse({
+      dataDir: join(folder, String(shard)),
+      tcpPort: Number(ports[shard - 1]),
+      configuration: toConfiguration(shard, ports, replicated),
+    })
+  const nodes = await Promise.all(shards.map(startShard))
+  const urls = () => nodes.map(({ url }) => url)
+  const ddl = await startClusterDdl({
+    first: () => String(urls()[0]),
+    serversOf: (cluster) => urls().slice(0, shards.find((count) => toClusterName(count) === cluster) ?? 0),
+    keepsReplicas: replicated,
+  })
+  return {
+    settings: (count) => ({
+      ...nodes[0]?.settings,
+      CLICKHOUSE_URL: ddl.url,
+      CLICKHOUSE_CLUSTER: toClusterName(count),
+    }),
+    kill: async (shard) => nodes[shard - 1]?.kill(),
+    start: async (shard) => {
+      nodes[shard - 1] = await startShard(shard)
+    },
+    stop: async () => {
+      await ddl.close()
+      await Promise.all(nodes.map((node: OwnClickHouse) => node.stop()))
+      await rm(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+function toConfiguration(shard: number, ports: readonly number[], replicated: boolean): string {
+  const shards = ports.map(
+    (port) => `<shard><internal_replication>true</internal_replication>
+      <replica><host>127.0.0.1</host><port>${port}</port></replica></shard>`,
+  )
+  const clusters = ports.map((_, index) => {
+    const name = toClusterName(index + 1)
+    return `<${name}><secret>secret of the cluster</secret>${shards.slice(0, index + 1).join('')}</${name}>`
+  })
+  return `<remote_servers>${clusters.join('')}</remote_servers>
+    <macros><shard>${shard}</shard><replica>1</replica></macros>
+    ${replicated ? '<zookeeper><implementation>testkeeper</implementation></zookeeper>' : ''}`
+}

@@ -1,0 +1,30 @@
+import type { z } from 'zod'
+import { exampleOf, takesSeveral } from '../../api/parameters/parse.ts'
+import type { Route } from '../../api/route/define.ts'
+import { routes } from '../../api/routes.ts'
+
+/** A route about one record takes a single id, and then wants it or the name. */
+export const isOfOne = ({ query }: Route) => query.id !== undefined && !takesSeveral(query.id)
+
+/** Every route with the examples of its documentation: with those it cannot do without, and with each of the others. */
+export const documentedRequests: readonly { readonly route: Route; readonly url: string }[] = routes.flatMap(
+  (route) => {
+    const example = (name: string) => {
+      const documented = exampleOf(route.query[name] as z.ZodType)
+      const first: unknown = Array.isArray(documented) ? documented[0] : documented
+      if (first === undefined) throw new Error(`${route.path}: ${name} has no example`)
+      return encodeURIComponent(String(first))
+    }
+    // A cursor is an answer's: there is none to be shown.
+    const names = Object.keys(route.query).filter((name) => name !== 'cursor')
+    const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => example(name))
+    const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
+    const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
+    const who = isOfOne(route) ? ['name'] : []
+    const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
+    return queries.map((query) => ({
+      route,
+      url: `${path}?${query.map((name) => `${name}=${example(name)}`).join('&')}`,
+    }))
+  },
+)
