@@ -7,11 +7,11 @@ import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Format } from '../answers/formats.ts'
 import type { Fragments } from '../answers/fragments.ts'
+import { withSignal } from '../answers/leaving.ts'
 import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
 import { toQueryKey, toWanted, type Wanted } from '../records/wanted.ts'
-import { withSignal } from '../serving/leaving.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
 
 /** What every route may use. `now` is the only clock, in Unix milliseconds. */

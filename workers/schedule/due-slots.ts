@@ -6,10 +6,10 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { readNewest } from '../../shared/store/freshness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Job } from '../job/define.ts'
+import { readRecordedSlot, recordSlot } from '../job/slot-record.ts'
 import { inEnqueueSpan } from '../watch/job-span.ts'
 import type { SlotMetrics } from '../watch/slot-metrics.ts'
 import { planChunks } from './chunks.ts'
-import { readRecordedSlot, recordSlot } from './slot-record.ts'
 
 export interface SchedulerContext {
   readonly db: Database

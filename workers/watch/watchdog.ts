@@ -14,7 +14,7 @@ import {
 } from '../../shared/store/freshness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
-import { readRecordedSlot } from '../schedule/slot-record.ts'
+import { readRecordedSlot } from '../job/slot-record.ts'
 
 interface WatchdogOptions {
   readonly db: Database
