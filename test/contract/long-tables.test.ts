@@ -32,7 +32,7 @@ async function withStreams<T>(stream: Database['stream'], use: (url: string) => 
 /** What fails before its first bytes are on their way is a failure of the whole. */
 const toEnd = async (response: Response) =>
   response.arrayBuffer().then(
-    () => (response.status === 503 ? 'refused' : 'whole'),
+    () => (response.status >= 500 ? 'refused' : 'whole'),
     () => 'broken off',
   )
 
