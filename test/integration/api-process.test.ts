@@ -45,7 +45,7 @@ describe('the API process', () => {
   })
 
   it('answers on while it stops, not ready, closing connections with its answers; a second signal ends it at once', async () => {
-    const { child, facts } = await start({ API_OPS_PORT: await freePort(), API_DRAIN_SECONDS: '20' })
+    const { child, facts } = await start({ API_OPS_PORT: await freePort(), API_DRAIN_SECONDS: '10' })
     const exited = once(child.process, 'exit')
     child.process.kill('SIGTERM')
     await expect.poll(async () => (await fetch(`${facts.url}/health/ready`)).status).toBe(503)

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { backUp } from '../../clickhouse/backup.ts'
 import { renderStatement } from '../../clickhouse/cluster/render.ts'
@@ -130,6 +130,7 @@ async function readShards(db: Database): Promise<number[]> {
 describe('the schema of a cluster', () => {
   it('is made with replicated engines', async () => {
     const cluster = await startCluster(1, { replicated: true })
+    onTestFinished(() => cluster.stop())
     const config = createTestConfig(cluster.settings(1))
     const { db, server, drop } = await createTestDatabase(config, { empty: true })
     const target = { cluster: String(config.clickhouse.cluster), database: db.name }
@@ -152,7 +153,6 @@ describe('the schema of a cluster', () => {
     await shadow.drop()
     expect(await left(db)).toEqual([])
     await drop()
-    await cluster.stop()
   })
 
   it('is read by the parser, ON CLUSTER and all', async () => {
