@@ -18,8 +18,13 @@ export const INTERVAL_SECONDS: Readonly<Record<Interval, number>> = {
   '7d': 7 * DAY_SECONDS,
 }
 
+/** In milliseconds, as clocks here count. */
+export const HOUR_MS = INTERVAL_SECONDS['1h'] * SECOND
+export const DAY_MS = INTERVAL_SECONDS['1d'] * SECOND
+export const WEEK_MS = INTERVAL_SECONDS['7d'] * SECOND
+
 /** 1970-01-05 was the first Monday; seven-day buckets start on Mondays (contract section 4). */
-const MONDAY_SHIFT_MS = 4 * DAY_SECONDS * SECOND
+const MONDAY_SHIFT_MS = 4 * DAY_MS
 
 /** The start of the bucket that holds a time, both in Unix milliseconds, on the UTC grid. */
 export function toBucketStart(ms: number, interval: Interval): number {

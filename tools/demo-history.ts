@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../shared/config/config.ts'
 import { toReason } from '../shared/errors.ts'
-import { INTERVAL_SECONDS, toBucketStart } from '../shared/intervals.ts'
+import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
 import type { Database } from '../shared/store/clickhouse.ts'
 import type { Job } from '../workers/job/define.ts'
 import discord from '../workers/jobs/discord.ts'
@@ -14,7 +14,6 @@ import { type JobContext, runJob } from '../workers/run/run-job.ts'
 /** Daily datasets whose providers tell only what is now: a live system's history begins on its first day. */
 const JOBS: readonly Job[] = [twitter, discord, telegram, twitterSentiment]
 
-const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
 /** How many days are collected at the same time. */
 const CONCURRENCY = 4
 

@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
 import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config/config.ts'
+import { DAY_MS } from '../shared/intervals.ts'
 import { onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
@@ -22,8 +23,6 @@ What REDIS_URL or CLICKHOUSE_URL name is used; what they do not name is started 
 
   demo  simulated providers, a database of its own, history back-filled at once (npm start)
   live  the real providers, settings from .env (npm run live)`
-
-const DAY_MS = 86_400_000
 
 /** The demo's own settings; the environment wins over them, and they win over .env, which is for going live. */
 function toDemoSettings(upstream: string): Record<string, string> {

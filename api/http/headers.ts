@@ -19,6 +19,17 @@ export const SERIES_HEADERS = {
   'X-Series-Missing': 'How many buckets of the range have no observation.',
 } as const
 
+/** What a series answer says of itself in its headers; never fewer than no buckets are missing. */
+export const toSeriesHeaders = (
+  interval: string,
+  points: number,
+  missing: number,
+): Record<keyof typeof SERIES_HEADERS, string> => ({
+  'X-Series-Interval': interval,
+  'X-Series-Points': String(points),
+  'X-Series-Missing': String(Math.max(0, missing)),
+})
+
 /** The headers of answers in another format than JSON. */
 export const RECORD_HEADERS = {
   'Content-Disposition': 'A name for the file; absent for JSON.',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, type Interval, WEEK_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { observationsSql, pointsSql, VALUES } from './points.ts'
 
@@ -52,7 +52,6 @@ export interface ChunkSummary {
 }
 
 /** The longest bucket, in milliseconds: no observation is farther from the start of its bucket. */
-const WEEK_MS = INTERVAL_SECONDS['7d'] * 1000
 
 const summaryRow = z.object({
   chunk: z.int(),

@@ -5,6 +5,7 @@ import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
 import { toStaleAt } from '../http/freshness.ts'
+import { toSeriesHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords } from '../records/answer.ts'
 import { refuseCursor } from '../records/cursor.ts'
@@ -102,9 +103,7 @@ export async function answerPriceTable(
     ...answer,
     headers: {
       ...answer.headers,
-      'X-Series-Interval': interval,
-      'X-Series-Points': String(answer.records),
-      'X-Series-Missing': String(countPlaces(keys, range, interval, from, until) - answer.records),
+      ...toSeriesHeaders(interval, answer.records, countPlaces(keys, range, interval, from, until) - answer.records),
     },
     staleAt: heard === null ? null : toStaleAt(heard, tokenPrices),
     ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),

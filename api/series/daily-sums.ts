@@ -1,13 +1,11 @@
 import type { Dataset } from '../../shared/datasets/define.ts'
-import { toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { Answer } from '../answers/answer.ts'
 import { limit } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import type { Wanted } from '../records/wanted.ts'
 import type { Surroundings } from '../route/define.ts'
 import { describeSeries } from './series.ts'
-
-const DAY_MS = 86_400_000
 
 /** The parameters of a series of daily sums: `limit` means days back (contract section 2). */
 export const daysBack = {

@@ -1,17 +1,15 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { countBuckets, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { countBuckets, DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
 import { toStaleAt } from '../http/freshness.ts'
-import { SERIES_HEADERS } from '../http/headers.ts'
+import { SERIES_HEADERS, toSeriesHeaders } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { defineRoute, type Route } from '../route/define.ts'
 import { daoKind } from '../route/entities.ts'
 import { checkRange } from './series.ts'
-
-const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
 
 interface DailySeries {
   readonly path: string
@@ -108,10 +106,6 @@ function describe(
   return {
     staleAt: staleAt !== null && staleAt < (query.end ?? Number.POSITIVE_INFINITY) ? staleAt : null,
     ...(until < now ? {} : { expiresAt: toBucketStart(now, '1d') + DAY_MS }),
-    headers: {
-      'X-Series-Interval': '1d',
-      'X-Series-Points': String(points),
-      'X-Series-Missing': String(Math.max(0, missing)),
-    },
+    headers: toSeriesHeaders('1d', points, missing),
   }
 }

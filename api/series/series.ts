@@ -1,4 +1,5 @@
 import { countBuckets, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { toSeriesHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 
 /** What a series covers: whole buckets that start in [from, to), both on the grid and in Unix milliseconds. */
@@ -57,13 +58,9 @@ export function describeSeries(series: {
 }): { asOf: number | null; headers: Record<string, string> } {
   const { interval, range, points, asOf, isCut = false } = series
   const until = isCut && asOf !== null ? startAfter(asOf, interval) : range.to
-  const missing = Math.max(0, countBuckets(range.from, until, interval) - points)
+  const missing = countBuckets(range.from, until, interval) - points
   return {
     asOf,
-    headers: {
-      'X-Series-Interval': interval,
-      'X-Series-Points': String(points),
-      'X-Series-Missing': String(missing),
-    },
+    headers: toSeriesHeaders(interval, points, missing),
   }
 }

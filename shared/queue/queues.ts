@@ -71,4 +71,15 @@ export function toSlotName(ms: number): string {
 export const toSlotJobId = (dataset: string, slot: number): string => `${dataset}.${toSlotName(slot)}`
 
 /** Ranges wait behind slots: a back-fill never delays the newest data. */
-export const RANGE_PRIORITY = 10
+const RANGE_PRIORITY = 10
+
+/** Enqueues ranges, each under the id that its payload has; one that is there already stays as it is. */
+export async function enqueueRanges(
+  queue: DatasetQueue,
+  ranges: readonly { readonly id: string; readonly payload: RangePayload }[],
+): Promise<void> {
+  const opts = { priority: RANGE_PRIORITY }
+  await queue.addBulk(
+    ranges.map(({ id, payload }) => ({ name: queue.name, data: payload, opts: { ...opts, jobId: id } })),
+  )
+}

@@ -1,12 +1,12 @@
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { DAY_MS } from '../../shared/intervals.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import { startStatementDoor } from '../support/statement-door.ts'
 
-const DAY_MS = 86_400_000
 const STEP_MS = 300_000
 const POINTS = 50_000
 const END = Date.parse('2024-01-01T00:00:00Z')

@@ -3,6 +3,7 @@ import { Agent, type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Pace } from '../../api/serving/slow-readers.ts'
+import { DAY_MS } from '../../shared/intervals.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
 import { createApiDatabase } from '../support/api.ts'
@@ -10,7 +11,6 @@ import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
-const DAY_MS = 86_400_000
 const STEP_MS = 300_000
 const TOKENS = 5
 const POINTS_EACH = 100_000

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
+import { HOUR_MS } from '../../shared/intervals.ts'
 
-const HOUR_MS = 3_600_000
 const CLOSE_MS = 60_000
 
 /** Waits where an hour is about to end: a process goes by the real clock, and refuses a slot once its hour is over. */

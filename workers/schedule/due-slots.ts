@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
-import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
-import { type DatasetQueue, RANGE_PRIORITY, toSlotJobId } from '../../shared/queue/queues.ts'
+import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { type DatasetQueue, enqueueRanges, toSlotJobId } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { readNewest } from '../../shared/store/freshness.ts'
@@ -27,7 +27,6 @@ export interface Scheduled {
   readonly queue: DatasetQueue
 }
 
-const DAY_MS = 86_400_000
 /** How far back missed slots are caught up without being asked; beyond it the operator back-fills. */
 const CATCH_UP_MS = 31 * DAY_MS
 
@@ -94,8 +93,6 @@ async function enqueueHistory(
   const interval = job.history?.intervals[0] ?? job.cadence
   const range = { from: toBucketStart(from, interval), to, interval }
   const chunks = planChunks(job, job.entities(context.registry), range)
-  await queue.addBulk(
-    chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
-  )
+  await enqueueRanges(queue, chunks)
   return chunks.length
 }

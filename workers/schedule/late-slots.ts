@@ -1,5 +1,5 @@
-import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
-import { type DatasetQueue, RANGE_PRIORITY } from '../../shared/queue/queues.ts'
+import { HOUR_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Job, Range } from '../job/define.ts'
@@ -10,8 +10,6 @@ interface LateContext {
   readonly log: Logger
   readonly now: () => number
 }
-
-const HOUR_MS = 3_600_000
 
 /** Quotes are renewed about once a minute: one taken later than this was observed after its slot's beginning. */
 const PROMPT_MS = 60_000
@@ -56,8 +54,6 @@ export async function handLateSlotOver(
 
 async function enqueueRange(job: Job, range: Range, queue: DatasetQueue, context: LateContext): Promise<number> {
   const chunks = planChunks(job, job.entities(context.registry), range)
-  await queue.addBulk(
-    chunks.map(({ id, payload }) => ({ name: job.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
-  )
+  await enqueueRanges(queue, chunks)
   return chunks.length
 }

@@ -1,6 +1,6 @@
 import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
-import { type DatasetQueue, RANGE_PRIORITY, toQueuePrefix } from '../../shared/queue/queues.ts'
+import { type DatasetQueue, enqueueRanges, toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Chunk } from './chunks.ts'
 
 export interface Outcome {
@@ -90,11 +90,7 @@ async function enqueue(
     const fresh = await Promise.all(
       slice.map(async (chunk) => ((await isFresh(queue, chunk.id, again, skip)) ? [chunk] : [])),
     )
-    await queue.addBulk(
-      fresh
-        .flat()
-        .map(({ id, payload }) => ({ name: queue.name, data: payload, opts: { jobId: id, priority: RANGE_PRIORITY } })),
-    )
+    await enqueueRanges(queue, fresh.flat())
   }
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
+import { DAY_MS } from '../../../shared/intervals.ts'
 import { oneId } from '../../parameters/kinds.ts'
 import { pointsSql } from '../../prices/points.ts'
 import { Problem } from '../../problem/problem.ts'
@@ -8,7 +9,6 @@ import { tokenKind } from '../../route/entities.ts'
 import { nextGridTime } from '../../series/series.ts'
 import { toSparkline } from './sparkline.ts'
 
-const DAY_MS = 86_400_000
 const POINTS = 288
 
 const pricePoint = z.object({ at: z.int(), value: z.number() })

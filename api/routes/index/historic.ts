@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
-import { countBuckets } from '../../../shared/intervals.ts'
+import { countBuckets, DAY_MS } from '../../../shared/intervals.ts'
 import type { Answer } from '../../answers/answer.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { wholeNumber } from '../../parameters/kinds.ts'
@@ -11,7 +11,6 @@ import { idValue, timeValue } from '../../route/values.ts'
 import { describeSeries, nextGridTime, toSeriesRange } from '../../series/series.ts'
 
 const INTERVAL = '5m'
-const DAY_MS = 86_400_000
 const MAX_DAYS = 10_000
 
 /** Up to here (about 1 MB) an answer is kept as bytes; longer ones are streamed. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
-import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../../job/define.ts'
 import { checkAnswer, toJsonValue } from '../answer.ts'
@@ -12,8 +12,6 @@ import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './marke
 
 const MARKETS = '/coins/markets'
 const COINS_PER_PAGE = 250
-const HOUR_MS = 3_600_000
-const DAY_MS = 24 * HOUR_MS
 
 const HOURLY_PAGE_MS = 90 * DAY_MS
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
+import { DAY_MS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Range } from '../../job/define.ts'
 import { asSent } from '../answer.ts'
 import { thin } from '../paging.ts'
@@ -15,7 +15,6 @@ type Answer = z.infer<typeof treasuryAnswer>
 type Amounts = z.infer<typeof amounts>[number]
 
 const OWN_TOKENS = 'OwnTokens'
-const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
 /** Older than this is not what is held now. */
 const FRESH_MS = 2 * DAY_MS
 

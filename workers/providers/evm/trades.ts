@@ -1,5 +1,6 @@
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
+import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../../job/define.ts'
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
@@ -11,7 +12,6 @@ import { findPools, type Pool } from './dex/pools.ts'
 import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/progress.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
-const DAY_MS = 86_400_000
 /** Read again on every run, should the node have missed logs the first time. */
 const OVERLAP_BLOCKS = 64
 /** Blocks are final after a quarter of an hour; a node whose final block is older than this knows nothing of the slot. */

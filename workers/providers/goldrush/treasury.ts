@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Provider, Range } from '../../job/define.ts'
 import { asSent, checkAnswer } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
@@ -16,7 +16,6 @@ import { portfolioData, toDailyPositions } from './portfolio.ts'
 const CONCURRENCY = 4
 /** An address or a chain that the provider does not know. */
 const NO_SUCH_ADDRESS: readonly number[] = [400, 404]
-const DAY_MS = INTERVAL_SECONDS['1d'] * 1000
 
 /**
  * GoldRush, formerly Covalent (providers document, section 11). It needs a key; without one every call is

@@ -1,5 +1,6 @@
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError } from '../../../shared/errors.ts'
+import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider } from '../../job/define.ts'
 import { askEach } from '../../run/ask-each.ts'
@@ -10,7 +11,6 @@ import type { HttpClient } from '../http/client.ts'
 import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { type MoralisSwap, swapsAnswer, toMoralisTrades } from './trades.ts'
 
-const HOUR_MS = 3_600_000
 const SWAPS_PER_PAGE = 100
 const CONCURRENCY = 4
 

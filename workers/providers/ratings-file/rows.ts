@@ -1,5 +1,6 @@
 import { type DaoRatingRow, daoRatingRow } from '../../../shared/datasets/ratings.ts'
 import { DataError } from '../../../shared/errors.ts'
+import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import { toNumber } from '../answer.ts'
 import type { FileRecord } from './csv.ts'
@@ -24,7 +25,6 @@ const KNOWN: ReadonlySet<string> = new Set(Object.values(COLUMNS))
 /** Above this share of bad rows the file as a whole is not trusted. */
 const MOST_BAD_SHARE = 0.5
 const SHOWN = 20
-const DAY_MS = 86_400_000
 
 interface Checked {
   readonly rows: DaoRatingRow[]

@@ -1,5 +1,5 @@
 import { type DailySumRow, dailySumRow } from '../../../shared/datasets/daily-sum.ts'
-import { toBucketStart } from '../../../shared/intervals.ts'
+import { DAY_MS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Entity, Provider, Range } from '../../job/define.ts'
 
@@ -25,8 +25,6 @@ export interface StoredSeries {
    */
   sumChangedDays(sum: DailySum, days: { from: number; to: number }, signal: AbortSignal): Promise<DailySumRow[]>
 }
-
-const DAY_MS = 86_400_000
 
 /** The days that a run is about; a slot is about its own and the one that ended with its beginning. */
 export function toDays({ slot, range }: { slot: number; range: Range | undefined }): { from: number; to: number } {
