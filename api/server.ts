@@ -45,7 +45,7 @@ export function createApiServer(options: AppOptions): Server {
     if (options.stopping?.aborted) response.shouldKeepAlive = false
     app(request, response)
   })
-  readers.follow(server)
+  readers.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
     else socket.end(toRawResponse(toRequestProblem(error.code), options.config.api.publicUrl))

@@ -10,7 +10,7 @@ import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createLog } from '../shared/telemetry/log.ts'
 import { planBackfill, runBackfills } from '../workers/commands/backfill.ts'
 import { jobs } from '../workers/jobs/list.ts'
-import { createFollowUps } from '../workers/schedule/recompute.ts'
+import { createRecomputation } from '../workers/schedule/recompute.ts'
 import { collectPastDays } from './demo-history.ts'
 import { lockFolder } from './lock.ts'
 import { findFreePort } from './redis-server.ts'
@@ -159,15 +159,15 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
   const log = createLog('past days', 'error')
   const redis = createRedis(config.redis.url, log)
   const db = createDatabase(config.clickhouse, 'write')
-  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
-  const context = { config, db, redis, followUps, registry: loadRegistry(), log }
+  const recomputation = createRecomputation(jobs, redis, config.redis.prefix)
+  const context = { config, db, redis, recomputation, registry: loadRegistry(), log }
   const { collected, failed } = await collectPastDays(context, {
     upstream,
     days: 90,
     now: Date.now(),
     signal: stopping.signal,
   })
-  await Promise.all([followUps.close(), db.close()])
+  await Promise.all([recomputation.close(), db.close()])
   redis.disconnect()
   if (failed > 0) console.log(`${failed} past days of social data are missing: see the reasons above`)
   else if (collected > 0) console.log(`${collected} past days of social data are collected`)

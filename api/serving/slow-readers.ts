@@ -22,7 +22,7 @@ export interface Readers {
   /** Closes the connection of the slowest of these, and tells which it was; none of them may be slow. */
   closeSlowest<Response extends { readonly socket: Socket | null }>(among: Iterable<Response>): Response | undefined
   /** Looks after every connection of a server from now on. */
-  follow(server: Server): void
+  watch(server: Server): void
 }
 
 /** How much a client had taken as it began to take the next `bytes` of the pace, and how many looks ago that was. */
@@ -77,7 +77,7 @@ export function createReaders(log: Logger, pace: Pace = CLOSED_BELOW): Readers {
       close([slowest.response.socket])
       return slowest.response
     },
-    follow: (server) => {
+    watch: (server) => {
       const looking = setInterval(look, pace.ms / LOOKS).unref()
       server.once('close', () => clearInterval(looking))
       server.on('connection', (socket: Socket) => {

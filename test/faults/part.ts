@@ -9,7 +9,7 @@ import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { createHttpClients } from '../../workers/providers/http/client.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { createFollowUps } from '../../workers/schedule/recompute.ts'
+import { createRecomputation } from '../../workers/schedule/recompute.ts'
 import { startScheduler } from '../../workers/schedule/scheduler.ts'
 import { toStandInSettings } from '../support/stand-in-settings.ts'
 import { toClock, toClockTime } from './slot-clock.ts'
@@ -57,9 +57,9 @@ async function work(configs: Configs, clocks: Clocks, log: Logger): Promise<void
   const db = createDatabase(clickhouse, 'write')
   const redis = createRedis(store.url, log)
   const blocking = createRedis(store.url, log, 'blocking')
-  const followUps = createFollowUps(jobs, redis, store.prefix)
+  const recomputation = createRecomputation(jobs, redis, store.prefix)
   const http = createHttpClients({ log, backoffMs: 1 })
-  const shared = { http, db, redis, blocking, followUps, registry, log, takeover: TAKEOVER }
+  const shared = { http, db, redis, blocking, recomputation, registry, log, takeover: TAKEOVER }
   const runners = jobs.map((job) => {
     const clock = toClock(job)
     return createRunner(job, { ...shared, config: configs[clock], now: () => clocks.now(clock) })

@@ -100,7 +100,7 @@ export async function createStage(): Promise<Stage> {
         http: createHttpClients({ log: silent }),
         db,
         redis,
-        followUps: { enqueue: async () => {}, close: async () => {} },
+        recomputation: { enqueue: async () => {}, close: async () => {} },
         registry,
         log: silent,
         now: () => toClockTime(clock, current),

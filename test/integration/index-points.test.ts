@@ -8,7 +8,7 @@ import index from '../../workers/jobs/index-points.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueAndFollow } from '../../workers/schedule/watch-chunks.ts'
+import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
 const SLOT = 300_000
@@ -215,7 +215,7 @@ describe('a back-fill and a late correction', () => {
     const { chunks } = planBackfill({ dataset, interval, from, to, only }, pipeline.registry, NOW)
     const { redis, blocking } = pipeline.context
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again, onStep: () => {} }
-    const outcome = await enqueueAndFollow(pipeline.queue(dataset), chunks, options)
+    const outcome = await enqueueAndWatch(pipeline.queue(dataset), chunks, options)
     expect([...outcome.failures]).toEqual([])
     pipeline.commits.commit('index')
     return outcome
@@ -247,7 +247,7 @@ describe('a back-fill and a late correction', () => {
     })
     const row = { token: uni.key, observed_at: at, is_latest: false, price: 1234.5, ...KNOWN }
     await pipeline.database.db.insert({ table: prices.dataset.table, rows: [row] })
-    await pipeline.context.followUps.enqueue(prices.dataset, [row])
+    await pipeline.context.recomputation.enqueue(prices.dataset, [row])
     await recomputed
     pipeline.commits.commit('index')
     const after = await read()

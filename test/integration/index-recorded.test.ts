@@ -10,7 +10,7 @@ import { planBackfill } from '../../workers/commands/backfill.ts'
 import index from '../../workers/jobs/index-points.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueAndFollow } from '../../workers/schedule/watch-chunks.ts'
+import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
@@ -75,7 +75,7 @@ describe.skipIf(!present)('the index of real units at real prices', () => {
     const { chunks } = planBackfill({ dataset, interval, from: FROM, to: undefined, only }, pipeline.registry, NOW)
     const { redis, blocking } = pipeline.context
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again: false, onStep: () => {} }
-    const outcome = await enqueueAndFollow(pipeline.queue(dataset), chunks, options)
+    const outcome = await enqueueAndWatch(pipeline.queue(dataset), chunks, options)
     expect([...outcome.failures]).toEqual([])
     commits.commit('index')
   }
@@ -114,7 +114,7 @@ describe.skipIf(!present)('the index of real units at real prices', () => {
       runners[1]?.on('completed', (job) => job.returnvalue.rows > 0 && resolve())
     })
     await pipeline.database.db.insert({ table: prices.dataset.table, rows: [row] })
-    await pipeline.context.followUps.enqueue(prices.dataset, [row])
+    await pipeline.context.recomputation.enqueue(prices.dataset, [row])
     await computed
     commits.commit('index')
     const after = await read()

@@ -8,7 +8,7 @@ import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/st
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { planRepair, readHoles, toGaps } from '../../workers/schedule/gaps.ts'
-import { enqueueAndFollow } from '../../workers/schedule/watch-chunks.ts'
+import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
@@ -121,7 +121,7 @@ describe('gaps', () => {
     const { redis, blocking, config } = pipeline.context
     const collect = (chunks: typeof whole) => {
       const options = { redis, blocking, prefix: config.redis.prefix, again: true, onStep: () => {} }
-      return enqueueAndFollow(pipeline.queue('prices'), chunks, options)
+      return enqueueAndWatch(pipeline.queue('prices'), chunks, options)
     }
     const find = async () => toGaps(await readHoles(db, prices.dataset, token, '5m'), '5m', { from, to })
     await collect(whole)

@@ -7,7 +7,7 @@ import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { enqueueDue, type SchedulerContext } from '../../workers/schedule/due-slots.ts'
-import { enqueueAndFollow } from '../../workers/schedule/watch-chunks.ts'
+import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
@@ -222,7 +222,7 @@ describe('a back-fill', () => {
       again,
       onStep: () => {},
     }
-    return enqueueAndFollow(pipeline.queue('prices'), plan().chunks, options)
+    return enqueueAndWatch(pipeline.queue('prices'), plan().chunks, options)
   }
 
   it('stores the range, changes nothing when repeated and skips what is finished', async () => {

@@ -9,7 +9,7 @@ import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { planBackfill } from '../../workers/commands/backfill.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueAndFollow } from '../../workers/schedule/watch-chunks.ts'
+import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
@@ -83,7 +83,7 @@ describe.skipIf(!present)('eight months of real 5-minute candles, back-filled th
     const { chunks } = planBackfill(request, pipeline.registry, pipeline.clock.now)
     const { redis, blocking } = pipeline.context
     const began = performance.now()
-    const outcome = await enqueueAndFollow(pipeline.queue('prices'), chunks, {
+    const outcome = await enqueueAndWatch(pipeline.queue('prices'), chunks, {
       redis,
       blocking,
       prefix: pipeline.config.redis.prefix,

@@ -6,7 +6,7 @@ import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { createHttpClients } from '../../workers/providers/http/client.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
-import { createFollowUps } from '../../workers/schedule/recompute.ts'
+import { createRecomputation } from '../../workers/schedule/recompute.ts'
 import type { Chain } from '../upstream/chain.ts'
 import { createUpstream } from '../upstream/server.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
@@ -54,8 +54,8 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   const blocking = createRedis(config.redis.url, silent, 'blocking')
   const http = createHttpClients({ log: silent, backoffMs: 1 })
   const now = () => clock.now
-  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
-  const context = { config, http, db: database.db, redis, blocking, followUps, registry, log: silent, now }
+  const recomputation = createRecomputation(jobs, redis, config.redis.prefix)
+  const context = { config, http, db: database.db, redis, blocking, recomputation, registry, log: silent, now }
   const queues: DatasetQueue[] = []
   return {
     config,
@@ -70,7 +70,7 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
       return queue
     },
     close: async () => {
-      await Promise.all([followUps.close(), ...queues.map((queue) => queue.close())])
+      await Promise.all([recomputation.close(), ...queues.map((queue) => queue.close())])
       redis.disconnect()
       blocking.disconnect()
       const { db, server, drop } = database

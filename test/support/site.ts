@@ -45,7 +45,7 @@ export async function createSite(settings: Readonly<Record<string, string>> = {}
   const { context } = pipeline
   const run = (job: Job, payload: object) => runJob(job, job.connect(context), context, payload)
   // Those that are computed from others come after them.
-  for (const job of [...jobs].sort((a, b) => a.follows.length - b.follows.length)) {
+  for (const job of [...jobs].sort((a, b) => a.computedFrom.length - b.computedFrom.length)) {
     if (job.name === 'prices') {
       const to = toBucketStart(SITE_NOW, '5m')
       await run(job, { kind: 'range', from: toBucketStart(to, '1d') - 2 * 86_400_000, to, interval: '1h' })

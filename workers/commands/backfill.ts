@@ -11,7 +11,7 @@ import { createLog } from '../../shared/telemetry/log.ts'
 import type { Entity, Job } from '../job/define.ts'
 import { jobs } from '../jobs/list.ts'
 import { type Chunk, planChunks } from '../schedule/chunks.ts'
-import { enqueueAndFollow } from '../schedule/watch-chunks.ts'
+import { enqueueAndWatch } from '../schedule/watch-chunks.ts'
 import { toTime } from './option-time.ts'
 import { createProgress } from './progress-bar.ts'
 
@@ -112,7 +112,7 @@ export async function runBackfills(
       console.error(`${title}: no worker serves the queue ${job.name} yet; start one with: npm run worker`)
     }
     const progress = createProgress(title, chunks.length, options.out)
-    const outcome = await enqueueAndFollow(queue, chunks, { ...connections, ...options, onStep: progress.step })
+    const outcome = await enqueueAndWatch(queue, chunks, { ...connections, ...options, onStep: progress.step })
     progress.stop(`${outcome.rows} rows, ${outcome.skipped} of ${chunks.length} parts were done before`)
     for (const [reason, count] of outcome.failures) console.error(`${title}: ${count} parts failed: ${reason}`)
     failed += [...outcome.failures.values()].reduce((sum, count) => sum + count, 0)

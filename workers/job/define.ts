@@ -78,7 +78,7 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   /** In order: the first that answers for an entity wins. */
   readonly providers: readonly Provider<Source, E>[]
   /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
-  readonly follows?: readonly DatasetFacts[]
+  readonly computedFrom?: readonly DatasetFacts[]
   /** Whom a tick collects for. */
   entities(registry: Registry): readonly E[]
   /** Present where providers have history: the largest number of entities and points that one job asks for. */
@@ -106,7 +106,7 @@ export interface Job {
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
   readonly resumes: boolean
-  readonly follows: readonly DatasetFacts[]
+  readonly computedFrom: readonly DatasetFacts[]
   readonly providerNames: readonly string[]
   entities(registry: Registry): readonly Entity[]
   /** Opens the providers once per process and returns the collecting function per provider, in order. */
@@ -128,7 +128,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
     resumes: job.resumes ?? false,
-    follows: job.follows ?? [],
+    computedFrom: job.computedFrom ?? [],
     providerNames: job.providers.map((provider) => provider.name),
     entities: (registry) => job.entities(registry),
     connect: (context) =>

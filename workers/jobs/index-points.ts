@@ -14,7 +14,7 @@ export default defineJob({
   cadence: '5m',
   dataset: indexPoints,
   providers: [storedPrices],
-  follows: [tokenPrices],
+  computedFrom: [tokenPrices],
   entities: ({ index }) => [index],
   history: { intervals: ['5m'], chunkEntities: 1, chunkPoints: 31 * 288 },
   run: async ({ provider, entities, range, slot, signal }) => {

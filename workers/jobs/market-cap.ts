@@ -31,7 +31,7 @@ export default defineJob({
   cadence: '1d',
   dataset: marketCap,
   providers: [storedSeries],
-  follows: [tokenPrices],
+  computedFrom: [tokenPrices],
   entities: () => [WHOLE_REGISTRY],
   history: { intervals: ['1d'], chunkEntities: 1, chunkPoints: 366 },
   run: (run) =>

@@ -16,7 +16,7 @@ export default defineJob({
   cadence: '1d',
   dataset: treasuryValue,
   providers: [storedSeries],
-  follows: [daoTreasury],
+  computedFrom: [daoTreasury],
   entities: () => [WHOLE_REGISTRY],
   history: { intervals: ['1d'], chunkEntities: 1, chunkPoints: 366 },
   run: (run) =>

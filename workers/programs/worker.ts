@@ -19,7 +19,7 @@ import { createHttpClients } from '../providers/http/client.ts'
 import { createSharedHourLimit } from '../providers/http/hour-limit.ts'
 import { createSharedRateLimit } from '../providers/http/shared-rate-limit.ts'
 import { createRunner } from '../run/runner.ts'
-import { createFollowUps } from '../schedule/recompute.ts'
+import { createRecomputation } from '../schedule/recompute.ts'
 import { createWatchdog, startWatch } from '../watch/watchdog.ts'
 import { createWorkerMetrics } from '../watch/worker-metrics.ts'
 
@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   await requireMigrated(db)
   const redis = createRedis(config.redis.url, log)
   const blocking = createRedis(config.redis.url, log, 'blocking')
-  const followUps = createFollowUps(jobs, redis, config.redis.prefix)
+  const recomputation = createRecomputation(jobs, redis, config.redis.prefix)
   const registered = createMetrics('worker')
   const metrics = createWorkerMetrics(registered)
   const sharedBy = { redis, prefix: config.redis.prefix, log }
@@ -72,7 +72,7 @@ async function main(): Promise<void> {
     db,
     redis,
     blocking,
-    followUps,
+    recomputation,
     registry,
     log,
     now: Date.now,
@@ -98,7 +98,7 @@ async function main(): Promise<void> {
     await Promise.all(runners.map((runner) => runner.close(force)))
     clearTimeout(drained)
     await watch.stop()
-    await followUps.close()
+    await recomputation.close()
     await ops?.close()
     await db.close()
     redis.disconnect()

@@ -9,7 +9,7 @@ import { publishCommit } from '../../shared/store/commits.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Collector, Entity, Job } from '../job/define.ts'
 import { openState } from '../job/state.ts'
-import type { FollowUps } from '../schedule/recompute.ts'
+import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
 import { type Collected, collect } from './collect.ts'
 import { rememberFailing } from './remember-failing.ts'
@@ -20,7 +20,7 @@ export interface JobContext {
   readonly config: Config
   readonly db: Database
   readonly redis: Redis
-  readonly followUps: FollowUps
+  readonly recomputation: Recomputation
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
@@ -109,10 +109,10 @@ async function store(
   for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
   await announce(dataset, context, rows)
   try {
-    await context.followUps.enqueue(dataset, rows)
+    await context.recomputation.enqueue(dataset, rows)
   } catch (cause) {
     // The rows are stored, but not everybody knows: the job is tried again, and storing them again changes nothing.
-    throw new DataError('storage', `Redis, what follows ${dataset.name}: ${toReason(cause)}`, { cause })
+    throw new DataError('storage', `Redis, what is computed from ${dataset.name}: ${toReason(cause)}`, { cause })
   }
 }
 

@@ -63,7 +63,7 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
     stalledInterval: checkMs,
     settings: { backoffStrategy: (attempts, _type, error) => toBackoff(attempts, error) },
   })
-  context.metrics?.follow(job.name, worker)
+  context.metrics?.observe(job.name, worker)
   const log = context.log.child({ dataset: job.name })
   worker.on('completed', (queued, report) => log.info({ job: queued.id, ...report, ...toJobLogFields(queued) }, 'done'))
   worker.on('failed', (queued, error) => {

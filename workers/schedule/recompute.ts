@@ -5,7 +5,7 @@ import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/q
 import type { Job } from '../job/define.ts'
 
 /** Tells the jobs that are computed from a dataset which of their days to compute again. */
-export interface FollowUps {
+export interface Recomputation {
   /** Called when rows of a dataset are stored, before the job that stored them is complete. */
   enqueue(dataset: DatasetFacts, rows: readonly object[]): Promise<void>
   close(): Promise<void>
@@ -15,19 +15,19 @@ export interface FollowUps {
 const SETTLE_MS = 2_000
 
 /**
- * Opens the queues of the jobs that follow others. A computation that still waits covers what is stored meanwhile, so
+ * Opens the queues of the jobs that are computed from others. A computation that still waits covers what is stored meanwhile, so
  * no second one is enqueued for the same days; while one runs, exactly one more is kept for when it ends, because it
  * may have read before these rows were stored.
  */
-export function createFollowUps(jobs: readonly Job[], redis: Redis, prefix: string): FollowUps {
+export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: string): Recomputation {
   const queues = new Map<Job, DatasetQueue>()
-  for (const job of jobs) if (job.follows.length > 0) queues.set(job, createQueue(job.name, redis, prefix))
+  for (const job of jobs) if (job.computedFrom.length > 0) queues.set(job, createQueue(job.name, redis, prefix))
   return {
     enqueue: async (dataset, rows) => {
-      const followers = [...queues].filter(([job]) => job.follows.some(({ name }) => name === dataset.name))
-      if (followers.length === 0) return
+      const computed = [...queues].filter(([job]) => job.computedFrom.some(({ name }) => name === dataset.name))
+      if (computed.length === 0) return
       const times = rows.map((row) => Date.parse(String(Reflect.get(row, dataset.series.time))))
-      for (const [job, queue] of followers) {
+      for (const [job, queue] of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
         await queue.addBulk(
           ranges.map(([from, to]) => ({

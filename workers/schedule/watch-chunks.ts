@@ -27,7 +27,7 @@ const SLICE = 200
  * Enqueues chunks and waits, by the queue's events, until each is finished or has failed for good. Chunks that an
  * earlier run finished are skipped, those that failed are tried again, those under way are only watched.
  */
-export async function enqueueAndFollow(
+export async function enqueueAndWatch(
   queue: DatasetQueue,
   chunks: readonly Chunk[],
   options: FollowOptions,

@@ -15,7 +15,7 @@ export interface WorkerMetrics {
   /** A job that was handed back while the worker stops: the queue raises no event for it. */
   returned(dataset: string, attempt: Attempt): void
   /** Counts the jobs of one queue from now on. */
-  follow(dataset: string, worker: Worker<JobPayload, JobReport>): void
+  observe(dataset: string, worker: Worker<JobPayload, JobReport>): void
 }
 
 /** The metrics of jobs, rows and provider calls. */
@@ -35,7 +35,7 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     rejected: (dataset, reason, rows) => rejected.inc({ dataset, reason }, rows),
     storageFailed: (dataset) => storageFailures.inc({ dataset }),
     returned: (dataset, attempt) => ended(dataset, 'returned', attempt),
-    follow: (dataset, worker) => {
+    observe: (dataset, worker) => {
       // Known from the start: a rate over a counter that begins with its first failure does not see that failure.
       for (const outcome of ['completed', 'retried', 'failed']) jobs.inc({ dataset, outcome }, 0)
       inserted.inc({ dataset }, 0)

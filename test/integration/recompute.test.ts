@@ -26,7 +26,7 @@ afterEach(async () => {
   await pipeline.close()
 })
 
-const enqueue = (...times: string[]) => pipeline.context.followUps.enqueue(tokenPrices, rowsOf(...times))
+const enqueue = (...times: string[]) => pipeline.context.recomputation.enqueue(tokenPrices, rowsOf(...times))
 const waiting = async () => (await pipeline.queue('market-cap').getDelayed()).map(({ data }) => data)
 
 /** A worker in the place of the real one: it says what it got, and runs as long as the test wants. */
@@ -47,7 +47,7 @@ describe('a computation that follows a dataset', () => {
   })
 
   it('is not enqueued for what it is not computed from', async () => {
-    await pipeline.context.followUps.enqueue(protocolTvl, rowsOf('2024-05-06T07:05:00Z'))
+    await pipeline.context.recomputation.enqueue(protocolTvl, rowsOf('2024-05-06T07:05:00Z'))
     expect(await waiting()).toEqual([])
   })
 
@@ -80,8 +80,8 @@ describe('a computation that follows a dataset', () => {
   it('is enqueued before the job that stored the rows is complete, which is tried again when that fails', async () => {
     const { context } = pipeline
     const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') }
-    const away = { ...context.followUps, enqueue: () => Promise.reject(new Error('connection lost')) }
-    const refused = runJob(prices, prices.connect(context), { ...context, followUps: away }, slot)
+    const away = { ...context.recomputation, enqueue: () => Promise.reject(new Error('connection lost')) }
+    const refused = runJob(prices, prices.connect(context), { ...context, recomputation: away }, slot)
     await expect(refused).rejects.toMatchObject({ code: 'storage' })
     const [stored] = await context.db.rows({
       name: 'stored',
