@@ -36,21 +36,32 @@ export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STO
   }
   process.on('SIGTERM', handle)
   process.on('SIGINT', handle)
-  process.on('disconnect', handle)
-  onParentGone(handle)
+  onStarterGone = handle
+  watchStarter()
 }
 
+/** Until `onStopSignal` says better, a process whose starter is gone ends at once. */
+let onStarterGone = (): void => process.exit(1)
+
+/** Taken when the program is loaded: later whoever started it may be gone already. */
+const starter = process.ppid
+let isWatching = false
+
 /**
- * Npm that is killed takes nothing with it. A process that somebody started without npm may outlive its shell on purpose,
- * and one with a channel hears of its parent's end there.
+ * Notices that whoever started this process is gone: a parent by its channel, npm, which has none and when killed takes
+ * nothing with it, by the id of the parent. A process that somebody started without npm may outlive its shell on purpose.
  */
-function onParentGone(handle: () => void): void {
-  if (process.env.npm_lifecycle_event === undefined || process.channel) return
-  const parent = process.ppid
+function watchStarter(): void {
+  if (isWatching) return
+  isWatching = true
+  process.on('disconnect', () => onStarterGone())
+  // It had a channel, and has none any more: the event came before anybody listened.
+  if (process.connected === false) setImmediate(() => onStarterGone())
+  if (process.connected !== undefined || process.env.npm_lifecycle_event === undefined) return
   const poll = setInterval(() => {
-    if (process.ppid === parent) return
+    if (process.ppid === starter) return
     clearInterval(poll)
-    handle()
+    onStarterGone()
   }, PARENT_POLL_MS)
   poll.unref()
 }
@@ -82,6 +93,7 @@ const isMistyped = (error: unknown) =>
 
 /** Runs a program; a DataError and a mistyped option are the operator's to read and are printed without a stack. */
 export function runProgram(main: () => Promise<void>): void {
+  watchStarter()
   main().catch((error: unknown) => {
     console.error(error instanceof DataError || isMistyped(error) ? toReason(error) : error)
     process.exit(1)

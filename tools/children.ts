@@ -1,12 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
 import { toChildEnvironment } from '../shared/config/config.ts'
-import { DataError } from '../shared/errors.ts'
+import { DataError, toReason } from '../shared/errors.ts'
 
 /** A part of the system that runs as a process of its own. */
 export interface Child {
   readonly name: string
   readonly process: ChildProcess
+  /** How it ended, in words; a process that could not be started has ended. */
+  readonly ended: Promise<string>
   /** The last that it wrote to standard error, where that was asked to be kept. */
   lastOutput(): string
   /** Asks it to stop and resolves when it has. */
@@ -36,14 +38,19 @@ export function startChild(
     process.stderr.write(text)
     output = (output + text).slice(-KEPT_OUTPUT)
   })
-  const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  const ended = new Promise<string>((resolve) => {
+    child.once('exit', (code, signal) => resolve(signal ?? `code ${code}`))
+    // Where the system has no room for another process there is no exit.
+    child.once('error', (error) => resolve(toReason(error)))
+  })
   return {
     name,
     process: child,
+    ended,
     lastOutput: () => output,
     stop: async () => {
       child.kill('SIGTERM')
-      await exited
+      await ended
     },
   }
 }
@@ -60,9 +67,10 @@ export function untilReady(child: Pick<Child, 'name' | 'process'>): Promise<Reco
       const facts = toFacts(line)
       if (facts !== undefined) resolve(facts)
     })
-    child.process.once('exit', (code, signal) =>
-      reject(new DataError('config', `${child.name} ended with ${signal ?? `code ${code}`} before it was ready`)),
-    )
+    const refuse = (how: unknown) =>
+      reject(new DataError('config', `${child.name} ended with ${how} before it was ready`))
+    child.process.once('exit', (code, signal) => refuse(signal ?? `code ${code}`))
+    child.process.once('error', (error) => refuse(toReason(error)))
   })
 }
 

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { DataError } from '../shared/errors.ts'
 import { readCommandLine } from './processes.ts'
 
@@ -59,6 +60,10 @@ export async function startRedis(dir: string, options: RedisOptions = {}): Promi
   }
   const child = spawn(binary, [writeSettings(dir, settings)], { stdio: ['ignore', 'pipe', 'inherit'] })
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()))
+  // It has no channel to this process, so it would outlive one that exits at once.
+  const takeAlong = () => child.kill('SIGTERM')
+  process.once('exit', takeAlong)
+  void ended.then(() => process.off('exit', takeAlong))
   await untilReady(child, dir)
   return {
     url: `redis://${password === undefined ? '' : `:${password}@`}127.0.0.1:${port}`,
@@ -94,23 +99,38 @@ function untilReady(child: ChildProcess, dir: string): Promise<void> {
   })
 }
 
-/** A server that outlived a killed parent still owns the folder; two on one append-only file would corrupt it. */
+const LEFTOVER_POLL_MS = 50
+const LEFTOVER_POLLS = 600
+
+/**
+ * A server that outlived a killed parent still owns the folder; two on one append-only file would corrupt it.
+ * @throws DataError `config` when it does not end.
+ */
 async function stopLeftover(dir: string): Promise<void> {
-  const pid = readPid(join(dir, 'redis.pid'))
+  const pid = readPid(dir)
   if (pid === undefined) return
   process.kill(pid, 'SIGTERM')
-  while (isOurs(pid)) await new Promise((resolve) => setImmediate(resolve))
+  for (let polls = 0; readPid(dir) === pid; polls += 1) {
+    if (polls === LEFTOVER_POLLS)
+      throw new DataError('config', `Redis, process ${pid}, holds ${dir} and does not end: stop it`)
+    await wait(LEFTOVER_POLL_MS)
+  }
 }
 
-function readPid(file: string): number | undefined {
+/** The process of the folder's server. Its id may have been given to another program since, even to another Redis. */
+function readPid(dir: string): number | undefined {
+  const [pid, settings] = [readIfThere(join(dir, 'redis.pid')), readIfThere(join(dir, 'redis.conf'))]
+  if (pid === undefined) return undefined
+  const port = /^port "(\d+)"$/m.exec(settings ?? '')?.[1] ?? ''
+  const command = readCommandLine(Number(pid))
+  return /redis-server|valkey-server/.test(command) && command.includes(port) ? Number(pid) : undefined
+}
+
+function readIfThere(file: string): string | undefined {
   try {
-    const pid = Number(readFileSync(file, 'utf8').trim())
-    return isOurs(pid) ? pid : undefined
+    return readFileSync(file, 'utf8').trim()
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
     throw error
   }
 }
-
-/** A process id may have been given to another program since; only a Redis or Valkey is ours to stop. */
-const isOurs = (pid: number): boolean => /redis-server|valkey-server/.test(readCommandLine(pid))

@@ -1,7 +1,9 @@
 import { resolve } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
 import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config/config.ts'
+import { toReason } from '../shared/errors.ts'
 import { DAY_MS } from '../shared/intervals.ts'
 import { onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/queue/redis.ts'
@@ -189,14 +191,12 @@ Ctrl-C stops everything.
 `)
 }
 
-/** Passwords stay in the data folder, where every command finds them. */
+/** Addresses and passwords are in the data folder, or with whoever gave them. */
 function toExports({ dataDir, clickhouse, redis }: Config): string {
   const settings = {
     DATA_DIR: dataDir,
     CLICKHOUSE_DATABASE: clickhouse.database,
     QUEUE_PREFIX: redis.prefix,
-    ...(isGiven('CLICKHOUSE_URL') ? { CLICKHOUSE_URL: clickhouse.url } : {}),
-    ...(isGiven('REDIS_URL') ? { REDIS_URL: redis.url } : {}),
   }
   return Object.entries(settings)
     .map(([name, value]) => `${name}='${value}'`)
@@ -239,9 +239,27 @@ async function main(): Promise<void> {
   await Promise.all(parts.map(supervisor.start))
   printAddresses(config)
   if (upstream === undefined) return
-  await collectDemoPast(config, upstream)
-  if (stopping.signal.aborted) return
-  await backfillDemo(config)
+  await collectDemoHistory(config, upstream)
+}
+
+const MOST_TRIES = 5
+const TRY_AGAIN_MS = 3_000
+
+/** What is there is passed over, so a store that ended and came back meanwhile costs a repetition and nothing more. */
+async function collectDemoHistory(config: Config, upstream: string): Promise<void> {
+  for (let tries = 1; !stopping.signal.aborted; tries += 1) {
+    try {
+      await collectDemoPast(config, upstream)
+      if (!stopping.signal.aborted) await backfillDemo(config)
+      return
+    } catch (error) {
+      if (stopping.signal.aborted) return
+      const next = tries < MOST_TRIES ? 'it goes on from where it is' : 'the next start goes on from where it is'
+      console.error(`the history broke off, ${next}: ${toReason(error)}`)
+      if (tries === MOST_TRIES) return
+      await wait(TRY_AGAIN_MS)
+    }
+  }
 }
 
 runProgram(run)

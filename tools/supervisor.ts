@@ -1,4 +1,4 @@
-import { toReason } from '../shared/errors.ts'
+import { DataError, toReason } from '../shared/errors.ts'
 import { type Child, startChild, untilReady } from './children.ts'
 
 /** A program that is to run as long as the system does. */
@@ -12,7 +12,7 @@ export interface Part {
 export interface Supervisor {
   /**
    * Starts a part and resolves with what it says when it is ready. From then on it is started again whenever it ends.
-   * @throws DataError `config` when it ends before it was ever ready.
+   * @throws DataError `config` when it ends before it was ever ready, or everything is being stopped.
    */
   start(part: Part): Promise<Record<string, unknown>>
   /** Stops all parts, the last one started first, so that nobody loses what it still needs. */
@@ -48,24 +48,20 @@ export function createSupervisor(options: {
 
   const launch = ({ name, file, args }: Part) => startChild(name, file, {}, args, { keepsOutput: true })
 
-  const watch = (kept: Kept) => {
-    // Not `close`: what the part started may outlive it and hold its output open.
-    kept.child.process.once('exit', (code, signal) => {
-      if (isStopping) return
-      kept.deaths = performance.now() - kept.startedAt < aliveMs ? kept.deaths + 1 : 1
-      const { name } = kept.part
-      const how = `${name} ended with ${signal ?? `code ${code}`}`
-      const pause = pausesMs[kept.deaths - 1]
-      if (pause === undefined) return onLost(`${how} for the ${kept.deaths}th time in a row: ${toLast(kept.child)}`)
-      say(`${how}: it is started again in ${pause / 1000} s`)
-      kept.again = setTimeout(() => void startAgain(kept), pause)
-    })
+  const watch = async (kept: Kept) => {
+    const how = `${kept.part.name} ended with ${await kept.child.ended}`
+    if (isStopping) return
+    kept.deaths = performance.now() - kept.startedAt < aliveMs ? kept.deaths + 1 : 1
+    const pause = pausesMs[kept.deaths - 1]
+    if (pause === undefined) return onLost(`${how} for the ${kept.deaths}th time in a row: ${toLast(kept.child)}`)
+    say(`${how}: it is started again in ${pause / 1000} s`)
+    kept.again = setTimeout(() => void startAgain(kept), pause)
   }
 
   const startAgain = async (kept: Kept) => {
     kept.child = launch(kept.part)
     kept.startedAt = performance.now()
-    watch(kept)
+    void watch(kept)
     try {
       await untilReady(kept.child)
       say(`${kept.part.name} is back`)
@@ -77,10 +73,11 @@ export function createSupervisor(options: {
 
   return {
     start: async (part) => {
+      if (isStopping) throw new DataError('config', `${part.name} is not started: everything is being stopped`)
       const kept: Kept = { part, child: launch(part), startedAt: performance.now(), deaths: 0, again: undefined }
       parts.push(kept)
       const facts = await untilReady(kept.child)
-      watch(kept)
+      void watch(kept)
       return facts
     },
     stop: async () => {
@@ -91,7 +88,8 @@ export function createSupervisor(options: {
   }
 }
 
-const isRunning = ({ process }: Child): boolean => process.exitCode === null && process.signalCode === null
+const isRunning = ({ process }: Child): boolean =>
+  process.pid !== undefined && process.exitCode === null && process.signalCode === null
 
 const toLast = (child: Child): string => {
   const output = child.lastOutput().trim()

@@ -146,7 +146,10 @@ export function createByteCache(options: {
         return { answer: await flight.join(left), from }
       }
       // What cannot be made now is tried again with the next request, and told to whoever asks once the old has gone.
-      if (!isFull()) fly(key, datasets, make).flight.join().catch(onLost)
+      if (!isFull()) {
+        const { flight, from } = fly(key, datasets, make)
+        if (from === 'made') flight.join().catch(onLost)
+      }
       return { answer: old.answer, from: 'stale' }
     },
   }

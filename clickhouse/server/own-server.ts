@@ -42,9 +42,14 @@ export interface OwnServer {
 }
 
 const FINISH_MS = 10_000
+/** A folder with years of data opens within seconds; whoever waits longer has to be told. */
+const READY_MS = 300_000
 /** How long stopped statements may take to be gone. */
 const END_MS = 3_000
-/** How long the engine may close its tables. It begins when its last client has hung up, and waits five seconds for that. */
+/**
+ * How long the engine may take to close its tables. It waits for its clients to hang up first; with one that does not, the
+ * process ends without that.
+ */
 const CLOSE_MS = 1_000
 const POLL_MS = 25
 
@@ -93,8 +98,9 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
     url,
     ended,
     close: async () => {
-      await finishStatements(admin, options.finishMs ?? FINISH_MS)
+      await finishStatements(admin, options)
       await admin.close()
+      forgetAddress(dataDir, options)
       closeSync(keepsRunning)
       await Promise.race([ended, wait(CLOSE_MS, undefined, { ref: false })])
       // Its tables are safe as they are after any crash; waiting for its destructors could take for ever.
@@ -149,6 +155,7 @@ async function untilReady(
   readEnd: () => EngineEnd | undefined,
   dataDir: string,
 ): Promise<void> {
+  const deadline = performance.now() + READY_MS
   for (;;) {
     const end = readEnd()
     if (end !== undefined) {
@@ -158,24 +165,39 @@ async function untilReady(
     // With a statement and not with a ping: whoever else listens there does not know the password.
     const { success } = await admin.ping({ select: true })
     if (success) return
+    if (performance.now() > deadline)
+      throw new DataError('config', `ClickHouse over ${dataDir} does not answer since ${READY_MS / 1000} s`)
     await wait(POLL_MS)
   }
 }
 
-/** Waits until the statements that run now have ended, stops all others, and lets nobody in any more. */
-async function finishStatements(admin: ClickHouseClient, finishMs: number): Promise<void> {
+/** Waits until the statements that run now have ended, stops those that came meanwhile, and lets nobody in any more. */
+async function finishStatements(
+  admin: ClickHouseClient,
+  { finishMs = FINISH_MS, tcpPort }: OwnServerOptions,
+): Promise<void> {
   try {
     const running = await readRunning(admin)
     await until(finishMs, async () => {
       const left = await readRunning(admin)
       return running.every((id) => !left.includes(id))
     })
+    if (tcpPort !== undefined) await admin.command({ query: 'SYSTEM STOP LISTEN TCP' })
     await admin.command({ query: 'KILL QUERY WHERE query_id != currentQueryID() ASYNC' })
     await until(END_MS, async () => (await readRunning(admin)).length === 0)
     await admin.command({ query: 'SYSTEM STOP LISTEN HTTP' })
   } catch (error) {
     // Out of memory, for one: it ends all the same.
     console.error(`ClickHouse is stopped with statements under way: ${toReason(error)}`)
+  }
+}
+
+/** Nobody is sent to where it listened: somebody else may listen there by then. */
+function forgetAddress(dataDir: string, { users }: OwnServerOptions): void {
+  try {
+    writeAccess(dataDir, users)
+  } catch (error) {
+    console.error(`ClickHouse's last address stays in ${dataDir}: ${toReason(error)}`)
   }
 }
 

@@ -4,6 +4,12 @@ import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts
 /** The server with options that the product's settings do not have; they stand on the command line as JSON. */
 runProgram(async () => {
   const server = await startOwnServer(JSON.parse(String(process.argv[2])) as OwnServerOptions)
-  onStopSignal(() => server.close())
+  let isAsked = false
+  onStopSignal(() => {
+    isAsked = true
+    return server.close()
+  })
   announceReady({ url: server.url })
+  const reason = await server.ended
+  if (!isAsked) throw new Error(`ClickHouse ended by itself: ${reason ?? 'no reason given'}`)
 })

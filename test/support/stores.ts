@@ -44,8 +44,11 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   const template = await createTemplate(settings)
   project.provide('stores', { settings, template })
   return async () => {
-    await dropDatabase(settings, template.database)
-    await Promise.all([clickhouse.stop(), redis.stop()])
+    try {
+      await dropDatabase(settings, template.database)
+    } finally {
+      await Promise.all([clickhouse.stop(), redis.stop()])
+    }
   }
 }
 
