@@ -55,6 +55,8 @@ function watchStarter(): void {
   if (isWatching) return
   isWatching = true
   process.on('disconnect', () => onStarterGone())
+  // Who listens to the channel would wait for its end: a command ends when its work is done.
+  process.channel?.unref()
   // It had a channel, and has none any more: the event came before anybody listened.
   if (process.connected === false) setImmediate(() => onStarterGone())
   if (process.connected !== undefined || process.env.npm_lifecycle_event === undefined) return

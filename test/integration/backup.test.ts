@@ -63,7 +63,8 @@ describe('a backup', () => {
     const folder = join(folders, 'moving')
     const told = await backUp(source.db, folder, async ({ name }) => {
       const before = arrived
-      while (name === 'token_prices' && arrived === before) await new Promise(setImmediate)
+      // The first may have begun before this table was read; the second has not.
+      while (name === 'token_prices' && arrived < before + 2) await new Promise(setImmediate)
     })
     isOver = true
     await arriving
