@@ -30,6 +30,8 @@ const TAKEOVER = { lockMs: 1_500, checkMs: 500 }
  * stand-ins' URLs by clock as JSON.
  */
 async function main(): Promise<void> {
+  // It lives as long as its parent has something to say.
+  process.channel?.ref()
   const [role, standIns] = process.argv.slice(2)
   const urls = JSON.parse(String(standIns)) as Record<Cadence, string>
   const toConfig = (clock: Cadence) => parseConfig({ ...process.env, ...toStandInSettings(urls[clock]) })
