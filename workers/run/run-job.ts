@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import type { Dataset } from '../../shared/datasets/define.ts'
+import { type Dataset, toDeriveParams } from '../../shared/datasets/define.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { type JobPayload, type JobReport, jobPayload } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -47,6 +47,7 @@ export async function runJob(
   const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
   const signal = context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack])
   const state = openState(context.db, job.name, context.now)
+  const startedAt = context.now()
   const log = context.log.child({ dataset: job.name })
   const failed: string[] = []
   const wanted = {
@@ -74,7 +75,7 @@ export async function runJob(
     if (isTold) await tellFailing(job, failed, slot, context)
   }
   const { rows, read, rejected, uncovered, providers, pending } = collected
-  if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot }, context)
+  if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot, startedAt }, context)
   await state.store()
   if (pending !== undefined) throw pending
   return { rows: rows.length, rejected, uncovered, providers }
@@ -99,13 +100,16 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
 /** The one insert, what is computed from it, and the word to everybody who must know that the dataset changed. */
 async function store(
   dataset: Dataset,
-  { rows, read, slot }: { rows: readonly object[]; read: readonly number[]; slot: number },
+  run: { rows: readonly object[]; read: readonly number[]; slot: number; startedAt: number },
   context: JobContext,
 ): Promise<void> {
-  if (rows.length > 0) await context.db.insert({ table: dataset.table, rows })
+  const { rows, read, slot } = run
+  const collected = { collected_at: new Date(run.startedAt).toISOString() }
+  const stored = dataset.isCollected ? rows.map((row) => ({ ...row, ...collected })) : rows
+  if (stored.length > 0) await context.db.insert({ table: dataset.table, rows: stored })
   const { entity } = dataset
   const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
-  const params = { entities, read, slot: new Date(slot).toISOString().slice(0, -1) }
+  const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
   for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
   await announce(dataset, context, rows)
   try {
