@@ -103,6 +103,21 @@ describe('DEX aggregates', () => {
     expect(stored?.outflow_max).toBeCloseTo(sum(rows, 'SELL', Number.POSITIVE_INFINITY), 9)
   })
 
+  it('count a trade from the moment after a window begins on, in the middle of a day', async () => {
+    const at = (days: number, ms: number) => new Date(END - days * 24 * HOUR + ms).toISOString()
+    const rows = [1, 7, 30].flatMap((days, n) => [
+      trade(9, 10 * n, { traded_at: at(days, 1), side: 'BUY', amount_usd: 1 }),
+      trade(9, 10 * n + 1, { traded_at: at(days, 0), side: 'BUY', amount_usd: 100 }),
+      trade(9, 10 * n + 2, { traded_at: at(days, -1), side: 'SELL', amount_usd: 10_000 }),
+    ])
+    await store(rows, END)
+    const flows = { inflow_24h: 1, inflow_7d: 102, inflow_30d: 203, inflow_max: 303 }
+    expect(await read(9)).toMatchObject({ ...flows, outflow_24h: 0, outflow_7d: 10_000, outflow_30d: 20_000 })
+    // One millisecond on, the three of the beginning are out.
+    await store([trade(9, 99, { traded_at: at(0, 1), side: 'BUY', amount_usd: 0 })], END, [])
+    expect(await read(9)).toMatchObject({ inflow_24h: 0, inflow_7d: 101, inflow_30d: 202, inflow_max: 303 })
+  })
+
   it('do not change when trades are stored again, in another order, in pieces, at once and with old slots', async () => {
     const rows = Array.from({ length: 200 }, (_, n) => trade(1, n))
     const before = await read(1)
