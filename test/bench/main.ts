@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
 import { benchmarks } from './benchmarks.ts'
-import type { BenchContext, Benchmark, Findings } from './define.ts'
+import type { BenchContext, Benchmark, Findings } from './define-benchmark.ts'
 import { describeMachine } from './machine.ts'
 import { isMet, toPage, toSection } from './report.ts'
 

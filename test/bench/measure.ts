@@ -1,4 +1,4 @@
-import type { BenchRow, Target } from './define.ts'
+import type { BenchRow, Target } from './define-benchmark.ts'
 
 /** One of two things that are compared; `measure` does it once and returns its figure. */
 export interface Side {

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toBucketStart } from '../../shared/intervals.ts'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
 import { countDifferences } from './roll-up-differences.ts'

@@ -1,6 +1,6 @@
 import { type Cadence, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { toSlotJobId } from '../../shared/queue/queues.ts'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 
 /**
  * Where simulated time begins for the datasets of each cadence, in Unix milliseconds. Every dataset lives through its own

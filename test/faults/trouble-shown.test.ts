@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { createWatchedPipeline, type WatchedPipeline } from './watched-pipeline.ts'

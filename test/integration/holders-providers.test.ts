@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
-import type { Provider } from '../../workers/job/define.ts'
+import type { Provider } from '../../workers/job/define-job.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { ethplorer } from '../../workers/providers/ethplorer/client.ts'
 import { moralis } from '../../workers/providers/moralis/holders.ts'

@@ -153,8 +153,8 @@ async function run(request: Request, options: { dryRun: boolean; json: boolean }
   const config = loadConfig()
   const redis = createRedis(config.redis.url, createLog('jobs', 'error'))
   await requireRedis(redis)
-  const wanted = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
-  const queues = wanted.map(({ name }) => createQueue(name, redis, config.redis.prefix))
+  const selected = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
+  const queues = selected.map(({ name }) => createQueue(name, redis, config.redis.prefix))
   const found = (await Promise.all(queues.map((queue) => findJobs(queue, request)))).flat()
   const listed = found.map((one) => one.listed)
   const { action } = request

@@ -1,5 +1,5 @@
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { ethereum } from '../providers/evm/trades.ts'
 import { moralisSwaps } from '../providers/moralis/swaps.ts'
 

@@ -1,6 +1,6 @@
 import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { ethplorer } from '../providers/ethplorer/client.ts'
 import { moralis } from '../providers/moralis/holders.ts'
 import { askEach } from '../run/ask-each.ts'

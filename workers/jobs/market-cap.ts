@@ -1,6 +1,6 @@
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { defineJob, WHOLE_REGISTRY } from '../job/define.ts'
+import { defineJob, WHOLE_REGISTRY } from '../job/define-job.ts'
 import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
 /**

@@ -1,6 +1,6 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { treasuryValue } from '../../shared/datasets/treasury-value.ts'
-import { defineJob, WHOLE_REGISTRY } from '../job/define.ts'
+import { defineJob, WHOLE_REGISTRY } from '../job/define-job.ts'
 import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
 /** Each live DAO's first treasury of the day. A value of 0 is that of holdings without any price: it is not known. */

@@ -1,5 +1,5 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { goldrush } from '../providers/goldrush/treasury.ts'

@@ -1,5 +1,5 @@
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { defillama } from '../providers/defillama/client.ts'
 
 /** Total value locked of every live DAO with protocols. */

@@ -1,6 +1,6 @@
 import { twitterCounts } from '../../shared/datasets/twitter.ts'
 import { DataError } from '../../shared/errors.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { xCounts } from '../providers/x/counts.ts'
 
 /**

@@ -1,5 +1,5 @@
 import { type DaoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
-import type { Candidate } from '../job/define.ts'
+import type { Candidate } from '../job/define-job.ts'
 import { toIso } from './answer.ts'
 
 /** How much of one contract is held on one chain, in whole tokens and in USD; null is unknown. */

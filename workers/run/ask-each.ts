@@ -1,6 +1,6 @@
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Entity } from '../job/define.ts'
+import type { Entity } from '../job/define-job.ts'
 
 /** So many failures with no success between them are the provider's, not the entities'. */
 const MOST_FAILURES_IN_A_ROW = 3

@@ -7,7 +7,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Collector, Entity, Job } from '../job/define.ts'
+import type { Collector, Entity, Job } from '../job/define-job.ts'
 import { openState } from '../job/state.ts'
 import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
@@ -49,7 +49,7 @@ export async function runJob(
   const state = openState(context.db, job.name, context.now)
   const log = context.log.child({ dataset: job.name })
   const failed: string[] = []
-  const wanted = {
+  const assignment = {
     entities: toEntities(job, context.registry, payload),
     entityColumn: job.dataset.entity,
     slot,
@@ -67,7 +67,7 @@ export async function runJob(
   }
   let collected: Collected
   try {
-    collected = await collect(collectors, wanted, log)
+    collected = await collect(collectors, assignment, log)
   } finally {
     // A back-fill says nothing of now, and who stops here has not failed.
     const isTold = range === undefined && context.handBack?.aborted !== true

@@ -8,7 +8,7 @@ import {
   type JobReport,
   toQueuePrefix,
 } from '../../shared/queue/queues.ts'
-import type { Collector, Job, ProviderContext } from '../job/define.ts'
+import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
 import { handLateSlotOver } from '../schedule/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
 import { announce, type JobContext, parsePayload, runJob } from './run-job.ts'

@@ -2,7 +2,7 @@ import { HOUR_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals
 import { type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Job, Range } from '../job/define.ts'
+import type { Job, Range } from '../job/define-job.ts'
 import { planChunks } from './chunks.ts'
 
 interface LateContext {

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { type Cadence, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
-import type { Job } from '../job/define.ts'
+import type { Job, TimeRange } from '../job/define-job.ts'
 
 /** Tells the jobs that are computed from a dataset which of their days to compute again. */
 export interface Recomputation {
@@ -30,7 +30,7 @@ export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: 
       for (const [job, queue] of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
         await queue.addBulk(
-          ranges.map(([from, to]) => ({
+          ranges.map(({ from, to }) => ({
             name: job.name,
             data: { kind: 'range', from, to, interval: job.cadence },
             opts: {
@@ -48,17 +48,17 @@ export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: 
 }
 
 /**
- * The stretches of whole buckets that hold the times, in Unix milliseconds: at most one per window of `points` buckets on
- * a fixed grid, so that a time far from the others, as a token without trades has, does not stretch them.
+ * The ranges of whole buckets that hold the times, which are in Unix milliseconds: at most one range for every `points`
+ * buckets on a fixed grid, so that one time far from the others, as a token without trades has, makes no long range.
  */
-export function toRanges(times: readonly number[], cadence: Cadence, points: number): [from: number, to: number][] {
+export function toRanges(times: readonly number[], cadence: Cadence, points: number): TimeRange[] {
   const step = INTERVAL_SECONDS[cadence] * 1000
-  const windows = new Map<number, [number, number]>()
+  const ranges = new Map<number, TimeRange>()
   for (const time of times) {
     const start = toBucketStart(time, cadence)
-    const window = Math.floor(start / (step * points))
-    const [from, to] = windows.get(window) ?? [start, start + step]
-    windows.set(window, [Math.min(from, start), Math.max(to, start + step)])
+    const cell = Math.floor(start / (step * points))
+    const { from, to } = ranges.get(cell) ?? { from: start, to: start + step }
+    ranges.set(cell, { from: Math.min(from, start), to: Math.max(to, start + step) })
   }
-  return [...windows.values()].sort(([a], [b]) => a - b)
+  return [...ranges.values()].sort((a, b) => a.from - b.from)
 }

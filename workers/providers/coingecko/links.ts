@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { askEach } from '../../run/ask-each.ts'
 import { asSent, checkAnswer } from '../answer.ts'
 import {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Provider } from '../../job/define.ts'
+import { toBatches } from '../../../shared/batches.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer } from '../answer.ts'
 import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../contracts/links.ts'
-import { toBatches } from '../paging.ts'
 import { throwSoftError } from './errors.ts'
 import { openCoinMarketCap } from './prices.ts'
 

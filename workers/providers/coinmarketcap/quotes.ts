@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define.ts'
+import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
 
 const id = z.union([z.number(), z.string()]).transform(String)

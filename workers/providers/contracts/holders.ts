@@ -1,6 +1,6 @@
 import type { TokenHoldersRow } from '../../../shared/datasets/holders.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 
 /** The largest holders of tokens, as one provider has them. */
 export interface HoldersSource {

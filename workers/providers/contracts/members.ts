@@ -1,6 +1,6 @@
 import type { MembersRow } from '../../../shared/datasets/members.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 
 /** The members of communities, as one provider counts them. */
 export interface MembersSource {

@@ -1,5 +1,5 @@
 import type { DaoTreasuryRow } from '../../../shared/datasets/treasury.ts'
-import type { Candidate, Range } from '../../job/define.ts'
+import type { Candidate, Range } from '../../job/define-job.ts'
 import type { TreasuryDao } from './treasury-daos.ts'
 
 /** Treasuries of DAOs, as one provider has them: everything held, the DAO's own tokens included, spam left out. */

@@ -1,6 +1,6 @@
 import type { ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, Range } from '../../job/define.ts'
+import type { Candidate, Provider, Range } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import type { TvlSource } from '../contracts/tvl.ts'
 import type { HttpClient } from '../http/client.ts'

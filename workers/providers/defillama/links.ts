@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer } from '../answer.ts'
 import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../contracts/links.ts'
 import { toParentSlug } from './tvl.ts'

@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import { toBatches } from '../../../shared/batches.ts'
 import type { Config } from '../../../shared/config/config.ts'
 import { checkAnswer } from '../answer.ts'
 import type { HttpClients } from '../http/client.ts'
-import { toBatches } from '../paging.ts'
 
 /** Token prices in USD by chain and contract; what the provider does not know is absent. */
 export interface TokenPrices {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DAY_MS, toBucketStart } from '../../../shared/intervals.ts'
-import type { Range } from '../../job/define.ts'
+import type { Range } from '../../job/define-job.ts'
 import { asSent } from '../answer.ts'
 import { thin } from '../paging.ts'
 import type { Holding } from '../treasury-holdings.ts'

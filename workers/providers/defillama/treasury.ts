@@ -1,5 +1,5 @@
 import { DataError } from '../../../shared/errors.ts'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao } from '../contracts/treasury-daos.ts'

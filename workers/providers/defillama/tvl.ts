@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define.ts'
+import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
 import { thin } from '../paging.ts'
 

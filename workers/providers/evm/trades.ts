@@ -2,14 +2,14 @@ import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, ProviderContext, Range } from '../../job/define.ts'
+import type { Candidate, Provider, ProviderContext, Range } from '../../job/define-job.ts'
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
+import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/chain-state.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
 import { type Block, createNode, findBlockAt } from './dex/node.ts'
-import type { Stretch } from './dex/pool-logs.ts'
+import type { BlockRange } from './dex/pool-logs.ts'
 import { findPools, type Pool } from './dex/pools.ts'
-import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/progress.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
 /** Read again on every run, should the node have missed logs the first time. */
@@ -103,9 +103,9 @@ async function fetchNew(
   const isNew = pools.some(({ address }) => !known.has(address))
   const since = (slot - firstRunMs) / 1000
   const start = isNew ? await findBlockAt(reader.node, since, head, signal) : head.number
-  const stretches = toStretches(pools, known, start, head)
-  const rows = await readTrades(reader, stretches, request)
-  const read = stretches.flatMap((stretch) => stretch.pools.map(({ address }) => [address, stretch.to] as const))
+  const ranges = toBlockRanges(pools, known, start, head)
+  const rows = await readTrades(reader, ranges, request)
+  const read = ranges.flatMap((range) => range.pools.map(({ address }) => [address, range.to] as const))
   noteCursors(state, reader.slug, new Map([...known, ...read]))
   if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(request.entities)
   else
@@ -114,12 +114,12 @@ async function fetchNew(
 }
 
 /** Pools that were read up to the same block go on together. A node that lags behind the cursor has nothing new. */
-function toStretches(
+function toBlockRanges(
   pools: readonly Pool[],
   known: ReadonlyMap<string, number>,
   start: number,
   head: Block,
-): Stretch[] {
+): BlockRange[] {
   const byFirst = new Map<number, Pool[]>()
   for (const pool of pools) {
     const cursor = known.get(pool.address)

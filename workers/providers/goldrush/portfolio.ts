@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toBucketStart } from '../../../shared/intervals.ts'
-import type { Range } from '../../job/define.ts'
+import type { Range } from '../../job/define-job.ts'
 import { asSent, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
 import { toLowerCase } from '../holder-values.ts'

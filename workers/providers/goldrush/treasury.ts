@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
-import type { Provider, Range } from '../../job/define.ts'
+import type { Provider, Range } from '../../job/define-job.ts'
 import { asSent, checkAnswer } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao, Wallet } from '../contracts/treasury-daos.ts'

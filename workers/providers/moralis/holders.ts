@@ -1,7 +1,7 @@
 import { TOP_HOLDERS } from '../../../shared/datasets/holders.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
 import type { HttpClient } from '../http/client.ts'

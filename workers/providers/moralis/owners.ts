@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 import { asSent, toIso, toNumber } from '../answer.ts'
 import { sumShares, toLowerCase } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
 
 const side = z.object({ amount: asSent, usdAmount: asSent }).nullish()

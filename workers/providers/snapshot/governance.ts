@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import type { Allowance, GovernanceSource, Place, Places, Reading, VotingDao } from '../contracts/governance.ts'
+import type { Allowance, Cursor, Cursors, GovernanceSource, Reading, VotingDao } from '../contracts/governance.ts'
 import type { HttpClient } from '../http/client.ts'
 import type { ErrorReading } from '../http/request.ts'
 import { readByCreation } from './pages-by-creation.ts'
@@ -37,7 +37,7 @@ export const snapshot: Provider<GovernanceSource, VotingDao> = {
     return {
       pagesPerRun: Math.min(MOST_PAGES, MINUTES_PER_RUN * settings.requestsPerMinute),
       concurrency: CONCURRENCY,
-      fetchGovernance: (dao, places, allowance, signal) => fetchGovernance(client, dao, places, allowance, signal),
+      fetchGovernance: (dao, cursors, allowance, signal) => fetchGovernance(client, dao, cursors, allowance, signal),
     }
   },
 }
@@ -45,7 +45,7 @@ export const snapshot: Provider<GovernanceSource, VotingDao> = {
 async function fetchGovernance(
   client: HttpClient,
   dao: VotingDao,
-  places: Places,
+  cursors: Cursors,
   allowance: Allowance,
   signal: AbortSignal,
 ): Promise<Reading | undefined> {
@@ -53,33 +53,33 @@ async function fetchGovernance(
   const paging = { pageSize: PAGE_SIZE, mostSkipped: MOST_SKIPPED, allowance }
   const proposals = await readByCreation({
     ...paging,
-    start: places.proposals,
-    fetchPage: async (place: Place) => {
-      const variables = { space, ...place }
+    start: cursors.proposals,
+    fetchPage: async (cursor: Cursor) => {
+      const variables = { space, ...cursor }
       return (await ask(client, { query: PROPOSALS, variables }, proposalsData, signal)).proposals
     },
   })
   // Lists of a space that does not exist are empty, too.
-  if (isFirst(places) && proposals.isComplete && proposals.items.length === 0) {
+  if (isFirst(cursors) && proposals.isComplete && proposals.items.length === 0) {
     const found = await ask(client, { query: SPACE, variables: { space } }, spaceData, signal)
     if (found.space === null) return undefined
   }
   const votes = await readByCreation({
     ...paging,
-    start: places.votes,
-    fetchPage: async (place: Place) => {
-      const variables = { space, ...place }
+    start: cursors.votes,
+    fetchPage: async (cursor: Cursor) => {
+      const variables = { space, ...cursor }
       return (await ask(client, { query: VOTES, variables }, votesData, signal)).votes
     },
   })
   return {
     rows: [...toProposalRows(proposals.items, dao), ...toVoteRows(votes.items, dao)],
-    places: { proposals: proposals.place, votes: votes.place },
+    cursors: { proposals: proposals.cursor, votes: votes.cursor },
     isComplete: proposals.isComplete && votes.isComplete,
   }
 }
 
-const isFirst = ({ proposals }: Places) => proposals.from === 0 && proposals.skip === 0
+const isFirst = ({ proposals }: Cursors) => proposals.from === 0 && proposals.skip === 0
 
 const answerOf = <T>(data: z.ZodType<T>) => z.object({ data })
 const failedAnswer = z.object({ errors: z.array(z.object({ message: z.string() })).min(1) })

@@ -4,40 +4,38 @@ import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import type { BasketIndex, Composition } from '../../../shared/registry/index-records.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Logger } from '../../../shared/telemetry/log.ts'
-import type { Candidate, Provider } from '../../job/define.ts'
+import type { Candidate, Provider, TimeRange } from '../../job/define-job.ts'
 import type { IndexSource } from '../contracts/index-points.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 
-/** A stretch of slots under one composition, in Unix milliseconds on the grid. */
-interface Stretch {
+/** A range of whole slots in which one composition is in force. */
+interface CompositionRange extends TimeRange {
   readonly composition: Composition
-  readonly from: number
-  readonly to: number
 }
 
 /**
- * The index from the prices that are stored: the same prices give the same points, whenever and in whatever pieces they
- * are computed (contract section 4).
+ * The index from the prices that are stored: the same prices give the same points, whenever they are computed and
+ * however the range is cut (contract section 4).
  */
 export const storedPrices: Provider<IndexSource, BasketIndex> = {
   name: 'stored-prices',
   covers: () => true,
   connect: ({ db, log }) => ({
-    async fetchPoints(index, span, signal) {
+    async fetchPoints(index, range, signal) {
       const rows: Candidate<IndexPointRow>[][] = []
-      for (const stretch of toStretches(index, span)) rows.push(await fetchStretch(db, log, index, stretch, signal))
+      for (const own of toCompositionRanges(index, range)) rows.push(await fetchRange(db, log, index, own, signal))
       return rows.flat()
     },
   }),
 }
 
-/** Cuts a span where another composition comes into force; a slot has the one that is in force when it begins. */
-export function toStretches(index: BasketIndex, span: { from: number; to: number }): Stretch[] {
+/** Cuts a range where another composition comes into force; a slot has the one that is in force when it begins. */
+export function toCompositionRanges(index: BasketIndex, range: TimeRange): CompositionRange[] {
   return index.compositions.flatMap((composition, at) => {
     const next = index.compositions[at + 1]?.validFrom ?? Number.POSITIVE_INFINITY
-    const from = Math.max(toBucketStart(span.from, '5m'), toSlotAfter(Math.max(composition.validFrom, index.launch)))
-    const to = Math.min(toSlotAfter(span.to), toSlotAfter(next))
+    const from = Math.max(toBucketStart(range.from, '5m'), toSlotAfter(Math.max(composition.validFrom, index.launch)))
+    const to = Math.min(toSlotAfter(range.to), toSlotAfter(next))
     return from < to ? [{ composition, from, to }] : []
   })
 }
@@ -82,12 +80,12 @@ WHERE index_key = {index: UInt64}
   AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND created_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
-/** The points of a stretch that are new or other than those stored, and retractions of those that are no more. */
-async function fetchStretch(
+/** The points of a range that are new or other than those stored, and retractions of those that are no more. */
+async function fetchRange(
   db: Database,
   log: Logger,
   index: BasketIndex,
-  { composition, from, to }: Stretch,
+  { composition, from, to }: CompositionRange,
   signal: AbortSignal,
 ): Promise<Candidate<IndexPointRow>[]> {
   const members = composition.elements.toSorted((a, b) => a.token.key - b.token.key)

@@ -1,6 +1,6 @@
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { type Members, type MembersSource, toMembers } from '../contracts/members.ts'
 
 /** A public name, or a private invitation, which shows the same page. */

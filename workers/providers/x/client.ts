@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import type { ProviderContext } from '../../job/define.ts'
+import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
 import type { ErrorReading, HttpRequest } from '../http/request.ts'
 

@@ -35,9 +35,14 @@ export async function fetchPrices(
   const last = (Math.floor(to / STEP_SECONDS) + 1) * STEP_SECONDS
   const points: Point[] = []
   for (let start = first; start <= last; start += POINTS_PER_CALL * STEP_SECONDS) {
-    const span = Math.min(POINTS_PER_CALL, (last - start) / STEP_SECONDS + 1)
+    const count = Math.min(POINTS_PER_CALL, (last - start) / STEP_SECONDS + 1)
     const path = `/chart/${coin}`
-    const answer = await client.json({ path, route: '/chart/{coins}', query: { start, span, period: '5m' }, signal })
+    const answer = await client.json({
+      path,
+      route: '/chart/{coins}',
+      query: { start, span: count, period: '5m' },
+      signal,
+    })
     const { coins } = checkAnswer(chartAnswer, answer, { provider: 'defillama-coins', path })
     for (const point of coins[coin]?.prices ?? []) if (point.price > 0) points.push(point)
   }

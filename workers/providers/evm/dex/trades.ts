@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem'
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
-import type { Candidate } from '../../../job/define.ts'
+import type { Candidate } from '../../../job/define-job.ts'
 import type { UsdAt } from './dollars.ts'
 import type { QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'

@@ -9,10 +9,14 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import type { HttpClients } from '../providers/http/client.ts'
 import type { JobState } from './state.ts'
 
-/** A stretch of time in Unix milliseconds, `from` inclusive and `to` exclusive, and the step wanted inside it. */
-export interface Range {
+/** A range of time in Unix milliseconds, `from` inclusive and `to` exclusive. */
+export interface TimeRange {
   readonly from: number
   readonly to: number
+}
+
+/** A range of time and the step at which its data is asked for. */
+export interface Range extends TimeRange {
   readonly interval: Interval
 }
 
