@@ -1,7 +1,7 @@
 import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
-import { ethplorer } from '../providers/ethplorer/client.ts'
+import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
 import { askEach } from '../run/ask-each.ts'
 

@@ -12,7 +12,7 @@ import {
   type UnlinkedDao,
 } from '../contracts/links.ts'
 import type { HttpClient } from '../http/client.ts'
-import { openCoinGecko } from './prices.ts'
+import { openCoinGecko } from './client.ts'
 
 /** Coins/{id} (providers document, section 2). */
 const coinAnswer = z.object({

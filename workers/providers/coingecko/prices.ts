@@ -1,14 +1,13 @@
-import { z } from 'zod'
 import { toBatches } from '../../../shared/batches.ts'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, ProviderContext, Range } from '../../job/define-job.ts'
-import { checkAnswer, toJsonValue } from '../answer.ts'
+import type { Candidate, Provider, Range } from '../../job/define-job.ts'
+import { checkAnswer } from '../answer.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading } from '../http/request.ts'
 import { toPages } from '../paging.ts'
+import { openCoinGecko } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
 const MARKETS = '/coins/markets'
@@ -27,14 +26,6 @@ export const coingecko: Provider<PriceSource, Token> = {
       fetchHistory: (tokens, range, signal) => fetchHistory(client, tokens, range, signal),
     }
   },
-}
-
-/** The provider's host with the key that fits it. */
-export function openCoinGecko({ config, http }: ProviderContext): HttpClient {
-  const { apiKey, ...settings } = config.providers.coingecko
-  const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
-  const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
-  return http.open({ provider: 'coingecko', ...settings, headers, readError })
 }
 
 async function fetchLatest(client: HttpClient, tokens: readonly Token[], signal: AbortSignal) {
@@ -85,21 +76,4 @@ async function fetchChart(client: HttpClient, token: Token, page: Range, signal:
   const query = { vs_currency: 'usd', from: Math.floor(page.from / 1000), to: Math.ceil(page.to / 1000) }
   const answer = await client.json({ path, route, query, signal, absent: [404] })
   return answer === undefined ? undefined : checkAnswer(chartAnswer, answer, { provider: 'coingecko', path })
-}
-
-const errorStatus = z.object({ error_code: z.coerce.number(), error_message: z.string() })
-const errorAnswer = z.union([
-  z.object({ status: errorStatus }).transform(({ status }) => status),
-  z.object({ error: z.object({ status: errorStatus }) }).transform(({ error }) => error.status),
-])
-const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
-
-/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
-function readError(status: number, body: string): ErrorReading | undefined {
-  if (status === 408 || status === 429 || status >= 500) return undefined
-  const parsed = errorAnswer.safeParse(toJsonValue(body))
-  if (!parsed.success) return undefined
-  const { error_code, error_message } = parsed.data
-  const hint = KEY_PROBLEMS.has(error_code) ? ' (check COINGECKO_API_KEY and COINGECKO_BASE_URL)' : ''
-  return { code: 'provider_rejected', says: `error ${error_code}: ${error_message}${hint}` }
 }

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import type { Provider } from '../../job/define-job.ts'
-import { asSent, checkAnswer } from '../answer.ts'
+import { asSent } from '../answer.ts'
 import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../contracts/links.ts'
-import { toParentSlug } from './tvl.ts'
-
-const PROTOCOLS = '/protocols'
+import { fetchProtocols, openDefiLlama } from './client.ts'
+import { toParentSlug } from './tvl-rows.ts'
 
 const protocol = z.object({ slug: asSent, parentProtocol: asSent, url: asSent, twitter: asSent, logo: asSent })
 type Protocol = z.infer<typeof protocol>
@@ -15,12 +14,11 @@ const protocolsAnswer = z.array(protocol)
 export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'defillama',
   covers: (dao) => dao.defillama !== null,
-  connect({ config, http }) {
-    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
+  connect(context) {
+    const client = openDefiLlama(context)
     return {
       async fetchLinks(daos, slot, signal) {
-        const answer = await client.json({ path: PROTOCOLS, signal })
-        const protocols = checkAnswer(protocolsAnswer, answer, { provider: 'defillama', path: PROTOCOLS })
+        const protocols = await fetchProtocols(client, protocolsAnswer, signal)
         return daos.flatMap((dao) => toLinkRows(dao, toLinks(protocols, dao), 'defillama', slot))
       },
     }

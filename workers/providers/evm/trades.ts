@@ -4,6 +4,7 @@ import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../../job/define-job.ts'
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
+import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
 import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/chain-state.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
@@ -45,9 +46,10 @@ export const ethereum: Provider<TradeSource, Token> = {
   },
 }
 
-function openReaders({ config, http }: ProviderContext): ChainReader[] {
+function openReaders(context: ProviderContext): ChainReader[] {
+  const { config, http } = context
   const { urls, batchSize, ...settings } = config.providers.rpc
-  const prices = http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
+  const prices = openDefiLlamaCoins(context)
   return Object.entries(DEX_CHAINS).flatMap(([slug, chain]) => {
     const baseUrl = urls[slug]
     if (baseUrl === undefined) return []

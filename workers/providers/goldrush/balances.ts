@@ -5,20 +5,17 @@ import { toLowerCase } from '../holder-values.ts'
 import type { Holding } from '../treasury-holdings.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
+/** What every answer about an address says of a token. */
+export const heldToken = z.object({
+  contract_address: z.string(),
+  contract_decimals: asSent,
+  contract_ticker_symbol: z.string().nullish(),
+  contract_name: z.string().nullish(),
+})
+
 /** Balances_v2: everything that an address holds (providers document, section 11). */
 export const balancesData = z.object({
-  items: z.array(
-    z.object({
-      contract_address: z.string(),
-      contract_decimals: asSent,
-      contract_ticker_symbol: z.string().nullish(),
-      contract_name: z.string().nullish(),
-      type: asSent,
-      is_spam: asSent,
-      balance: asSent,
-      quote: asSent,
-    }),
-  ),
+  items: z.array(heldToken.extend({ type: asSent, is_spam: asSent, balance: asSent, quote: asSent })),
 })
 
 /** A holding of one address, and what is needed to read its past. */

@@ -5,16 +5,12 @@ import { asSent, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
 import { toLowerCase } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
-import { type Position, toUsd } from './balances.ts'
+import { heldToken, type Position, toUsd } from './balances.ts'
 
 /** Portfolio_v2: what an address held, token by token and day by day (providers document, section 11). */
 export const portfolioData = z.object({
   items: z.array(
-    z.object({
-      contract_address: z.string(),
-      contract_decimals: asSent,
-      contract_ticker_symbol: z.string().nullish(),
-      contract_name: z.string().nullish(),
+    heldToken.extend({
       holdings: z.array(
         z.object({ timestamp: z.string(), open: z.object({ balance: asSent, quote: asSent }).nullish() }),
       ),

@@ -1,3 +1,6 @@
+/** The parameters of a request; those that are undefined are left out. */
+export type Query = Readonly<Record<string, string | number | undefined>>
+
 /** How one provider's host is spoken to. */
 export interface HttpSettings {
   readonly provider: string
@@ -32,7 +35,7 @@ export interface HttpRequest {
   readonly path: string
   /** The path with placeholders for ids, by which calls are counted; `path` where it has none. */
   readonly route?: string
-  readonly query?: Readonly<Record<string, string | number | undefined>>
+  readonly query?: Query
   readonly method?: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as JSON. */

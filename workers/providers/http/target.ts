@@ -1,4 +1,5 @@
 import { createRedactor, toUrlSecrets } from '../../../shared/config/secrets.ts'
+import type { Query } from './request.ts'
 
 const SECRET_NAME = /(api|access|secret|auth|pro|demo)[-_]?(key|token)|^key$|secret|authorization|password/i
 const SHOWN_QUERY = 160
@@ -16,7 +17,7 @@ export interface Target {
 export function toTarget(
   baseUrl: string,
   path: string,
-  query: Readonly<Record<string, string | number | undefined>>,
+  query: Query,
   headers: Headers,
   known: readonly string[] = [],
 ): Target {

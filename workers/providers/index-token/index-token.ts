@@ -4,6 +4,7 @@ import { DataError } from '../../../shared/errors.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
+import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { createJsonRpc, type JsonRpc } from '../evm/rpc/json-rpc.ts'
 import type { HttpClient } from '../http/client.ts'
 import { askAll, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
@@ -31,7 +32,7 @@ export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
     token.chain in config.providers.rpc.urls && findWrappedEther(token.chain) !== undefined,
   connect(context) {
     const { urls, batchSize, ...settings } = context.config.providers.rpc
-    const prices = context.http.open({ provider: 'defillama-coins', ...context.config.providers.defillamaCoins })
+    const prices = openDefiLlamaCoins(context)
     return {
       fetchToken: (index, signal) => {
         const name = `rpc-${index.token.chain}`

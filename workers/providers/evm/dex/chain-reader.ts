@@ -7,7 +7,7 @@ import type { DexChain } from './exchanges.ts'
 import type { Node } from './node.ts'
 import { type BlockRange, readLogs } from './pool-logs.ts'
 import { type Swap, toSwaps } from './swaps.ts'
-import { toTrades } from './trades.ts'
+import { toTrades } from './trade-rows.ts'
 
 /** What it takes to read the trades of one chain. */
 export interface ChainReader {
