@@ -10,6 +10,7 @@ import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createLog } from '../shared/telemetry/log.ts'
+import { toStandInSettings } from '../test/upstream/settings.ts'
 import { planBackfill, runBackfills } from '../workers/commands/backfill.ts'
 import { jobs } from '../workers/jobs/list.ts'
 import { createRecomputation } from '../workers/schedule/recompute.ts'
@@ -36,39 +37,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
     QUEUE_PREFIX: 'dao-data-demo',
     LOG_LEVEL: 'error',
     WORKER_QUEUES: 'all',
-    COINMARKETCAP_BASE_URL: `${upstream}/coinmarketcap`,
-    COINMARKETCAP_API_KEY: 'demo',
-    COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
-    COINGECKO_BASE_URL: `${upstream}/coingecko/api/v3`,
-    COINGECKO_API_KEY: 'demo',
-    COINGECKO_REQUESTS_PER_MINUTE: '60000',
-    DEFILLAMA_BASE_URL: `${upstream}/defillama`,
-    DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
-    DEFILLAMA_COINS_BASE_URL: `${upstream}/defillama-coins`,
-    RPC_URLS: `ethereum=${upstream}/rpc/ethereum`,
-    RPC_REQUESTS_PER_MINUTE: '60000',
-    MORALIS_BASE_URL: `${upstream}/moralis/api/v2.2`,
-    MORALIS_API_KEY: 'demo',
-    MORALIS_REQUESTS_PER_MINUTE: '60000',
-    ETHPLORER_BASE_URL: `${upstream}/ethplorer`,
-    ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
-    ETHPLORER_REQUESTS_PER_MINUTE: '60000',
-    ETHPLORER_REQUESTS_PER_HOUR: '60000',
-    X_BASE_URL: `${upstream}/x`,
-    X_BEARER_TOKEN: 'demo',
-    X_REQUESTS_PER_MINUTE: '600000',
-    SENTIMENT_SAMPLE_SIZE: '25',
-    DISCORD_BASE_URL: `${upstream}/discord/api/v10`,
-    DISCORD_REQUESTS_PER_MINUTE: '600000',
-    TELEGRAM_BASE_URL: `${upstream}/telegram`,
-    TELEGRAM_BOT_BASE_URL: `${upstream}/telegram-bot`,
-    TELEGRAM_BOT_TOKEN: 'demo',
-    TELEGRAM_REQUESTS_PER_MINUTE: '600000',
-    SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
-    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
-    GOLDRUSH_BASE_URL: `${upstream}/goldrush`,
-    GOLDRUSH_API_KEY: 'demo',
-    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    ...toStandInSettings(upstream),
     RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
   }
 }

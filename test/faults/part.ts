@@ -11,7 +11,7 @@ import { createHttpClients } from '../../workers/providers/http/client.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { createRecomputation } from '../../workers/schedule/recompute.ts'
 import { startScheduler } from '../../workers/schedule/scheduler.ts'
-import { toStandInSettings } from '../support/stand-in-settings.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 import { toClock, toClockTime } from './slot-clock.ts'
 import { loadSmallRegistry } from './small-registry.ts'
 
