@@ -11,7 +11,9 @@ import {
 import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
 import { handLateSlotOver } from '../schedule/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
-import { announce, type JobContext, parsePayload, runJob } from './run-job.ts'
+import { announce } from './announce.ts'
+import { parsePayload } from './payload.ts'
+import { type JobContext, runJob } from './run-job.ts'
 
 /** What every runner of a process shares. */
 export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
