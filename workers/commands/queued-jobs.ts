@@ -16,7 +16,10 @@ type Action = (typeof ACTIONS)[number]
 const STATES = ['failed', 'waiting', 'prioritized', 'delayed', 'active', 'completed'] as const
 type State = (typeof STATES)[number]
 
-/** What an action may be done to: the queue owns what is active, and only what failed is worth a retry. */
+/**
+ * The states in which a job can be retried or dropped: active jobs belong to their worker, and only failed ones are
+ * worth a retry.
+ */
 const ALLOWED: Readonly<Record<Action, readonly State[]>> = {
   list: STATES,
   retry: ['failed'],

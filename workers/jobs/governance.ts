@@ -8,10 +8,10 @@ import { snapshot } from '../providers/snapshot/governance.ts'
 import { askEach } from '../run/ask-each.ts'
 
 /**
- * Votes and proposals of every live DAO with a Snapshot space. Spaces are read on from where the last run came to. A
- * run takes a bounded number of pages and stores each space's cursors once its rows are stored, so that the first
- * reading of millions of votes goes on over several runs, whatever happens to one of them. Runs come every hour for its
- * sake: the counts are told only from when a space was read to its end, and then they are more than daily.
+ * Votes and proposals of every live DAO with a Snapshot space. Each run goes on from the cursors that the last one
+ * stored, and takes a bounded number of pages: the first reading of millions of votes takes several runs, and a run
+ * that dies costs only its own pages. A space's counts are served from the moment at which it was read to its end. Runs
+ * come every hour, so that this moment comes soon.
  */
 export default defineJob({
   name: 'governance',
@@ -23,7 +23,7 @@ export default defineJob({
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)
     const read = async ({ dao, cursors }: Turn) => {
-      // Whose turn does not come is first in the next run.
+      // No pages are left for this space: it is the first in the next run.
       if (!allowance.isLeft()) return []
       const reading = await provider.fetchGovernance(dao, cursors, allowance, signal)
       if (reading === undefined) return undefined

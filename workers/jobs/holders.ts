@@ -24,8 +24,8 @@ export default defineJob({
 })
 
 /**
- * Those of the list whose turn it is, at most `perSlot`. The slot alone decides, so that a slot collected again is
- * about the same tokens and nothing needs to be remembered.
+ * The tokens whose turn it is, at most `perSlot`. Only the slot decides, so a slot that is collected again has the same
+ * tokens, and no cursor has to be stored.
  */
 export function toTurn<T>(items: readonly T[], perSlot: number, slot: number): T[] {
   const turns = Math.ceil(items.length / perSlot)

@@ -6,8 +6,9 @@ import { goldrush } from '../providers/goldrush/treasury.ts'
 import { askEach } from '../run/ask-each.ts'
 
 /**
- * What the treasury of every live DAO holds, once a day. GoldRush is asked once an address, DefiLlama once a DAO; both
- * have history. A DAO whose treasury is not known whole gives no row: the next provider is asked, and what is stored stays.
+ * What the treasury of every live DAO holds, once a day. GoldRush needs a request for each address, DefiLlama one for
+ * each DAO; both have history. A DAO of whose treasury only a part is known gets no row from that provider: the next
+ * one is asked, and what is stored stays.
  */
 export default defineJob({
   name: 'treasury',

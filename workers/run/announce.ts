@@ -6,8 +6,9 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
 
 /**
- * Tells readers that a dataset changed; `rows` are those that changed, absent where nobody knows.
- * @throws DataError `storage` when it could not be told; the job is tried again then.
+ * Publishes that a dataset changed. `rows` are the rows that were stored; without them readers take every answer for
+ * changed.
+ * @throws DataError `storage` when it could not be published; the job is then tried again.
  */
 export async function announce(
   dataset: Dataset,

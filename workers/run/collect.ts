@@ -21,11 +21,14 @@ export interface Collected {
 /** What is to be collected, and how the answers are judged. */
 interface Assignment {
   entities: readonly Entity[]
-  /** The row member that holds the entity's key; without one every answer is about all of them. */
+  /** The row member that holds the entity's key. Without one every answer is about all entities. */
   entityColumn: string | undefined
   slot: number
   range: Range | undefined
-  /** Whether a slot is fetched again as a range is, when a provider failed for a time. */
+  /**
+   * Whether a slot is tried again for the entities without an answer, as a range always is, when a provider failed for
+   * a while.
+   */
   resumes: boolean
   state: JobState
   signal: AbortSignal
@@ -36,11 +39,11 @@ interface Assignment {
 }
 
 /**
- * Asks the providers in order. The first asks for all it covers; the next only for what is left: those that failed,
- * those the ones before do not cover and, for a slot, those they had no usable row for. In a range no answer is an
- * answer (a token has no history before its launch), so the next provider is not asked for it. When the time for the
- * whole is over, no further provider is asked and what came is kept.
- * @throws DataError when none answered at all: a failure that may pass, where there is one, else the first.
+ * Asks the providers in order. The first is asked about all entities that it covers; the next only about what is left:
+ * entities whose provider failed, entities that the providers before do not cover and, for a slot, entities without a
+ * usable row. In a range an entity without rows counts as answered, because a token has no history before its launch.
+ * When the job's time is over no further provider is asked, and what came is kept.
+ * @throws DataError when no provider answered: a failure that may pass, where there is one, else the first.
  */
 export async function collect(
   collectors: readonly Collector[],
@@ -88,7 +91,7 @@ export async function collect(
   return { ...collected, uncovered: left.length, pending }
 }
 
-/** What is no failure of the provider is a mistake of this program, and passes through. */
+/** An error that is no DataError is a mistake in this program, and is thrown as it is. */
 function toFailure(error: unknown, provider: string, signal: AbortSignal): DataError {
   if (error instanceof DataError) return error
   if (!signal.aborted) throw error

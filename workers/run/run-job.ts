@@ -120,7 +120,8 @@ async function enqueueComputed(dataset: Dataset, rows: readonly object[], contex
   try {
     await context.recomputation.enqueue(dataset, rows)
   } catch (cause) {
-    // The rows are stored, but not everybody knows: the job is tried again, and storing them again changes nothing.
+    // The rows are stored, but what is computed from them is not enqueued. The job is tried again, and storing the rows
+    // again changes nothing.
     throw new DataError('storage', `Redis, what is computed from ${dataset.name}: ${toReason(cause)}`, { cause })
   }
 }

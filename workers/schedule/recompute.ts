@@ -4,20 +4,20 @@ import { type Cadence, INTERVAL_SECONDS, toBucketStart } from '../../shared/inte
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
 import type { Job, TimeRange } from '../job/define-job.ts'
 
-/** Tells the jobs that are computed from a dataset which of their days to compute again. */
+/** Enqueues, for the jobs that are computed from a dataset, the days that have to be computed again. */
 export interface Recomputation {
   /** Called when rows of a dataset are stored, before the job that stored them is complete. */
   enqueue(dataset: DatasetFacts, rows: readonly object[]): Promise<void>
   close(): Promise<void>
 }
 
-/** A back-fill stores many batches about the same days: a computation waits this long for the next ones. */
+/** A back-fill stores many batches of the same days: a computation waits this long for more of them. */
 const SETTLE_MS = 2_000
 
 /**
- * Opens the queues of the jobs that are computed from others. A computation that still waits covers what is stored meanwhile, so
- * no second one is enqueued for the same days; while one runs, exactly one more is kept for when it ends, because it
- * may have read before these rows were stored.
+ * Opens the queues of the jobs that are computed from other datasets. A computation that still waits will read what is
+ * stored meanwhile, so the same days are not enqueued twice. One that runs may have read before these rows were stored,
+ * so exactly one more is enqueued for when it ends.
  */
 export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: string): Recomputation {
   const queues = new Map<Job, DatasetQueue>()

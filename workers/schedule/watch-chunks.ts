@@ -35,7 +35,7 @@ export async function enqueueAndWatch(
 ): Promise<Outcome> {
   const outcome: Outcome = { rows: 0, skipped: 0, failures: new Map() }
   const pending = new Set(chunks.map(({ id }) => id))
-  // The queue's events leave a connection that they were given open, which would keep the program from ending.
+  // The queue's events do not close a connection that they were given, which would keep the program from ending.
   const connection = options.blocking.duplicate()
   const events = await openEvents(queue, connection, options)
   try {
@@ -67,7 +67,7 @@ export async function enqueueAndWatch(
   return outcome
 }
 
-/** Events are read from where the stream stands now, so that none between enqueueing and listening is missed. */
+/** Events are read from the stream's present end, so that none is missed between enqueueing and listening. */
 async function openEvents(queue: DatasetQueue, connection: Redis, options: WatchOptions): Promise<QueueEvents> {
   const prefix = toQueuePrefix(options.prefix, queue.name)
   const newest = await options.redis.xrevrange(`${prefix}:${queue.name}:events`, '+', '-', 'COUNT', 1)
@@ -94,7 +94,10 @@ async function enqueue(
   }
 }
 
-/** Whether a chunk must be added; one that is there already is skipped, tried again or left to its worker. */
+/**
+ * Whether a chunk has to be added. One that is there already is skipped if it is complete, tried again if it is a dead
+ * letter, else left to its worker.
+ */
 async function isFresh(queue: DatasetQueue, id: string, again: boolean, skip: (id: string) => void): Promise<boolean> {
   const job = await queue.getJob(id)
   if (job === undefined) return true

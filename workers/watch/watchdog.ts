@@ -28,7 +28,10 @@ interface WatchdogOptions {
 }
 
 export interface Watchdog {
-  /** Looks at every dataset's newest datum; tells of those that turned late or stale, and of those that are fresh again. */
+  /**
+   * Looks at every dataset's newest datum, and logs those that have become late or stale and those that are fresh
+   * again.
+   */
   check(): Promise<void>
 }
 
@@ -43,8 +46,8 @@ export function startWatch(watchers: readonly { check(): Promise<void> }[]): { s
 }
 
 /**
- * Watches how old the stored data is, whatever queues and jobs say of themselves. Schedulers watch all datasets and
- * workers those that they collect, so that one is there to tell when the other has stopped.
+ * Watches how old the stored data is, whatever queues and jobs report. Schedulers watch all datasets, workers those
+ * that they collect, so that each notices when the other has stopped.
  */
 export function createWatchdog(options: WatchdogOptions): Watchdog {
   const { db, datasets, log, now } = options
@@ -75,8 +78,8 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
 }
 
 /**
- * Lag and state of each dataset, computed whenever the metrics are read from the newest datum that was seen (Unix
- * milliseconds by dataset): between checks, and while ClickHouse does not answer, a lag never stands still.
+ * Lag and state of each dataset, computed whenever the metrics are read, from the newest datum that was seen (Unix
+ * milliseconds by dataset). So a lag grows between checks, and while ClickHouse does not answer.
  */
 function createFreshnessGauges(
   newest: ReadonlyMap<string, number | null>,
@@ -98,7 +101,7 @@ function createFreshnessGauges(
   })
 }
 
-/** Logs whose trouble it is. A slot that was not enqueued is the schedulers'; one that was is the workers' or providers'. */
+/** Logs where to look: at the schedulers when the slot was not enqueued, at workers and providers when it was. */
 async function tellOld(
   { name, cadence }: DatasetFacts,
   { state, lagSeconds }: { state: FreshnessState; lagSeconds: number | null },

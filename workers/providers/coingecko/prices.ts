@@ -58,9 +58,10 @@ async function fetchHistory(client: HttpClient, tokens: readonly Token[], range:
 }
 
 /**
- * The pages that are answered at the wanted step, or as near to it as can be had. The provider picks the step by the
- * page's length: hours up to 90 days, days beyond, and 5 minutes only within a day that ends now (providers document,
- * section 2). So a range of finer steps has its last day asked for alone: older days would come by the hour anyway.
+ * The pages of a range, each as long as the provider answers it at the step that is asked for, or at the nearest it
+ * has. The provider picks the step by the page's length: hours up to 90 days, days beyond, and 5 minutes only within a
+ * day that ends now (providers document, section 2). So for a finer step than hours only the last day is a page of its
+ * own; older days come by the hour in any case.
  */
 function toChartPages(range: Range): Range[] {
   const stepMs = INTERVAL_SECONDS[range.interval] * 1000

@@ -25,7 +25,7 @@ export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   },
 }
 
-/** The protocol of the DAO's slug speaks for it, else the first child of the parent of that slug. */
+/** The links of the protocol with the DAO's slug, else of the first child of the parent with that slug. */
 function toLinks(protocols: readonly Protocol[], { defillama }: UnlinkedDao): Links {
   const isChild = ({ parentProtocol }: Protocol) => toParentSlug(parentProtocol) === defillama
   const own = protocols.find(({ slug }) => slug === defillama) ?? protocols.find(isChild)

@@ -16,10 +16,13 @@ import { createJsonRpc } from './rpc/json-rpc.ts'
 
 /** Read again on every run, should the node have missed logs the first time. */
 const OVERLAP_BLOCKS = 64
-/** Blocks are final after a quarter of an hour; a node whose final block is older than this knows nothing of the slot. */
+/**
+ * Blocks are final after a quarter of an hour. When a node's final block is older than this, its trades are not up to
+ * date with the slot.
+ */
 const LONGEST_LAG_MS = 3_600_000
 
-/** Whether the trades of a chain are read from its own node: others may then leave it alone. */
+/** Whether the trades of a chain are read from its own node, so that other providers leave it alone. */
 export function isReadFromNode(chain: string, urls: Readonly<Record<string, string>>): boolean {
   return chain in urls && chain in DEX_CHAINS
 }
@@ -69,7 +72,8 @@ function toOwn(readers: readonly ChainReader[], tokens: readonly Token[]): [Chai
 }
 
 /**
- * Chains do not wait for each other: one whose node fails keeps its state and is read from there on the next run.
+ * Reads the chains one after the other. A chain whose node fails stops no other: its cursors stay, and the next run
+ * goes on from them.
  * @throws the first failure when no chain could be read.
  */
 async function eachChain<R extends TradeRequest>(
@@ -93,7 +97,10 @@ async function eachChain<R extends TradeRequest>(
   return rows.flat()
 }
 
-/** From each pool's last block to the newest final one; a pool that was never read starts so long before the slot. */
+/**
+ * Trades from each pool's cursor to the newest final block. A pool without a cursor starts `firstRunMs` before the
+ * slot.
+ */
 async function fetchNew(
   reader: ChainReader,
   request: NewTradeRequest,
@@ -116,7 +123,7 @@ async function fetchNew(
   return rows
 }
 
-/** Pools that were read up to the same block go on together. A node that lags behind the cursor has nothing new. */
+/** One block range for all pools with the same cursor. A node that is behind a pool's cursor has nothing new for it. */
 function toBlockRanges(
   pools: readonly Pool[],
   known: ReadonlyMap<string, number>,

@@ -23,12 +23,12 @@ export interface Position extends Holding {
   readonly decimals: number
 }
 
-/** Collectibles have no price by the piece, and dust is what nobody asked for. */
+/** Collectibles have no price per unit, and dust was sent to the address unasked. */
 const LEFT_OUT: ReadonlySet<unknown> = new Set(['nft', 'dust'])
 
 /**
- * The fungible tokens of an address. Left out are spam, collectibles, dust and what has no decimals, which is no fungible
- * token. A quote that is null is an unknown value.
+ * The fungible tokens of an address. Spam, collectibles and dust are left out, and so is what has no decimals, because
+ * it is not fungible. A quote of null is an unknown value.
  */
 export function toPositions({ items }: z.infer<typeof balancesData>, { chain }: Wallet): Position[] {
   return items.flatMap((item) => {

@@ -15,7 +15,8 @@ const CONCURRENCY = 4
 
 /**
  * GoldRush, formerly Covalent (providers document, section 11). It needs a key; without one every call is
- * `provider_rejected`. What it has no quote for is priced by DefiLlama, and stays unpriced where that has none either.
+ * `provider_rejected`. Holdings for which it has no quote are priced by DefiLlama, and have no value where that has no
+ * price either.
  */
 export const goldrush: Provider<TreasurySource, TreasuryDao> = {
   name: 'goldrush',
@@ -88,7 +89,10 @@ async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: Abor
   return positions
 }
 
-/** Undefined for an unknown address and for an empty answer: even an empty address holds nothing of its chain's coin. */
+/**
+ * Undefined for an unknown address and for an empty answer: even an address that holds nothing has an entry for its
+ * chain's coin.
+ */
 async function fetchBalances(client: HttpClient, wallet: Wallet, signal: AbortSignal) {
   const query = { 'quote-currency': 'USD', nft: 'false', 'no-spam': 'true' }
   const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)

@@ -6,7 +6,10 @@ export interface HttpSettings {
   readonly provider: string
   readonly baseUrl: string
   readonly headers?: Readonly<Record<string, string>>
-  /** What no message may repeat, beside keys in headers, in members of the query that are named so, and in the base URL. */
+  /**
+   * Secrets that no message may repeat, besides the keys in headers and in the query's members with such names, and
+   * those in the base URL.
+   */
   readonly secrets?: readonly string[]
   /** For a whole answer, body included; each retry has it anew. */
   readonly timeoutMs: number
@@ -14,7 +17,9 @@ export interface HttpSettings {
   readonly maxBytes: number
   /** Shared by all clients of one provider's name; the first to open in a process sets it. */
   readonly requestsPerMinute: number
-  /** Likewise, for a provider that counts by the hour too; none are left when they are used up, until the hour is over. */
+  /**
+   * Likewise, for a provider that counts by the hour too. When they are used up, requests fail until the hour is over.
+   */
   readonly requestsPerHour?: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined

@@ -42,7 +42,10 @@ export function toTarget(
   return { url, shown: createRedactor(hidden)(cut === '' ? path : `${path}?${cut}`), secrets: hidden }
 }
 
-/** The platform refuses a URL with credentials, and repeats it: they go into the header that they stand for. */
+/**
+ * The platform refuses URLs with credentials and repeats them in its message. They become the Authorization header that
+ * they stand for.
+ */
 function moveCredentials(url: URL, headers: Headers): void {
   if (url.username === '' && url.password === '') return
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`

@@ -17,7 +17,10 @@ export interface IndexTokenSource {
   fetchToken(index: BasketIndex, signal: AbortSignal): Promise<Candidate<IndexTokenRow>>
 }
 
-/** A live value must be young, and a block this deep has never been taken back since Ethereum has validators. */
+/**
+ * The value should be recent, but of a block that stays: no block this deep was ever replaced since Ethereum has
+ * validators.
+ */
 const DEPTH = 12
 /** Places of the price of one Index Token. */
 const PRICE_PLACES = 12

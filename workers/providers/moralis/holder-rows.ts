@@ -27,7 +27,7 @@ type Owner = z.infer<typeof ownersAnswer>['result'][number]
 
 /**
  * The snapshot of the largest owners, which come largest first; at least one. The provider's own sum for the first
- * hundred is not read: its unit is unconfirmed, and the shares listed must add up to the share told.
+ * hundred is not read: its unit is not documented, and the share that is served must be the sum of the shares listed.
  */
 export function toHoldersRow(
   { totalHolders }: z.infer<typeof holdersAnswer>,

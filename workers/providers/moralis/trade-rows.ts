@@ -27,13 +27,13 @@ export const swapsAnswer = z.object({
 
 export type MoralisSwap = z.infer<typeof swapsAnswer>['result'][number]
 
-/** Numbers of this series stand for log indexes, which the provider does not tell; no block has as many logs. */
+/** The provider has no log indexes. Numbers from here on stand in for them, because no block has so many logs. */
 const ORDINALS_FROM = 2 ** 31
 
 /**
- * A trade for each swap. The provider gives no log index, so the swaps of one transaction are numbered by pool, side and
- * amount: the same swaps get the same numbers on whatever page and in whatever order they come. A swap that is sent
- * twice, as pages shift, is one.
+ * A trade for each swap. The swaps of one transaction are numbered by pool, side and amount, so that the same swaps get
+ * the same numbers, on whatever page and in whatever order they come. A swap that is sent twice, because pages shift,
+ * is one trade.
  */
 export function toMoralisTrades(swaps: readonly MoralisSwap[], token: Token): Candidate<DexTradeRow>[] {
   const byTransaction = new Map<string, Map<string, MoralisSwap>>()
@@ -77,13 +77,13 @@ function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token):
   }
 }
 
-/** Numbers may arrive as texts. A trade is of some amount, so that 0 is what the provider says for an unknown value. */
+/** Numbers may arrive as texts. No trade is worth 0: the provider sends it when it does not know the value. */
 function toUsd(value: unknown): number | null {
   const usd = Math.abs(Number(value ?? Number.NaN))
   return Number.isFinite(usd) && usd > 0 ? usd : null
 }
 
-/** "Uniswap v2" is the label that a trade read from the chain carries, `uniswap-v2`. */
+/** Turns "Uniswap v2" into `uniswap-v2`, the label of trades that are read from the chain. */
 function toLabel(name: unknown): unknown {
   return typeof name === 'string' ? name.trim().toLowerCase().replace(/\s+/g, '-') : null
 }

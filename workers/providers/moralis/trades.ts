@@ -15,9 +15,9 @@ const SWAPS_PER_PAGE = 100
 const CONCURRENCY = 4
 
 /**
- * Trades from Moralis (providers document, section 4.3), for tokens on chains that are not read from a node: the two number
- * the swaps of a transaction differently, so that a chain with both would count trades twice. It needs a key; without
- * one every call is `provider_rejected`.
+ * Trades from Moralis (providers document, section 4.3), for tokens on chains that are not read from a node. The two
+ * number the swaps of a transaction differently, so a chain with both sources would count trades twice. It needs a key;
+ * without one every call is `provider_rejected`.
  */
 export const moralisSwaps: Provider<TradeSource, Token> = {
   name: 'moralis-swaps',

@@ -17,7 +17,7 @@ export interface RatingsSource {
   fetchRatings(daos: readonly Dao[], slot: number, log: Logger, signal: AbortSignal): Promise<DaoRatingRow[]>
 }
 
-/** A file on the operator's side is not asked more often than once a second, whatever else happens. */
+/** The operator's own host is asked at most once a second. */
 const REQUESTS_PER_MINUTE = 60
 
 /**

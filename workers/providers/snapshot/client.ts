@@ -19,8 +19,8 @@ const failedAnswer = z.object({ errors: z.array(z.object({ message: z.string() }
 
 /**
  * Asks one question.
- * @throws DataError `provider_unavailable` for errors in a successful answer: the hub's limits are kept to here, so
- * what is left is trouble with its database, which passes.
+ * @throws DataError `provider_unavailable` for errors in an answer with status 200. No question goes beyond the hub's
+ * limits, so what is left is trouble with its database, which passes.
  */
 export async function ask<T>(
   client: HttpClient,

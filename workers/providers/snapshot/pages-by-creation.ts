@@ -13,7 +13,7 @@ export interface Pages<T> {
   readonly isComplete: boolean
 }
 
-/** Elements carry the time of their signature and may be listed later: so many seconds are read again. */
+/** An element's time is that of its signature; it may appear in the list later. So this many seconds are read again. */
 const OVERLAP_SECONDS = 3600
 
 /**
@@ -53,7 +53,7 @@ function toNext(cursor: Cursor, page: readonly Created[], last: Created): Cursor
   return { from: last.created, skip: skipped + page.length }
 }
 
-/** Where the next reading starts: a while before the time of the newest element, and never before this one's start. */
+/** The cursor for the next reading: a while before the newest element, but never before the cursor of this one. */
 function toEnd(start: Cursor, newest: number): Cursor {
   return { from: Math.max(start.from, newest - OVERLAP_SECONDS), skip: 0 }
 }

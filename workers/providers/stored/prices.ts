@@ -49,8 +49,8 @@ const storedPoint = point.extend({ composition: z.string() })
 
 type Point = z.infer<typeof storedPoint>
 
-// A member's price in a slot is its first observation there, and no other time's. The order of the sum is that of the
-// parameters, because sums of floats depend on it.
+// A member's price in a slot is its first observation in that slot; no other slot's price stands in. The sum goes in
+// the order of the parameters, because sums of floats depend on their order.
 const COMPUTED = `
 SELECT toUnixTimestamp(slot) * 1000 AS at, now64(3, 'UTC') AS read_at, newest_at AS observed_at,
   arrayFilter(token -> NOT has(present, token), {tokens: Array(UInt64)}) AS lacking,
@@ -92,7 +92,8 @@ async function fetchRange(
   const tokens = members.map(({ token }) => token.key)
   const quantities = members.map(({ quantity }) => Number(quantity))
   const params = { from, to, tokens, quantities, index: index.key }
-  // A retraction is as old as the reading of what it retracts: that must come before the reading of the prices.
+  // A retraction has the time at which the point that it retracts was read. So points are read before prices: a point
+  // that is computed from prices read later wins over the retraction.
   const stored = await db.rows({ name: 'index-stored', sql: STORED, params, schema: storedPoint, signal })
   const computed = await db.rows({ name: 'index-computed', sql: COMPUTED, params, schema: computedPoint, signal })
   tellIncomplete(log, composition, computed)
@@ -124,7 +125,10 @@ function toRow(index: BasketIndex, point: Point, isRetracted: boolean): Candidat
   }
 }
 
-/** A slot in which some members have a price and others none has no point: a basket without a member is another one. */
+/**
+ * Logs the slots without a point. Where only some members have a price there is none: without a member it would be
+ * another basket's value.
+ */
 function tellIncomplete(log: Logger, { elements }: Composition, computed: readonly z.infer<typeof computedPoint>[]) {
   const incomplete = computed.filter(({ lacking }) => lacking.length > 0)
   if (incomplete.length === 0) return

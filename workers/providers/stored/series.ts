@@ -26,7 +26,7 @@ export interface StoredSeries {
   sumChangedDays(sum: DailySum, days: TimeRange, signal: AbortSignal): Promise<DailySumRow[]>
 }
 
-/** The days that a run is about; a slot is about its own and the one that ended with its beginning. */
+/** The days that a run computes. A slot computes its own day and the one that ended when it began. */
 export function toDays({ slot, range }: { slot: number; range: Range | undefined }): TimeRange {
   return range ?? { from: slot - DAY_MS, to: slot + DAY_MS }
 }
@@ -46,9 +46,9 @@ function sumChangedDays(db: Database, sum: DailySum, days: TimeRange, signal: Ab
   return db.rows({ name: sum.name, sql: toChangesSql(sum), params, schema: dailySumRow, signal })
 }
 
-// Values are added up as decimals: a sum of floats depends on the order in which rows happen to be read, and a day
-// must not look changed by that. A day that only one of the two sides has counts no members on the other. The version
-// is the time before anything is read.
+// Values are added as decimals: a sum of floats depends on the order in which rows are read, and a day must not look
+// changed because of that. A day that is on one side only has a count of 0 members on the other. The version is the
+// time before anything is read.
 const toChangesSql = ({ table, members }: DailySum) => `
 SELECT toDateTime64(day, 3, 'UTC') AS recorded_at, anyIf(value, is_new) AS value_usd, anyIf(count, is_new) AS member_count,
   now64(3, 'UTC') AS computed_at, toUInt8(member_count = 0) AS withdrawn

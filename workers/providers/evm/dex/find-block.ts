@@ -1,9 +1,9 @@
 import type { Block, Node } from './node.ts'
 
 /**
- * The first block at or after a time in Unix seconds, found by its header: the guess follows the line between the known
- * ends, and every other one is the middle, so that a crooked chain costs a few calls more and not all of them.
- * The block after `head` when the time is later than it.
+ * The first block at or after a time in Unix seconds, or the block after `head` when the time is later than that. A
+ * search by block headers: every other guess is interpolated between the two known ends, the others halve the rest, so
+ * that uneven block times cost only a few calls more.
  */
 export async function findBlockAt(node: Node, seconds: number, head: Block, signal: AbortSignal): Promise<number> {
   if (seconds > head.timestamp) return head.number + 1

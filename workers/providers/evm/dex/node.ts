@@ -36,8 +36,8 @@ const transaction = z.object({ hash: lowerCase, from: lowerCase })
 export type Block = z.infer<typeof block>
 
 /**
- * What is asked of a node about swaps. Every call throws DataError: `provider_unavailable` for a node that has no capacity
- * or not yet the block or transaction that it named itself, `provider_rejected` for one that refuses,
+ * What is asked of a node about swaps. Every call throws DataError: `provider_unavailable` when the node has no
+ * capacity, or does not have a block or transaction yet that it named itself; `provider_rejected` when it refuses;
  * `provider_malformed` for an answer of another shape.
  */
 export interface Node {
@@ -58,9 +58,12 @@ export interface Node {
   senders(hashes: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, string>>
 }
 
-/** How far behind the newest block nodes are trusted that do not know which one is final. */
+/** A node that does not know which block is final is trusted up to so many blocks before its newest one. */
 const UNFINALIZED_BLOCKS = 12
-/** Refusals of a page that say the same as an error inside an answer; at one block they are errors like any other. */
+/**
+ * HTTP statuses with which nodes refuse a page that is too wide. For a page of a single block they are errors like any
+ * other.
+ */
 const TOO_WIDE_STATUSES = [400, 413]
 const TOO_MANY_REQUESTS = 429
 
@@ -83,7 +86,9 @@ function toResult<T>(rpc: JsonRpc, schema: z.ZodType<T>, method: string, reply: 
   return checkAnswer(schema, reply.result, { provider: rpc.name, path: method })
 }
 
-/** What a node named itself it must have; one that has not yet is behind the others of its host. */
+/**
+ * What the node named itself and does not have yet: behind one address there may be several nodes, some of which lag.
+ */
 function toPresent<T>(rpc: JsonRpc, value: T | null, what: string): T {
   if (value !== null) return value
   throw new DataError('provider_unavailable', `${rpc.name}: the node does not have ${what} yet`)
@@ -133,7 +138,9 @@ async function fetchSwapLogs(
   return isRefused && !last ? TOO_WIDE : toResult(rpc, logs, 'eth_getLogs', reply)
 }
 
-/** Asks for one page of logs. A page that takes too long is made smaller at once; the last one gets every try. */
+/**
+ * Asks for one page of logs. A page that times out is made smaller without a retry; a single block gets all retries.
+ */
 async function sendForPage(
   rpc: JsonRpc,
   call: { method: string; params: readonly unknown[] },

@@ -69,8 +69,8 @@ function toNet(swap: Swap, pool: Pool, address: string): bigint {
 }
 
 /**
- * What the swap was worth, by its quote side. Unknown where the quote token's price is, and where the two sides do not
- * go opposite ways: then the quote side is not what the other one was paid with.
+ * What the swap was worth in USD, by its quote side. Undefined where the quote token has no price, and where both sides
+ * go the same way: then the quote token is not what the other one was paid with.
  */
 function toUsd(swap: Swap, pool: Pool, facts: TradeFacts): number | undefined {
   const quote = facts.quotes.get(pool.quote)
