@@ -12,7 +12,7 @@ import type { Entity, Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 import { type Chunk, planChunks } from '../schedule/chunks.ts'
 import { enqueueAndWatch } from '../schedule/watch-chunks.ts'
-import { toTime } from './option-time.ts'
+import { RANGE_OPTIONS, toTime } from './option-time.ts'
 import { createProgress } from './progress-bar.ts'
 
 const HELP = `npm run backfill -- <dataset> --from <date> --to <date> [options]
@@ -127,9 +127,7 @@ function readCommandLine() {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
       options: {
-        from: { type: 'string' },
-        to: { type: 'string' },
-        interval: { type: 'string' },
+        ...RANGE_OPTIONS,
         tokens: { type: 'string' },
         daos: { type: 'string' },
         'dry-run': { type: 'boolean', default: false },

@@ -11,7 +11,7 @@ import type { Job, TimeRange } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 import { type EntityGap, planRepair, readHoles, toGapInterval, toGaps } from '../schedule/gaps.ts'
 import { type Backfill, runBackfills } from './backfill.ts'
-import { toTime } from './option-time.ts'
+import { RANGE_OPTIONS, toTime } from './option-time.ts'
 import { createProgress } from './progress-bar.ts'
 import { toShortTime, toTable } from './text-table.ts'
 
@@ -136,9 +136,7 @@ async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      from: { type: 'string' },
-      to: { type: 'string' },
-      interval: { type: 'string' },
+      ...RANGE_OPTIONS,
       fix: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
