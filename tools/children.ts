@@ -90,7 +90,7 @@ export function untilReady(child: Pick<Child, 'name' | 'process'>): Promise<Reco
 }
 
 function toFacts(line: string): Record<string, unknown> | undefined {
-  // Not any line with a brace: what a part prints besides, such as traces on a console, is none of this.
+  // Only a line that is this object: a child may print other lines with braces, such as traces on a console.
   if (!line.startsWith('{"')) return undefined
   const value: unknown = JSON.parse(line)
   return typeof value === 'object' && value !== null ? { ...value } : undefined

@@ -9,9 +9,9 @@ import type { RunnerContext } from '../../workers/run/runner.ts'
 import { createRecomputation } from '../../workers/schedule/recompute.ts'
 import type { Chain } from '../upstream/chain.ts'
 import { createUpstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
 import { silent } from './silent.ts'
-import { toStandInSettings } from './stand-in-settings.ts'
 
 type Upstream = Awaited<ReturnType<typeof createUpstream>>
 

@@ -42,8 +42,8 @@ async function runRebuild(db: Database, rollUp: RollUp, force: boolean): Promise
   const rebuilt = await rebuild(db, rollUp, {
     now: Date.now,
     force,
-    onPlan: (parts) => {
-      progress = createProgress(rollUp.table, parts, process.stderr)
+    onPlan: (batches) => {
+      progress = createProgress(rollUp.table, batches, process.stderr)
     },
     onStep: () => progress?.step(0),
   })

@@ -1,5 +1,5 @@
 import { discordMembers } from '../../shared/datasets/discord.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { discord } from '../providers/discord/members.ts'
 import { askForMembers } from '../run/ask-members.ts'
 

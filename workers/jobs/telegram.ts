@@ -1,5 +1,5 @@
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { telegramBot } from '../providers/telegram/bot.ts'
 import { telegram } from '../providers/telegram/members.ts'
 import { askForMembers } from '../run/ask-members.ts'

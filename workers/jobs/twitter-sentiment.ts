@@ -1,5 +1,5 @@
 import { type TwitterSentimentRow, twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
-import { type Candidate, defineJob } from '../job/define.ts'
+import { type Candidate, defineJob } from '../job/define-job.ts'
 import { toIso } from '../providers/answer.ts'
 import { xPosts } from '../providers/x/posts.ts'
 import { askEach } from '../run/ask-each.ts'

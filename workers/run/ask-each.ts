@@ -1,14 +1,14 @@
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Entity } from '../job/define.ts'
+import type { Entity } from '../job/define-job.ts'
 
-/** So many failures with no success between them are the provider's, not the entities'. */
+/** After this many failures in a row, without a success between them, the provider itself is taken to be down. */
 const MOST_FAILURES_IN_A_ROW = 3
 
 /**
- * Asks a provider about entities one by one, `concurrency` at a time. What one entity lacks or costs is not the others'
- * loss: failures are logged and the rest is asked. A refusal (`provider_rejected`) and a row of failures end the asking;
- * the answers that came are kept.
+ * Asks a provider about entities one by one, `concurrency` at a time. A failure for one entity is logged and the others
+ * are still asked. A refusal (`provider_rejected`) and several failures in a row end the asking; the answers that came
+ * are kept.
  * @throws the first failure, or DataError `provider_unavailable` without one, when there is no answer at all.
  */
 export async function askEach<E extends Entity, Answer>(

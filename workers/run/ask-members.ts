@@ -1,6 +1,6 @@
 import type { MembersRow } from '../../shared/datasets/members.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
-import type { Candidate, Run } from '../job/define.ts'
+import type { Candidate, Run } from '../job/define-job.ts'
 import { toIso } from '../providers/answer.ts'
 import type { MembersSource } from '../providers/contracts/members.ts'
 import { askEach } from './ask-each.ts'

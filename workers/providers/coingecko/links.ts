@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { askEach } from '../../run/ask-each.ts'
 import { asSent, checkAnswer } from '../answer.ts'
 import {
@@ -12,7 +12,7 @@ import {
   type UnlinkedDao,
 } from '../contracts/links.ts'
 import type { HttpClient } from '../http/client.ts'
-import { openCoinGecko } from './prices.ts'
+import { openCoinGecko } from './client.ts'
 
 /** Coins/{id} (providers document, section 2). */
 const coinAnswer = z.object({

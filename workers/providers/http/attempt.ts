@@ -73,7 +73,7 @@ export async function attempt(
   }
 }
 
-/** What is sent has a body, what is only asked for has none, unless the request says otherwise. */
+/** POST when there is a body, else GET, unless the request names a method. */
 export const toMethod = ({ method, body }: HttpRequest) => method ?? (body === undefined ? 'GET' : 'POST')
 
 /** Follows redirects on the same origin only: keys travel in headers and must not reach another host. */
@@ -121,7 +121,7 @@ function toLimitReset({ status, headers }: Response): string | null {
   return status === 429 ? headers.get('ratelimit-reset') : null
 }
 
-/** The status has decided already; a body that cannot be read costs the message its detail and nothing else. */
+/** The status already decides what happens. If the body cannot be read, only the detail in the message is lost. */
 async function readErrorBody(response: Response): Promise<string> {
   try {
     return await readExcerpt(response, ERROR_BODY_BYTES)
@@ -136,7 +136,7 @@ function toQuotaLeft({ headers }: Response): number | undefined {
   return Number.isFinite(left) ? left : undefined
 }
 
-/** The platform wraps what went wrong ("fetch failed"): the code underneath is what tells it. */
+/** The platform says only "fetch failed"; the code of the cause says what went wrong. */
 function toNetworkReason(error: unknown): string {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined

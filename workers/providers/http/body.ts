@@ -31,7 +31,7 @@ async function readUpTo(response: Response, maxBytes: number): Promise<{ text: s
   return { text: parts.join(''), complete: true }
 }
 
-/** Whether a content type names JSON; none at all is given the benefit of the doubt. */
+/** Whether a content type is one of JSON. An answer without a content type may be JSON. */
 export function isJsonType(contentType: string | null): boolean {
   return contentType === null || /^\s*application\/([\w.+-]+\+)?json\b/i.test(contentType)
 }

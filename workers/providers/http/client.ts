@@ -58,7 +58,7 @@ interface Progress {
 
 const DEFAULT_RETRIES = 3
 
-/** The door to all providers. It keeps the rate limits, so a process creates it once. */
+/** Opens the clients of all providers. It holds the rate limits, so a process creates one. */
 export function createHttpClients(options: Options): HttpClients {
   const limits = new Map<string, RateLimit>()
   return {
@@ -77,7 +77,8 @@ function toLimit({ provider, requestsPerMinute, requestsPerHour }: HttpSettings,
   const ofHour = options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour)
   return {
     take: async (signal) => {
-      // The hour's last: what it counts is then sent at once, and what it refuses has cost no more than a place in a line.
+      // The hour's limit comes last: a request that it lets through is sent at once, and one that it refuses has only
+      // taken a turn in the rate limit.
       await ofMinute.take(signal)
       await ofHour.take(signal)
     },
@@ -160,7 +161,7 @@ function toJson(provider: string, { isAbsent, body, contentType }: Answer, { sho
   }
 }
 
-/** A key with a line break in it is a setting's mistake; the platform's own message for it would repeat the key. */
+/** A key with a line break is a mistake in the settings. The platform's own message would repeat the key. */
 function toHeaders(provider: string, given: Readonly<Record<string, string>> = {}): Headers {
   const headers = new Headers({ accept: 'application/json', 'user-agent': 'dao-data' })
   for (const [name, value] of Object.entries(given)) {

@@ -22,10 +22,10 @@ return 0
 `
 
 /**
- * Never more than `perHour` requests in any hour, as providers count that sell by the hour or more; all of them may go at
- * once. The count is this process's own. `take` waits for up to a minute.
- * @throws DataError `provider_unavailable` at once where the wait is longer, with `retryAfterMs`: a worker that sleeps holds
- * a place that others could use.
+ * At most `perHour` requests in any hour, for providers whose quota is by the hour or longer; all of them may go at
+ * once. The count is this process's own. `take` waits up to a minute.
+ * @throws DataError `provider_unavailable` at once, with `retryAfterMs`, where the wait is longer: a worker that sleeps
+ * would hold a job that others could do meanwhile.
  */
 export function createHourLimit(provider: string, perHour: number): RateLimit {
   const take = createOwnCount(perHour)

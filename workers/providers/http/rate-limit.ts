@@ -11,8 +11,8 @@ interface Waiter {
 }
 
 /**
- * A token bucket that never lets more than `perMinute` requests through in any minute: a fifth of them may go at once,
- * and the refill is slowed by as much. The count is this process's own.
+ * A token bucket with at most `perMinute` requests in any minute: a fifth of them may go at once, and the refill is
+ * slower by the same share. The count is this process's own.
  */
 export function createRateLimit(perMinute: number): RateLimit {
   const burst = Math.max(1, Math.floor(perMinute / 5))

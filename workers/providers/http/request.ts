@@ -1,9 +1,15 @@
+/** The parameters of a request; those that are undefined are left out. */
+export type Query = Readonly<Record<string, string | number | undefined>>
+
 /** How one provider's host is spoken to. */
 export interface HttpSettings {
   readonly provider: string
   readonly baseUrl: string
   readonly headers?: Readonly<Record<string, string>>
-  /** What no message may repeat, beside keys in headers, in members of the query that are named so, and in the base URL. */
+  /**
+   * Secrets that no message may repeat, besides the keys in headers and in the query's members with such names, and
+   * those in the base URL.
+   */
   readonly secrets?: readonly string[]
   /** For a whole answer, body included; each retry has it anew. */
   readonly timeoutMs: number
@@ -11,7 +17,9 @@ export interface HttpSettings {
   readonly maxBytes: number
   /** Shared by all clients of one provider's name; the first to open in a process sets it. */
   readonly requestsPerMinute: number
-  /** Likewise, for a provider that counts by the hour too; none are left when they are used up, until the hour is over. */
+  /**
+   * Likewise, for a provider that counts by the hour too. When they are used up, requests fail until the hour is over.
+   */
   readonly requestsPerHour?: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
@@ -32,7 +40,7 @@ export interface HttpRequest {
   readonly path: string
   /** The path with placeholders for ids, by which calls are counted; `path` where it has none. */
   readonly route?: string
-  readonly query?: Readonly<Record<string, string | number | undefined>>
+  readonly query?: Query
   readonly method?: 'GET' | 'POST'
   readonly headers?: Readonly<Record<string, string>>
   /** Sent as JSON. */

@@ -1,12 +1,12 @@
-/** A longer wait than this is the queue's to keep: a worker that sleeps holds a place others could use. */
+/** A longer wait is left to the queue: a worker that sleeps would hold a job that others could do meanwhile. */
 export const LONGEST_WAIT_MS = 60_000
 
 const LONGEST_BACKOFF_MS = 30_000
 
 /**
- * The wait that a `Retry-After` header asks for, in milliseconds from `now`. Undefined where there is none to honour:
- * no header, one that is neither whole seconds nor an HTTP date, a time that has passed, and `0`, which is sent by
- * providers that refuse again at once (providers document, section 2).
+ * The wait that a `Retry-After` header asks for, in milliseconds from `now`. Undefined where there is no wait to keep:
+ * no header, a value that is neither whole seconds nor an HTTP date, a time that has passed, or `0`, since providers
+ * that send it refuse the next request again (providers document, section 2).
  */
 export function toRetryAfterMs(header: string | null, now: number): number | undefined {
   const value = header?.trim() ?? ''

@@ -16,14 +16,14 @@ return math.max(0, math.ceil((full_at - (ARGV[2] - 1) * per_token - now) / 1000)
 `
 
 const MINUTE_US = 60_000_000
-/** A timer fires late by some milliseconds; a request that slips into the next minute must not make it one too many. */
+/** Timers fire a few milliseconds late. The margin keeps a late request from being one too many in the next minute. */
 const TIMER_SLACK_US = 250_000
 
 /**
- * The same limit as `createRateLimit`, held by all processes that share a Redis. Within a process it is first come first
- * served, and only one place at a time is reserved in Redis, for whoever is first by then: so processes take turns, and
- * what is aborted leaves its place to the next. While Redis is away each process keeps the limit for itself, and says
- * so once.
+ * The same limit as `createRateLimit`, held by all processes that share a Redis. Within a process requests go first
+ * come, first served. Only one place at a time is reserved in Redis, and the first in line then takes it: so processes
+ * take turns, and a request that is aborted leaves its place to the next. While Redis is away each process keeps the
+ * limit for itself, and logs that once.
  */
 export function createSharedRateLimit(provider: string, perMinute: number, sharedBy: SharedBy): RateLimit {
   const burst = Math.max(1, Math.floor(perMinute / 5))
@@ -66,5 +66,7 @@ export function createSharedRateLimit(provider: string, perMinute: number, share
   }
 }
 
-/** A reserved place waits for whoever is first in line by then: no one caller's signal ends the wait for it. */
+/**
+ * The place is reserved for whoever is first in line when it comes up, so no single request's signal ends this wait.
+ */
 const NEVER = new AbortController().signal

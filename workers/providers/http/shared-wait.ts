@@ -20,8 +20,8 @@ interface Taking {
 const ANSWER_WITHIN_MS = 2_000
 
 /**
- * Runs a limit's script in the Redis that all processes share. The answer is undefined while Redis is away: each process
- * then has to keep the limit for itself, which is said once.
+ * Runs a limit's script in the Redis that all processes share. The answer is undefined while Redis is away: then each
+ * process keeps the limit for itself, which is logged once.
  */
 export function createSharedWait(
   provider: string,
@@ -30,7 +30,7 @@ export function createSharedWait(
 ): () => Promise<number | undefined> {
   let isAlone = false
   return async () => {
-    // A connection that is known to be broken would only hold the command back until it is whole again.
+    // On a connection that is known to be broken the command would wait until it is back.
     if (isAlone && redis.status !== 'ready') return undefined
     try {
       const waitMs = Number(await withDeadline(redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args)))

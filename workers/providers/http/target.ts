@@ -1,4 +1,5 @@
 import { createRedactor, toUrlSecrets } from '../../../shared/config/secrets.ts'
+import type { Query } from './request.ts'
 
 const SECRET_NAME = /(api|access|secret|auth|pro|demo)[-_]?(key|token)|^key$|secret|authorization|password/i
 const SHOWN_QUERY = 160
@@ -16,7 +17,7 @@ export interface Target {
 export function toTarget(
   baseUrl: string,
   path: string,
-  query: Readonly<Record<string, string | number | undefined>>,
+  query: Query,
   headers: Headers,
   known: readonly string[] = [],
 ): Target {
@@ -41,7 +42,10 @@ export function toTarget(
   return { url, shown: createRedactor(hidden)(cut === '' ? path : `${path}?${cut}`), secrets: hidden }
 }
 
-/** The platform refuses a URL with credentials, and repeats it: they go into the header that they stand for. */
+/**
+ * The platform refuses URLs with credentials and repeats them in its message. They become the Authorization header that
+ * they stand for.
+ */
 function moveCredentials(url: URL, headers: Headers): void {
   if (url.username === '' && url.password === '') return
   const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`

@@ -1,4 +1,4 @@
-import type { ProviderContext } from '../../job/define.ts'
+import type { ProviderContext } from '../../job/define-job.ts'
 import type { HttpClient } from '../http/client.ts'
 import type { ErrorReading } from '../http/request.ts'
 

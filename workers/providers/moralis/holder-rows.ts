@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 import { asSent, toIso, toNumber } from '../answer.ts'
 import { sumShares, toLowerCase } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
@@ -27,7 +27,7 @@ type Owner = z.infer<typeof ownersAnswer>['result'][number]
 
 /**
  * The snapshot of the largest owners, which come largest first; at least one. The provider's own sum for the first
- * hundred is not read: its unit is unconfirmed, and the shares listed must add up to the share told.
+ * hundred is not read: its unit is not documented, and the share that is served must be the sum of the shares listed.
  */
 export function toHoldersRow(
   { totalHolders }: z.infer<typeof holdersAnswer>,

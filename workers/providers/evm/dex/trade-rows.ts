@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem'
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
-import type { Candidate } from '../../../job/define.ts'
+import type { Candidate } from '../../../job/define-job.ts'
 import type { UsdAt } from './dollars.ts'
 import type { QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
@@ -69,8 +69,8 @@ function toNet(swap: Swap, pool: Pool, address: string): bigint {
 }
 
 /**
- * What the swap was worth, by its quote side. Unknown where the quote token's price is, and where the two sides do not
- * go opposite ways: then the quote side is not what the other one was paid with.
+ * What the swap was worth in USD, by its quote side. Undefined where the quote token has no price, and where both sides
+ * go the same way: then the quote token is not what the other one was paid with.
  */
 function toUsd(swap: Swap, pool: Pool, facts: TradeFacts): number | undefined {
   const quote = facts.quotes.get(pool.quote)

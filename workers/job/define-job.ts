@@ -9,10 +9,14 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import type { HttpClients } from '../providers/http/client.ts'
 import type { JobState } from './state.ts'
 
-/** A stretch of time in Unix milliseconds, `from` inclusive and `to` exclusive, and the step wanted inside it. */
-export interface Range {
+/** A range of time in Unix milliseconds, `from` inclusive and `to` exclusive. */
+export interface TimeRange {
   readonly from: number
   readonly to: number
+}
+
+/** A range of time and the step at which its data is asked for. */
+export interface Range extends TimeRange {
   readonly interval: Interval
 }
 
@@ -41,10 +45,10 @@ export interface ProviderContext {
 }
 
 /**
- * A source of data. `covers` tells which entities it can be asked for at all: an id it needs may be unknown, or the
- * settings may leave the entity to another provider. `connect` opens it. Its calls throw DataError
- * `provider_unavailable`, `provider_rejected` or `provider_malformed`; a missing key is `provider_rejected` naming the
- * setting, so that the next provider is asked.
+ * A source of data. `covers` says whether it can be asked about an entity at all: the provider may have no id for it,
+ * or the settings may leave it to another provider. `connect` opens the source. Its calls throw DataError
+ * `provider_unavailable`, `provider_rejected` or `provider_malformed`. A missing key is `provider_rejected` and names
+ * the setting; then the next provider is asked.
  */
 export interface Provider<Source, E extends Entity> {
   readonly name: string
@@ -52,7 +56,10 @@ export interface Provider<Source, E extends Entity> {
   connect(context: ProviderContext): Source
 }
 
-/** What a run gets: a `range` when history is wanted, else the state as of `slot`. No clock, no Redis, no insert. */
+/**
+ * What a run gets: a `range` when history is asked for, else the state as of `slot`. A run has no clock and no Redis,
+ * and inserts nothing.
+ */
 export interface Run<Source, E extends Entity> {
   readonly provider: Source
   readonly entities: readonly E[]
@@ -60,15 +67,16 @@ export interface Run<Source, E extends Entity> {
   readonly range: Range | undefined
   readonly state: JobState
   /**
-   * Says that all there is about these entities up to the slot was read, rows or not. Where rows come only when something
-   * happened, what is computed from them goes on to the slot for these entities, and for no others.
+   * Says that everything about these entities up to the slot was read, even if there were no rows. Some datasets have
+   * rows only when something happened, such as a trade: what is computed from them is then up to date to the slot for
+   * these entities, and for no others.
    */
   noteRead(entities: readonly E[]): void
   readonly log: Logger
   readonly signal: AbortSignal
 }
 
-/** A row as a provider gave it: every member is there, none is checked yet. The runner's schema check judges it. */
+/** A row as a provider gave it: every member is there, and none is checked yet. The row check does that. */
 export type Candidate<Row> = { readonly [K in keyof Row]: unknown }
 
 export interface JobDefinition<Row extends object, Source, E extends Entity> {
@@ -86,20 +94,21 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly intervals: readonly Interval[]
     readonly chunkEntities: number
     readonly chunkPoints: number
-    /** How many days before it the first run ever asks for as well, because what is served compares with them. */
+    /** The first run ever also collects this many days before it, because the API serves changes against them. */
     readonly firstRunDays?: number
     /** Rows carry the times at which the source observed them, not the slot: which bucket a slot fills depends on them. */
     readonly ownTimes?: true
   }
   /**
-   * Set where a run goes on from where the last one stopped: a slot in which a provider failed for a time is tried again,
-   * once what came is stored, although others answered. Without it the next slot makes up for it.
+   * Set where each run goes on from a stored cursor. If a provider fails for a while, the slot is tried again once the
+   * rows that came are stored, even when other providers answered. Without it the next slot makes up for the failed
+   * one.
    */
   readonly resumes?: true
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
-/** A declared job with its own types closed over, so that lists can hold jobs of every dataset. */
+/** A declared job whose own types are hidden, so that one list can hold the jobs of all datasets. */
 export interface Job {
   readonly name: string
   readonly cadence: Cadence
