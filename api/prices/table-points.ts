@@ -1,5 +1,5 @@
 import type { Interval } from '../../shared/intervals.ts'
-import { QUOTE, QUOTED, TABLES, VALUES } from './points.ts'
+import { QUOTE, QUOTED, toTier, VALUES } from './points.ts'
 
 const ROW = `Tuple(id String, name String, symbol String, timestamp DateTime64(3, 'UTC'), quote ${QUOTE})`
 
@@ -16,11 +16,11 @@ ORDER BY token, observed_at
 LIMIT 1 BY token, bucket
 LIMIT {limit: UInt64}`
 
-const coarseOfSeveral = (table: string) => `
+const coarseOfSeveral = ({ table, isOfTier }: ReturnType<typeof toTier>) => `
 SELECT token, toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
 FROM ${table} FINAL
-WHERE ${OF_SEVERAL('bucket_at')}
-ORDER BY token, bucket_at
+WHERE ${isOfTier} AND ${OF_SEVERAL('bucket_at')}
+ORDER BY token, interval_seconds, bucket_at
 LIMIT {limit: UInt64}`
 
 /**
@@ -28,7 +28,7 @@ LIMIT {limit: UInt64}`
  * `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
  */
 export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
-  const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(TABLES[interval])
+  const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval))
   const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
   return {
     sql: `SELECT *, tuple(token, toUnixTimestamp64Milli(bucket)) AS page_key,

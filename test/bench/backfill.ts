@@ -18,11 +18,7 @@ import { collect, type Stack, withStack } from './stack.ts'
 const FROM = Date.parse('2024-01-01T00:00:00Z')
 const STEP = 300_000
 const CONCURRENCIES = [1, 2, 4]
-const TABLES = [
-  'token_prices',
-  'token_quotes',
-  ...['30m', '1h', '4h', '1d', '7d'].map((tier) => `token_prices_${tier}`),
-]
+const TABLES = ['token_prices', 'token_quotes', 'token_price_rollups']
 
 export const backfill: Benchmark = {
   name: 'backfill',

@@ -1,6 +1,7 @@
 import type { Surroundings } from '../../api/route/define.ts'
 import { dexDataRoute } from '../../api/routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
+import { toDeriveParams } from '../../shared/datasets/define.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { atMost, type BenchContext, type Benchmark, type Findings } from './define-benchmark.ts'
@@ -17,6 +18,7 @@ const END = Date.parse('2024-06-30T00:00:00Z')
 /** Trades of the year before the end, made inside the engine. */
 const TRADES = `
 INSERT INTO dex_trades
+(token, traded_at, transaction_hash, log_index, chain, block_number, pool, exchange, taker, side, amount, amount_usd, price)
 SELECT {token: UInt64}, fromUnixTimestamp64Milli({end: Int64} - toInt64(number + 1) * intDiv(31536000000, {trades: UInt64}), 'UTC'),
   concat('0x', lower(hex(SHA256(toString((number, {token: UInt64})))))), number % 300, 'ethereum', 20000000 - number,
   concat('0x', repeat(toString(number % 7), 40)), if(number % 7 < 3, 'uniswap-v2', 'uniswap-v3'),
@@ -72,7 +74,7 @@ async function fill({ db }: BenchDatabase, tokens: readonly Token[], trades: num
   const startedAt = performance.now()
   for (const { name, sql } of dexTrades.derive ?? []) {
     const keys = tokens.map(({ key }) => key)
-    const params = { entities: keys, read: keys, slot: new Date(END).toISOString().slice(0, -1) }
+    const params = toDeriveParams({ entities: keys, read: keys, slot: END })
     await db.command({ name, sql, params })
   }
   return performance.now() - startedAt

@@ -140,7 +140,7 @@ describe('three workers and two schedulers that are killed at random and replace
     // The DAOs' records are the registry's: what providers propose for them is compared below.
     const { daos: _, ...rollUps } = differences
     expect(Object.keys(rollUps)).toEqual(
-      expect.arrayContaining(['token_prices_1h', 'token_holders_latest', 'dex_data']),
+      expect.arrayContaining(['token_price_rollups', 'token_holders_latest', 'dex_trade_days', 'dex_data']),
     )
     expect(Object.entries(rollUps).filter(([, count]) => count !== 0)).toEqual([])
   })

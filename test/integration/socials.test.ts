@@ -71,7 +71,7 @@ const stored = () =>
     TABLES.map((table) =>
       pipeline.database.db.rows({
         name: 'stored',
-        sql: `SELECT * FROM ${table} FINAL ORDER BY dao, observed_at`,
+        sql: `SELECT * EXCEPT collected_at FROM ${table} FINAL ORDER BY dao, observed_at`,
         schema: z.record(z.string(), z.unknown()),
       }),
     ),

@@ -14,7 +14,7 @@ import { createProgress, type Progress } from './progress-bar.ts'
 
 const HELP = `npm run rebuild -- <table> [options]
 
-Computes a roll-up (token_prices_1h, ...) or a derived table anew from the stored series, beside the live one, and swaps
+Computes a roll-up (token_price_rollups) or a derived table anew from the stored series, beside the live one, and swaps
 them at once. Readers and workers go on meanwhile and no row that arrives is lost. Stopped and run again it goes on where
 it was. One run per table at a time.
 

@@ -1,5 +1,6 @@
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineJob, WHOLE_REGISTRY } from '../job/define-job.ts'
 import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
@@ -13,8 +14,8 @@ const MARKET_CAPS = `
     firsts AS
     (
       SELECT token, bucket_at, ifNull(market_cap, 0) AS first_cap
-      FROM token_prices_1d FINAL
-      WHERE token IN (SELECT key FROM tokens FINAL WHERE live) AND ${withinDays('bucket_at')}
+      FROM token_price_rollups FINAL
+      WHERE token IN (SELECT key FROM tokens FINAL WHERE live) AND interval_seconds = ${INTERVAL_SECONDS['1d']} AND ${withinDays('bucket_at')}
     ),
     unknown AS (SELECT token, bucket_at FROM firsts WHERE first_cap <= 0)
   SELECT bucket_at AS day, first_cap AS usd FROM firsts WHERE first_cap > 0

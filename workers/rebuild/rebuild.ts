@@ -1,6 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
 import { toBatches } from '../../shared/batches.ts'
+import { toDeriveParams } from '../../shared/datasets/define.ts'
 import { DataError } from '../../shared/errors.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -126,7 +127,7 @@ async function fill(
   for (const entities of batches) {
     const last = entities.at(-1) ?? 0
     if (last > from) {
-      const params = { entities, read: entities, slot: new Date(slot).toISOString().slice(0, -1) }
+      const params = toDeriveParams({ entities, read: entities, slot })
       await db.command({ name: 'fill-shadow', sql: rollUp.fill(shadow.name), params })
       state.set(rollUp.table, `${uuid} ${last}`)
       await state.store()

@@ -19,10 +19,7 @@ export interface RollUp {
   readonly entity: string | undefined
   /** The SELECT of a second view, on `source`, that feeds a shadow of the table with what is inserted meanwhile. */
   readonly feed: string
-  /**
-   * The statement that fills the shadow; its parameters are `{entities: Array(UInt64)}`, `{read: Array(UInt64)}` and
-   * `{slot: DateTime64(3)}`.
-   */
+  /** The statement that fills the shadow; its parameters are those of a dataset's `derive`. */
   fill(shadow: string): string
 }
 

@@ -16,7 +16,7 @@ export async function announce(
   rows: readonly object[] = [],
 ): Promise<void> {
   try {
-    const change = { dataset: dataset.name, ...toChangedTimes(dataset, rows) }
+    const change = { dataset: dataset.name, ...toTimeRange(dataset, rows) }
     await publishCommit({ db, redis, prefix: config.redis.prefix }, change)
   } catch (cause) {
     if (cause instanceof DataError) throw cause
@@ -25,7 +25,7 @@ export async function announce(
 }
 
 /** The first and the last time that the rows are about, in Unix milliseconds; nothing where the rows do not say. */
-function toChangedTimes(dataset: Dataset, rows: readonly object[]): { from?: number; to?: number } {
+export function toTimeRange(dataset: Dataset, rows: readonly object[]): { from?: number; to?: number } {
   let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const row of rows) {
     const time = Date.parse(String(Reflect.get(row, dataset.series.time)))

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import type { Dataset } from '../../shared/datasets/define.ts'
+import { type Dataset, toDeriveParams } from '../../shared/datasets/define.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -10,7 +10,7 @@ import type { Collector, Job } from '../job/define-job.ts'
 import { type JobState, openState } from '../job/state.ts'
 import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
-import { announce } from './announce.ts'
+import { announce, toTimeRange } from './announce.ts'
 import { type Collected, collect } from './collect.ts'
 import { parsePayload, toEntities } from './payload.ts'
 import { rememberFailing } from './remember-failing.ts'
@@ -46,14 +46,10 @@ export async function runJob(
   const payload = parsePayload(job, data)
   const slot = payload.kind === 'slot' ? payload.slot : payload.from
   const state = openState(context.db, job.name, context.now)
+  const startedAt = context.now()
   const collected = await collectChecked(job, collectors, { payload, slot, state }, context)
   const { rows, read, rejected, uncovered, providers, pending } = collected
-  if (rows.length > 0 || read.length > 0) {
-    if (rows.length > 0) await context.db.insert({ table: job.dataset.table, rows })
-    await derive(job.dataset, { rows, read, slot }, context)
-    await announce(job.dataset, context, rows)
-    await enqueueComputed(job.dataset, rows, context)
-  }
+  if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot, startedAt }, context)
   await state.store()
   // What came is stored. The job is tried again for what has not come.
   if (pending !== undefined) throw pending
@@ -104,15 +100,22 @@ async function tellFailing(job: Job, failed: readonly string[], slot: number, co
   }
 }
 
-/** Brings tables that ClickHouse computes from the dataset's up to date for the entities of these rows. */
-async function derive(
-  { entity, derive: statements = [] }: Dataset,
-  { rows, read, slot }: { rows: readonly object[]; read: readonly number[]; slot: number },
-  { db }: JobContext,
+/** The one insert, what is computed from it, and the word to everybody who must know that the dataset changed. */
+async function store(
+  dataset: Dataset,
+  run: { rows: readonly object[]; read: readonly number[]; slot: number; startedAt: number },
+  context: JobContext,
 ): Promise<void> {
+  const { rows, read, slot } = run
+  const collected = { collected_at: new Date(run.startedAt).toISOString() }
+  const stored = dataset.isCollected ? rows.map((row) => ({ ...row, ...collected })) : rows
+  if (stored.length > 0) await context.db.insert({ table: dataset.table, rows: stored })
+  const { entity } = dataset
   const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
-  const params = { entities, read, slot: new Date(slot).toISOString().slice(0, -1) }
-  for (const { name, sql } of statements) await db.command({ name, sql, params })
+  const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
+  for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
+  await announce(dataset, context, rows)
+  await enqueueComputed(dataset, rows, context)
 }
 
 /** Has the datasets that are computed from this one computed again. */

@@ -39,9 +39,8 @@ SELECT r.observed_at AS as_of, ${DAO_PLACE} AS page_key,
 FROM ${LISTED_DAOS}
 INNER JOIN
 (
-  SELECT * FROM dao_ratings FINAL
-  WHERE (dao, observed_at) IN (SELECT dao, max(observed_at) FROM dao_ratings GROUP BY dao)
-    AND observed_at > (SELECT max(observed_at) FROM dao_ratings) - INTERVAL 7 DAY
+  SELECT * FROM dao_ratings_latest FINAL
+  WHERE observed_at > (SELECT max(observed_at) FROM dao_ratings_latest) - INTERVAL 7 DAY
 ) AS r ON r.dao = d.key
 WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}

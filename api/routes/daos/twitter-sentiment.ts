@@ -26,9 +26,7 @@ FROM ${LISTED_DAOS}
 INNER JOIN
 (
   SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative
-  FROM twitter_sentiment FINAL
-  ORDER BY dao, observed_at DESC
-  LIMIT 1 BY dao
+  FROM twitter_sentiment_latest FINAL
 ) AS s ON s.dao = d.key
 WHERE ${selectedDaos(after)}
 ORDER BY ${DAO_ORDER}
