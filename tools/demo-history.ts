@@ -3,12 +3,12 @@ import type { Config } from '../shared/config/config.ts'
 import { toReason } from '../shared/errors.ts'
 import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
 import type { Database } from '../shared/store/clickhouse.ts'
+import { createHttpClients } from '../workers/http/client.ts'
 import type { Job } from '../workers/job/define-job.ts'
 import discord from '../workers/jobs/discord.ts'
 import telegram from '../workers/jobs/telegram.ts'
 import twitter from '../workers/jobs/twitter.ts'
 import twitterSentiment from '../workers/jobs/twitter-sentiment.ts'
-import { createHttpClients } from '../workers/providers/http/client.ts'
 import { type JobContext, runJob } from '../workers/run/run-job.ts'
 
 /** Daily datasets whose providers have only the present: in a live system their history begins on its first day. */

@@ -6,7 +6,7 @@ import type { Cadence, Interval } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { HttpClients } from '../providers/http/client.ts'
+import type { HttpClients } from '../http/client.ts'
 import type { JobState } from './state.ts'
 
 /** A range of time in Unix milliseconds, `from` inclusive and `to` exclusive. */

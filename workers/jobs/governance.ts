@@ -3,9 +3,9 @@ import { type GovernanceRow, governance } from '../../shared/datasets/governance
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
+import { askEach } from '../providers/ask-each.ts'
 import type { Allowance, Cursors, VotingDao } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
-import { askEach } from '../run/ask-each.ts'
 
 /**
  * Votes and proposals of every live DAO with a Snapshot space. Each run goes on from the cursors that the last one

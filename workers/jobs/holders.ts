@@ -1,9 +1,9 @@
 import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
+import { askEach } from '../providers/ask-each.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
-import { askEach } from '../run/ask-each.ts'
 
 /**
  * The largest holders of every live token on an EVM chain: two calls a token. Moralis has room for all tokens in every

@@ -1,9 +1,9 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { defineJob } from '../job/define-job.ts'
+import { askEach } from '../providers/ask-each.ts'
 import { toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { goldrush } from '../providers/goldrush/treasury.ts'
-import { askEach } from '../run/ask-each.ts'
 
 /**
  * What the treasury of every live DAO holds, once a day. GoldRush needs a request for each address, DefiLlama one for

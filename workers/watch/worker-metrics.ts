@@ -2,7 +2,7 @@ import type { Job as QueuedJob, Worker } from 'bullmq'
 import type { Registry } from 'prom-client'
 import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
-import type { ProviderCall } from '../providers/http/client.ts'
+import type { ProviderCall } from '../http/client.ts'
 
 type Attempt = Pick<QueuedJob<JobPayload, JobReport>, 'processedOn'>
 

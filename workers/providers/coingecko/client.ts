@@ -1,8 +1,8 @@
 import { z } from 'zod'
+import type { HttpClient } from '../../http/client.ts'
+import type { ErrorReading } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
-import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading } from '../http/request.ts'
 
 /** The provider's host with the key that fits it. */
 export function openCoinGecko({ config, http }: ProviderContext): HttpClient {

@@ -1,7 +1,8 @@
 import { z } from 'zod'
+import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { askEach } from '../../run/ask-each.ts'
 import { asSent, checkAnswer } from '../answer.ts'
+import { askEach } from '../ask-each.ts'
 import {
   type DaoLinksSource,
   type Links,
@@ -11,7 +12,6 @@ import {
   toTwitterLink,
   type UnlinkedDao,
 } from '../contracts/links.ts'
-import type { HttpClient } from '../http/client.ts'
 import { openCoinGecko } from './client.ts'
 
 /** Coins/{id} (providers document, section 2). */

@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import type { Query } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import type { Query } from '../http/request.ts'
 import { readError, throwSoftError } from './errors.ts'
 
 export interface CoinMarketCap {

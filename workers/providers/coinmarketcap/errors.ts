@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import type { ErrorReading } from '../../http/request.ts'
 import { toJsonValue } from '../answer.ts'
-import type { ErrorReading } from '../http/request.ts'
 
 const statusOf = z.object({ status: z.object({ error_code: z.coerce.number(), error_message: z.string().nullish() }) })
 

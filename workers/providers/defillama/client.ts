@@ -1,7 +1,7 @@
 import type { z } from 'zod'
+import type { HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import type { HttpClient } from '../http/client.ts'
 
 type Opening = Pick<ProviderContext, 'config' | 'http'>
 

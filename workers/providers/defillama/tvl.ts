@@ -1,9 +1,9 @@
 import type { ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
+import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider, Range } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import type { TvlSource } from '../contracts/tvl.ts'
-import type { HttpClient } from '../http/client.ts'
 import { fetchProtocols, openDefiLlama } from './client.ts'
 import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './tvl-rows.ts'
 

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
+import type { ErrorReading } from '../../http/request.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toJsonValue, toNumber } from '../answer.ts'
 import { type MembersSource, toMembers } from '../contracts/members.ts'
-import type { ErrorReading } from '../http/request.ts'
 
 const INVITE = /^https:\/\/(?:www\.)?(?:discord\.gg|discord(?:app)?\.com\/invite)\/([A-Za-z0-9-]+)\/?$/
 const PATH = '/invites/{code}'

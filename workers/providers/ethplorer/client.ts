@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { ErrorReading, Query } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer, toJsonValue } from '../answer.ts'
-import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading, Query } from '../http/request.ts'
 
 /** A token that the provider does not know, or does not take for one. */
 const NO_SUCH_TOKEN = [400, 404]

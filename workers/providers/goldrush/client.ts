@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { ErrorReading, Query } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { asSent, checkAnswer } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
-import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading, Query } from '../http/request.ts'
 
 /** An address or a chain that the provider does not know. */
 const NO_SUCH_ADDRESS: readonly number[] = [400, 404]

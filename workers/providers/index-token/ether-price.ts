@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import type { HttpClient } from '../../http/client.ts'
 import { fetchPrices } from '../evm/dex/quote-prices.ts'
-import type { HttpClient } from '../http/client.ts'
 import type { BlockState, StateQuestion } from './contract-views.ts'
 import { orNone } from './contract-views.ts'
 import { type Decimal, toDecimal } from './decimal.ts'

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { ErrorReading } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading } from '../http/request.ts'
 
 const GRAPHQL = '/graphql'
 

@@ -1,6 +1,6 @@
+import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
 import type { Allowance, Cursor, Cursors, GovernanceSource, Reading, VotingDao } from '../contracts/governance.ts'
-import type { HttpClient } from '../http/client.ts'
 import { ask, openSnapshot } from './client.ts'
 import { readByCreation } from './pages-by-creation.ts'
 import {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import type { ErrorReading, HttpRequest } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
-import type { ErrorReading, HttpRequest } from '../http/request.ts'
 
 export interface XClient {
   /** One GET. Throws DataError, `provider_rejected` without a bearer token. */

@@ -1,7 +1,7 @@
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
+import type { HttpClient } from '../../../http/client.ts'
 import type { Candidate } from '../../../job/define-job.ts'
 import type { TradeRequest } from '../../contracts/trades.ts'
-import type { HttpClient } from '../../http/client.ts'
 import { readDollars } from './dollars.ts'
 import type { DexChain } from './exchanges.ts'
 import type { Node } from './node.ts'

@@ -1,4 +1,4 @@
-import type { HttpClient } from '../../http/client.ts'
+import type { HttpClient } from '../../../http/client.ts'
 import type { DexChain, QuoteToken } from './exchanges.ts'
 import type { Node } from './node.ts'
 import type { Pool } from './pools.ts'

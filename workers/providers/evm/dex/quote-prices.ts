@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import type { HttpClient } from '../../../http/client.ts'
 import { checkAnswer } from '../../answer.ts'
-import type { HttpClient } from '../../http/client.ts'
 import { findLast } from './find-last.ts'
 
 const STEP_SECONDS = 300

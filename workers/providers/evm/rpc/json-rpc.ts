@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { toBatches } from '../../../../shared/batches.ts'
 import { DataError } from '../../../../shared/errors.ts'
+import type { HttpClient } from '../../../http/client.ts'
+import { sleep, toBackoffMs } from '../../../http/retry.ts'
 import { checkAnswer } from '../../answer.ts'
-import type { HttpClient } from '../../http/client.ts'
-import { sleep, toBackoffMs } from '../../http/retry.ts'
 
 export interface RpcCall {
   readonly method: string

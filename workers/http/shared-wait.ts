@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
-import { toReason } from '../../../shared/errors.ts'
-import type { Logger } from '../../../shared/telemetry/log.ts'
+import { toReason } from '../../shared/errors.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
 
 /** What processes share a limit by. */
 export interface SharedBy {

@@ -1,9 +1,9 @@
 import type { MembersRow } from '../../shared/datasets/members.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Candidate, Run } from '../job/define-job.ts'
-import { toIso } from '../providers/answer.ts'
-import type { MembersSource } from '../providers/contracts/members.ts'
+import { toIso } from './answer.ts'
 import { askEach } from './ask-each.ts'
+import type { MembersSource } from './contracts/members.ts'
 
 /** Asks a provider for the members of each community; one that has no number is named in the log and has no row. */
 export async function askForMembers({

@@ -1,4 +1,4 @@
-import { toReason } from '../../../shared/errors.ts'
+import { toReason } from '../../shared/errors.ts'
 import { BodyTooLarge, readBody, readExcerpt } from './body.ts'
 import type { HttpRequest, HttpSettings } from './request.ts'
 import { toRetryAfterMs } from './retry.ts'

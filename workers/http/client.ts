@@ -1,5 +1,5 @@
-import { DataError } from '../../../shared/errors.ts'
-import type { Logger } from '../../../shared/telemetry/log.ts'
+import { DataError } from '../../shared/errors.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
 import { type Answer, attempt } from './attempt.ts'
 import { inAttemptSpan } from './attempt-span.ts'
 import { isJsonType } from './body.ts'

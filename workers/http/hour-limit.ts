@@ -1,4 +1,4 @@
-import { DataError } from '../../../shared/errors.ts'
+import { DataError } from '../../shared/errors.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { LONGEST_WAIT_MS, sleep } from './retry.ts'
 import { createSharedWait, type SharedBy } from './shared-wait.ts'

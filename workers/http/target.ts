@@ -1,4 +1,4 @@
-import { createRedactor, toUrlSecrets } from '../../../shared/config/secrets.ts'
+import { createRedactor, toUrlSecrets } from '../../shared/config/secrets.ts'
 import type { Query } from './request.ts'
 
 const SECRET_NAME = /(api|access|secret|auth|pro|demo)[-_]?(key|token)|^key$|secret|authorization|password/i

@@ -1,5 +1,5 @@
 import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import { recordFailure, startStep, toErrorType, within } from '../../../shared/telemetry/spans.ts'
+import { recordFailure, startStep, toErrorType, within } from '../../shared/telemetry/spans.ts'
 import { type Answer, type Failure, toMethod } from './attempt.ts'
 import type { HttpRequest } from './request.ts'
 import type { Target } from './target.ts'
