@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import type { Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { numberOrNull, timeValue } from '../route/values.ts'
+import { toObject } from '../records/columns.ts'
+import { idValue, numberOrNull, timeValue } from '../records/values.ts'
 
 /** What a point says. */
-export const pointQuote = z.strictObject({
+const quote = z.strictObject({
   USD: z.strictObject({
     price: z.number(),
     volume_24h: numberOrNull,
@@ -14,6 +15,10 @@ export const pointQuote = z.strictObject({
     timestamp: timeValue,
   }),
 })
+
+/** A point of a series, and as a row of a table: whose it is, then the same. */
+export const pricePoint = z.strictObject({ timestamp: timeValue, quote })
+export const priceRow = z.strictObject({ id: idValue, name: z.string(), symbol: z.string(), ...pricePoint.shape })
 
 /** Where the points of an interval are read; the 5-minute tier is the raw series itself. */
 export const TABLES: Readonly<Record<Interval, string>> = {
@@ -30,10 +35,11 @@ const RANGE = (column: string) => `token = {token: UInt64}
 
 export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
-export const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
-  total_supply Nullable(Float64), circulating_supply Nullable(Float64), timestamp DateTime64(3, 'UTC')))`
+/** The members of a point, from a row that has `bucket`, `as_of` and `VALUES`. */
+export const POINT = `bucket, tuple(tuple(${VALUES}, as_of))`
 
-export const QUOTED = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
+const AS_POINT = toObject(pricePoint, POINT)
+const AS_QUOTE = toObject(quote, `tuple(${VALUES}, as_of)`)
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
 const FINE = `
@@ -60,9 +66,8 @@ export function pointsSql(interval: Interval): { columns: string; rows: string; 
   const columns = interval === '5m' ? FINE : coarse(TABLES[interval])
   return {
     columns,
-    rows: `SELECT bucket AS timestamp, ${QUOTED} AS quote FROM (${columns})`,
-    records: `SELECT as_of, CAST(tuple(bucket, ${QUOTED}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
-FROM (${columns})`,
+    rows: `SELECT bucket AS timestamp, ${AS_QUOTE} AS quote FROM (${columns})`,
+    records: `SELECT as_of, ${AS_POINT} AS record FROM (${columns})`,
   }
 }
 

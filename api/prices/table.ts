@@ -11,9 +11,7 @@ import { answerRecords } from '../records/answer.ts'
 import { refuseCursor } from '../records/cursor.ts'
 import type { Wanted } from '../records/wanted.ts'
 import type { Surroundings } from '../route/define.ts'
-import { idValue, timeValue } from '../route/values.ts'
 import { nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
-import { pointQuote } from './points.ts'
 import { tablePointsSql } from './table-points.ts'
 
 /** A point's token by its key, and the start of its bucket in Unix milliseconds. */
@@ -21,15 +19,6 @@ interface PricePlace {
   readonly token: number
   readonly at: number
 }
-
-/** A point as a row of a table: whose it is, then what the interface's series has. */
-export const tableRow = z.strictObject({
-  id: idValue,
-  name: z.string(),
-  symbol: z.string(),
-  timestamp: timeValue,
-  quote: pointQuote,
-})
 
 /** Buckets that one answer without a limit may cover: what a query may take its time for. */
 const MAX_BUCKETS = 5_000_000

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
 import { answerRecords } from './answer.ts'
-import { toClickHouseType } from './columns.ts'
+import { toJsonType } from './columns.ts'
 import type { Wanted } from './wanted.ts'
 
 /**
@@ -18,7 +18,7 @@ export async function answerKnown(
   const json = JSON.stringify(records)
   if (wanted.format === 'json' && wanted.hasAllFields) return { body: Buffer.from(json), asOf }
   const sql = `SELECT fromUnixTimestamp64Milli({as_of: Int64}, 'UTC') AS as_of,
-  arrayJoin(JSONExtract({records: String}, $type$${toClickHouseType(z.array(wanted.record))}$type$)) AS record`
+  arrayJoin(JSONExtract({records: String}, $type$${toJsonType(z.array(wanted.record))}$type$)) AS record`
   const answer = await answerRecords({ db, wanted }, { name, sql, params: { records: json, as_of: asOf ?? 0 } })
   return { ...answer, asOf }
 }

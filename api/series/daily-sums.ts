@@ -3,6 +3,7 @@ import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { Answer } from '../answers/answer.ts'
 import { limit } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
+import { toObject } from '../records/columns.ts'
 import type { Wanted } from '../records/wanted.ts'
 import type { Surroundings } from '../route/define.ts'
 import { describeSeries } from './series.ts'
@@ -16,21 +17,19 @@ export const daysBack = {
 }
 
 /**
- * The points of the last `days` days, oldest first. `members` is how the interface calls the count of members, `value`
- * the object that holds the sum.
+ * The points of the last `days` days, oldest first: a record is the day, the sum and how many have a part in it.
  */
 export async function answerDailySums(
   call: Surroundings & { readonly wanted: Wanted },
-  series: Pick<Dataset, 'name' | 'table'> & { value: string; members: string },
+  series: Pick<Dataset, 'name' | 'table'>,
   days: number,
 ): Promise<Answer> {
   const at = call.now()
   const from = toBucketStart(at - days * DAY_MS - 1, '1d') + DAY_MS
-  const record = `Tuple(recordedAt DateTime64(3, 'UTC'), ${series.value} Tuple(value Float64, metadata Tuple(${series.members} UInt32)))`
   const { records, ...answer } = await answerRecords(call, {
     name: series.name,
     sql: `SELECT recorded_at AS as_of,
-  CAST(tuple(recorded_at, tuple(value_usd, tuple(member_count))), $record$${record}$record$) AS record
+  ${toObject(call.wanted.record, 'recorded_at, tuple(value_usd, tuple(member_count))')} AS record
 FROM ${series.table} FINAL
 WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
 ORDER BY recorded_at`,

@@ -7,6 +7,7 @@ import { toStaleAt } from '../http/freshness.ts'
 import { SERIES_HEADERS, toSeriesHeaders } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
+import { toObject } from '../records/columns.ts'
 import { defineRoute, type Route } from '../route/define.ts'
 import { daoKind } from '../route/entities.ts'
 import { checkRange } from './series.ts'
@@ -17,11 +18,10 @@ interface DailySeries {
   readonly summary: string
   readonly description: string
   readonly dataset: DatasetFacts
-  /** What the interface calls the time of a point. */
-  readonly time: 'lastUpdated' | 'recordedAt'
-  /** The members after time, `_id` and `dao`: their types as ClickHouse writes them, their values from the table's row. */
-  readonly members: { readonly types: string; readonly values: string }
+  /** A point: its time, `_id`, `dao` and what was counted. */
   readonly point: z.ZodObject
+  /** What was counted, from the table's row. */
+  readonly values: string
 }
 
 const summary = z.object({ points: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
@@ -38,7 +38,6 @@ interface SeriesQuery {
  */
 export function defineDailySeries(series: DailySeries): Route {
   const { table, time: at } = series.dataset.series
-  const record = `Tuple(${series.time} DateTime64(3, 'UTC'), _id String, dao String, ${series.members.types})`
   const points = (limit: string) => `
 FROM ${table} FINAL
 WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
@@ -47,7 +46,7 @@ LIMIT ${limit}`
   const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
     toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
   const sql = `SELECT ${at} AS as_of, toUnixTimestamp64Milli(as_of) AS page_key,
-  CAST(tuple(${at}, ${id}, {id: String}, ${series.members.values}), $record$${record}$record$) AS record${points('{limit: UInt32}')}`
+  ${toObject(series.point, `${at}, ${id}, {id: String}, ${series.values}`)} AS record${points('{limit: UInt32}')}`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
     const statement = `SELECT least(count(), {limit: UInt32}) AS points, count() > {limit: UInt32} AS is_cut,

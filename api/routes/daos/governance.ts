@@ -5,9 +5,9 @@ import type { Answer } from '../../answers/answer.ts'
 import { withSignal } from '../../answers/leaving.ts'
 import { JSON_SETTINGS, writeArray } from '../../answers/written-json.ts'
 import { Problem } from '../../problem/problem.ts'
+import { idValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define.ts'
 import { daoKind } from '../../route/entities.ts'
-import { idValue } from '../../route/values.ts'
 
 /** Longer lists are streamed and not kept: a megabyte of addresses. */
 const MAX_KEPT_VOTERS = 20_000

@@ -6,8 +6,9 @@ import { SERIES_HEADERS } from '../../http/headers.ts'
 import { wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
+import { toObject } from '../../records/columns.ts'
+import { idValue, timeValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define.ts'
-import { idValue, timeValue } from '../../route/values.ts'
 import { describeSeries, nextGridTime, toSeriesRange } from '../../series/series.ts'
 
 const INTERVAL = '5m'
@@ -34,9 +35,7 @@ WHERE index_key = {index: UInt64}
 ORDER BY index_key, created_at
 LIMIT {limit: UInt32}`
 
-const RECORD = `Tuple(_id String, valueUsd Float64, composition String, createdAt DateTime64(3, 'UTC'))`
-const RECORDS = `SELECT as_of, CAST(tuple(_id, valueUsd, composition, createdAt), $record$${RECORD}$record$) AS record,
-  createdAt, valueUsd, composition
+const RECORDS = `SELECT as_of, ${toObject(point, '_id, valueUsd, composition, createdAt')} AS record, createdAt, valueUsd, composition
 FROM (${POINTS})`
 const ROW_HASH = 'sipHash64(tuple(createdAt, valueUsd, composition))'
 

@@ -2,10 +2,11 @@ import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { page, time } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
+import { toObject } from '../../records/columns.ts'
 import { defineKeyset } from '../../records/keyset.ts'
+import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define.ts'
 import { tokenKind } from '../../route/entities.ts'
-import { idValue, numberOrNull, timeValue } from '../../route/values.ts'
 import { checkRange } from '../../series/series.ts'
 
 /** A trade, as the interface document lists it. */
@@ -20,12 +21,11 @@ const dexTrade = z.strictObject({
   price: numberOrNull,
 })
 
-const RECORD = `Tuple(recordedAt DateTime64(3, 'UTC'), transactionHash String, _id String, amount Float64, token String,
-  amountUsd Nullable(Float64), type String, price Nullable(Float64))`
-
 /** The id that `toId('trade', chain, hash, logIndex)` gives (contract section 3). */
 const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', transaction_hash, '\\x1f',
   toString(log_index))))), 1, 24)`
+
+const TRADE = toObject(dexTrade, `traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price`)
 
 const ORDER = defineKeyset(
   ['-toUnixTimestamp64Milli(traded_at)', 'Int64'],
@@ -59,8 +59,7 @@ WITH (
 if(newest.1, newest.2, fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AS oldest,
 (SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS collected_at
 SELECT if({open: Bool}, greatest(ifNull(collected_at, traded_at), traded_at), traded_at) AS as_of, ${ORDER.place} AS page_key,
-  CAST(tuple(traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price),
-    $record$${RECORD}$record$) AS record
+  ${TRADE} AS record
 FROM dex_trades FINAL
 WHERE ${toCondition(after)} AND traded_at >= oldest
 ORDER BY traded_at DESC, block_number DESC, log_index DESC, transaction_hash

@@ -7,11 +7,11 @@ import { toStaleAt } from '../../http/freshness.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { oneOf, optionalPage, time } from '../../parameters/kinds.ts'
 import { readLongSeries } from '../../prices/long-series.ts'
-import { hasPoints, pointQuote, pointsSql, readNewest } from '../../prices/points.ts'
-import { answerPriceTable, tableRow, toPricePlace } from '../../prices/table.ts'
+import { hasPoints, pointsSql, pricePoint, priceRow, readNewest } from '../../prices/points.ts'
+import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
+import { idValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define.ts'
 import { tokenKind } from '../../route/entities.ts'
-import { idValue, timeValue } from '../../route/values.ts'
 import { checkRange, describeSeries, nextGridTime, startAfter, toSeriesRange } from '../../series/series.ts'
 
 const EARLIEST = '2022-02-01'
@@ -20,9 +20,7 @@ const MAX_POINTS = 1_000_000
 /** Up to here (about 1 MB) an answer is kept as bytes; longer ones are streamed. */
 const MAX_KEPT_POINTS = 5_000
 
-const point = z.strictObject({ timestamp: timeValue, quote: pointQuote })
-
-const series = z.strictObject({ name: z.string(), id: idValue, data: z.array(point) })
+const series = z.strictObject({ name: z.string(), id: idValue, data: z.array(pricePoint) })
 
 export const historicFinancialRoute = defineRoute({
   path: '/data/tokens/historic-financial',
@@ -38,7 +36,7 @@ export const historicFinancialRoute = defineRoute({
     end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
     ...optionalPage('points', { max: MAX_POINTS }),
   },
-  record: tableRow,
+  record: priceRow,
   response: series,
   datasets: [tokenPrices],
   headers: SERIES_HEADERS,
