@@ -82,7 +82,7 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
       response.locals.route = route.path
       const inPlace = route.path.includes('{') || request.path === route.path
       response.locals.extra = inPlace ? [] : ['Link', `<${route.path}>; rel="canonical"`]
-      await serving.serve(route, request, toExchange(request, response))
+      await serving.serve(route, toExchange(request, response), request.params)
     })
   }
   app.use(createDocs())

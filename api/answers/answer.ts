@@ -1,5 +1,13 @@
 import type { Readable } from 'node:stream'
+import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import type { Format } from './formats.ts'
+import { withSignal } from './leaving.ts'
+
+/** Up to so many of these, about a megabyte, an answer is kept as bytes; a longer one is streamed. */
+export const MOST_KEPT = { tableRecords: 10_000, pricePoints: 5_000, indexPoints: 8_000, voters: 20_000 } as const
+
+/** An answer to be kept that takes longer, waiting for a connection included, is given up: the client may come back. */
+export const ANSWER_TIMEOUT_MS = 30_000
 
 interface AnswerFacts {
   /** Time of the newest datum used, in Unix milliseconds; null when the answer holds none. */
@@ -37,3 +45,23 @@ export interface StreamAnswer extends AnswerFacts {
 }
 
 export type Answer = BytesAnswer | StreamAnswer
+
+/** The statement that writes a long answer, and what tells whether its data is still the same. */
+interface LongStatement {
+  readonly statement: Omit<Statement, 'signal'> & { readonly format: string }
+  /** Differs whenever the data does. */
+  readonly digest: string
+  /** The digest of the data as it is now. */
+  readDigest(db: Database): Promise<string | undefined>
+}
+
+/** How a long answer is opened that one statement writes, and how it is found to hold. */
+export function toStream(
+  db: Database,
+  { statement, digest, readDigest }: LongStatement,
+): Pick<StreamAnswer, 'open' | 'holds'> {
+  return {
+    open: (signal) => db.stream({ ...statement, signal, isLong: true }),
+    holds: async (signal) => (await readDigest(withSignal(db, signal))) === digest,
+  }
+}

@@ -1,6 +1,6 @@
+import { once } from 'node:events'
 import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from './answer.ts'
-import { holdBack } from './hold-back.ts'
 
 /** How ClickHouse marks a failure inside an answer that it began as a success: newer and older versions. */
 const FAILURE_MARKS = [Buffer.from('__exception__'), Buffer.from('DB::Exception')]
@@ -46,4 +46,43 @@ export async function* frame(
   if (!(await holds(signal))) throw new DataChanged()
   yield held
   yield Buffer.from(after)
+}
+
+/** From here on the bytes held are too many to be carried along. */
+const MOST_HELD_BYTES = 64 * 1024
+
+/**
+ * Passes bytes on as they come, without copying them, and returns the last ones instead: at least `least` of them, if there
+ * are so many at all.
+ */
+export async function* holdBack(source: AsyncIterable<Buffer>, least: number): AsyncGenerator<Buffer, Buffer> {
+  let held: Buffer = Buffer.alloc(0)
+  for await (const bytes of source) {
+    if (bytes.length >= least) {
+      if (held.length > 0) yield held
+      held = bytes
+      continue
+    }
+    held = Buffer.concat([held, bytes])
+    if (held.length < MOST_HELD_BYTES) continue
+    yield held.subarray(0, -least)
+    held = held.subarray(-least)
+  }
+  return held
+}
+
+/**
+ * Opens a long answer and waits for its first byte: a query that fails at once still gets a proper problem. Gives the
+ * answer's bytes, whole in the frame around them.
+ */
+export async function openFramed(answer: StreamAnswer, signal: AbortSignal): Promise<AsyncGenerator<Buffer>> {
+  try {
+    const source = await answer.open(signal)
+    // An empty answer may be at its end before anybody looks: then there is nothing to read, and no word of it.
+    await Promise.race(['readable', 'end'].map((event) => once(source, event, { signal })))
+    return frame(source, answer, signal)
+  } catch (cause) {
+    if (cause instanceof DataError) throw cause
+    throw new DataError('storage', 'ClickHouse broke off before the first byte of an answer', { cause })
+  }
 }

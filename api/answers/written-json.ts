@@ -2,13 +2,11 @@ import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { ANSWER_TIMEOUT_MS } from './answer.ts'
 import { JSON_RECORDS } from './formats.ts'
 
 /** One thread is enough to write JSON for a client. */
 export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }
-
-/** A cold answer that takes longer, its time in the queue for a connection included, is given up; the client is told to come back. */
-export const QUERY_TIMEOUT_MS = 30_000
 
 const head = z.tuple([z.int(), z.int(), z.string()])
 
@@ -58,7 +56,7 @@ export async function writeArray(db: Database, { page, ...statement }: ArrayStat
 FROM (${statement.sql})`,
     format: 'RawBLOB',
     settings: JSON_SETTINGS,
-    signal: AbortSignal.timeout(QUERY_TIMEOUT_MS),
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   })
   const bytes = await read(stream, statement.name)
   const newline = bytes.indexOf('\n')

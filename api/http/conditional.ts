@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Encoding } from './encoding.ts'
+import type { Encoding } from './accept.ts'
 
 /** The opaque part of a strong entity tag (RFC 9110, section 8.8.3): 128 bits of a hash of what identifies the bytes. */
 export function toTagValue(identity: Buffer | string): string {

@@ -36,6 +36,6 @@ export async function answerRecords(
   const answer = isKeptJson ? await writeArray(db, pick(paged, wanted)) : await writeTable(db, wanted, paged)
   const headers: Record<string, string> = {}
   if (answer.next !== '') headers.Link = wanted.nextLink(answer.next)
-  if (wanted.format !== 'json') headers['Content-Disposition'] = `attachment; filename="${wanted.fileName}"`
+  if (wanted.format !== 'json') headers['Content-Disposition'] = `attachment; filename="${wanted.toFileName()}"`
   return { ...answer, headers }
 }

@@ -40,7 +40,7 @@ function toJsonLeaf(value: z.ZodType): string {
 export const toJsonType = (schema: z.ZodType): string => toType(schema, toJsonLeaf)
 
 /** The ClickHouse type in which a statement has the values of a schema, and tables show them. */
-export const toColumnType = (schema: z.ZodType): string =>
+const toColumnType = (schema: z.ZodType): string =>
   toType(schema, (value) => columnTypes.get(value)?.type ?? toJsonLeaf(value))
 
 /** Values in the order of an object's members as that object. */

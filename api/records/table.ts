@@ -2,12 +2,9 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Answer, StreamAnswer } from '../answers/answer.ts'
+import { ANSWER_TIMEOUT_MS, type Answer, MOST_KEPT, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
-import { frame } from '../answers/frame.ts'
-import { withSignal } from '../answers/leaving.ts'
-import { openStream } from '../answers/open-stream.ts'
-import { QUERY_TIMEOUT_MS } from '../answers/written-json.ts'
+import { openFramed } from '../answers/frame.ts'
 import { toColumns, toSelectList } from './columns.ts'
 import type { Wanted } from './wanted.ts'
 
@@ -25,9 +22,6 @@ export interface RecordSource {
   /** A hash of all that can change in one row, where one is at hand that costs less than the record's JSON. */
   readonly rowHash?: string
 }
-
-/** Up to here a table is kept as bytes; longer ones are streamed. */
-const MAX_KEPT_RECORDS = 10_000
 
 const summary = z.object({ records: z.int(), newest: z.int(), digest: z.string(), last: z.string(), is_cut: z.int() })
 
@@ -50,9 +44,7 @@ FROM (SELECT *, ${rowHash} AS hash, rowNumberInAllBlocks() AS at FROM (${sql}))`
 }
 
 async function collect(answer: StreamAnswer): Promise<Buffer> {
-  const signal = AbortSignal.timeout(QUERY_TIMEOUT_MS)
-  const source = await openStream(answer, signal)
-  return buffer(Readable.from(frame(source, answer, signal)))
+  return buffer(Readable.from(await openFramed(answer, AbortSignal.timeout(ANSWER_TIMEOUT_MS))))
 }
 
 /**
@@ -76,17 +68,17 @@ export async function writeTable(
     before: '',
     after: '',
     ending: records === 0 && isEmptyWhole ? null : ending,
-    open: (signal: AbortSignal) =>
-      db.stream({
+    ...toStream(db, {
+      statement: {
         name: `${source.name}-${wanted.format}`,
         sql: `SELECT\n  ${toSelectList(toColumns(wanted.record, wanted.fields, { shape, hasLists }))}\nFROM (${source.sql})`,
         params: counted.params,
         format: writing.name,
         settings: { ...writing.settings, max_threads: 1 },
-        signal,
-        isLong: true,
-      }),
-    holds: async (signal: AbortSignal) => (await summarize(withSignal(db, signal), counted)).digest === digest,
+      },
+      digest,
+      readDigest: async (bound) => (await summarize(bound, counted)).digest,
+    }),
   }
-  return records > MAX_KEPT_RECORDS ? answer : { ...facts, body: await collect(answer) }
+  return records > MOST_KEPT.tableRecords ? answer : { ...facts, body: await collect(answer) }
 }

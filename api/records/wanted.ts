@@ -14,7 +14,7 @@ export interface Wanted {
   readonly after: string
   /** Equal for every request with the same answer. */
   readonly key: string
-  readonly fileName: string
+  toFileName(): string
   /** The `Link` to what follows on a record with these sort values. */
   nextLink(after: string): string
 }
@@ -56,7 +56,7 @@ export function toWanted(facts: {
     hasAllFields: fields.length === all.length,
     after: query.cursor === undefined ? '' : readCursor(scope, String(query.cursor)),
     key: toQueryKey(path, { ...query, format }),
-    fileName: toFileName({ path, query, names, format }),
+    toFileName: () => toFileName({ path, query, names, format }),
     nextLink: (after) => {
       const { format: _, ...rest } = query
       const next = { ...rest, ...(format === 'json' ? {} : { format }), cursor: writeCursor(scope, after) }

@@ -90,6 +90,9 @@ export interface Route {
   settle(query: Query, format: Format, surroundings: Surroundings): Settled
 }
 
+/** The media type of a route's own answers, without parameters. */
+export const toMediaType = ({ contentType }: Pick<Route, 'contentType'>) => contentType.split(';', 1)[0] ?? contentType
+
 type Query = Readonly<Record<string, unknown>>
 
 interface Settled {

@@ -2,31 +2,10 @@ import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
-import type { Encoding } from '../http/encoding.ts'
-import type { FlatHeaders } from '../http/headers.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import { type Flight, startFlight } from './flight.ts'
 import type { Origin } from './metrics.ts'
-
-/** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
-export interface EncodedForm {
-  readonly bytes: Buffer
-  readonly headers: string[]
-  readonly full: string[]
-}
-
-/** A whole answer, ready to be sent in every encoding asked for so far. */
-export interface ReadyAnswer {
-  readonly body: Buffer
-  /** What its entity tags are made of; null for an answer of the moment, which nobody can have already. */
-  readonly tag: string | null
-  readonly headers: FlatHeaders
-  readonly staleAt: number | null
-  readonly expiresAt: number
-  /** Compressed already: it has no other encodings. */
-  readonly isPacked?: boolean
-  readonly forms: Map<Encoding, EncodedForm>
-}
+import type { ReadyAnswer } from './ready.ts'
 
 interface Kept {
   readonly answer: ReadyAnswer

@@ -3,10 +3,10 @@ import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
-import { DataChanged, frame } from '../answers/frame.ts'
-import { openStream } from '../answers/open-stream.ts'
+import { DataChanged, openFramed } from '../answers/frame.ts'
+import { chooseEncoding } from '../http/accept.ts'
 import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
-import { chooseEncoding, createEncoder } from '../http/encoding.ts'
+import { createEncoder } from '../http/encoding.ts'
 import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import { type Exchange, toMomentHeaders } from './send.ts'
@@ -66,8 +66,8 @@ async function* toWrites(
 type SendStream = (
   exchange: Exchange,
   answer: StreamAnswer,
-  headers: FlatHeaders,
-  moment: { now: number; staleAt: number | null },
+  head: { headers: FlatHeaders; staleAt: number | null },
+  now: number,
   left: AbortSignal,
 ) => Promise<void>
 
@@ -97,7 +97,7 @@ function createPlaces(readers: Readers) {
  */
 export function createStreaming(readers: Readers): SendStream {
   const places = createPlaces(readers)
-  return async (exchange, answer, headers, moment, left) => {
+  return async (exchange, answer, head, now, left) => {
     left.throwIfAborted()
     const { request, response } = exchange
     const isPacked = FORMATS[answer.format ?? 'json'].isPacked
@@ -105,9 +105,9 @@ export function createStreaming(readers: Readers): SendStream {
     const tag = toTagValue(answer.digest)
     const all = () => [
       ...FIXED_HEADERS,
-      ...headers,
+      ...head.headers,
       ...['ETag', toEntityTag(tag, encoding)],
-      ...toMomentHeaders(exchange, moment.staleAt, moment.now, 'made'),
+      ...toMomentHeaders(exchange, head.staleAt, now, 'made'),
       ...exchange.extra,
       ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
     ]
@@ -119,8 +119,7 @@ export function createStreaming(readers: Readers): SendStream {
     // The end of the response, for whatever reason, is an end of `left` too: what came first is the reason.
     let failure: unknown
     try {
-      const source = await openStream(answer, signal)
-      const rest = frame(source, answer, signal)
+      const rest = await openFramed(answer, signal)
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
       })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS } from '../../../shared/intervals.ts'
-import type { Answer } from '../../answers/answer.ts'
+import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
@@ -13,9 +13,6 @@ import { describeSeries, nextGridTime, toSeriesRange } from '../../series/series
 
 const INTERVAL = '5m'
 const MAX_DAYS = 10_000
-
-/** Up to here (about 1 MB) an answer is kept as bytes; longer ones are streamed. */
-const MAX_KEPT_POINTS = 8_000
 
 const point = z.strictObject({
   _id: idValue,
@@ -71,7 +68,7 @@ export const indexHistoricRoute = defineRoute({
     const { records, ...answer } = await answerRecords(
       call,
       { name: 'index-historic', sql: RECORDS, params, rowHash: ROW_HASH },
-      { isLong: most > MAX_KEPT_POINTS },
+      { isLong: most > MOST_KEPT.indexPoints },
     )
     const { headers } = describeSeries({ interval: INTERVAL, range, points: records, asOf: answer.asOf })
     return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: nextGridTime(now()) }

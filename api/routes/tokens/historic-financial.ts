@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { countBuckets, INTERVALS, toBucketStart } from '../../../shared/intervals.ts'
-import type { Answer } from '../../answers/answer.ts'
+import { toStaleAt } from '../../../shared/store/freshness.ts'
+import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
 import { writeArray } from '../../answers/written-json.ts'
-import { toStaleAt } from '../../http/freshness.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { oneOf, optionalPage, time } from '../../parameters/kinds.ts'
 import { readLongSeries } from '../../prices/long-series.ts'
@@ -16,9 +16,6 @@ import { checkRange, describeSeries, nextGridTime, startAfter, toSeriesRange } f
 
 const EARLIEST = '2022-02-01'
 const MAX_POINTS = 1_000_000
-
-/** Up to here (about 1 MB) an answer is kept as bytes; longer ones are streamed. */
-const MAX_KEPT_POINTS = 5_000
 
 const series = z.strictObject({ name: z.string(), id: idValue, data: z.array(pricePoint) })
 
@@ -68,7 +65,7 @@ export const historicFinancialRoute = defineRoute({
         ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
       }
     }
-    if (most <= MAX_KEPT_POINTS) {
+    if (most <= MOST_KEPT.pricePoints) {
       const written = writeArray(db, { name: 'historic-financial', sql: sql.records, params })
       const [{ body, records, asOf }, heard] = await Promise.all([written, newest()])
       const whole = Buffer.concat([Buffer.from(before), body, Buffer.from('}')])
