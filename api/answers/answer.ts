@@ -6,9 +6,6 @@ import { withSignal } from './leaving.ts'
 /** Up to so many of these, about a megabyte, an answer is kept as bytes; a longer one is streamed. */
 export const MOST_KEPT = { tableRecords: 10_000, pricePoints: 5_000, indexPoints: 8_000, voters: 20_000 } as const
 
-/** An answer to be kept that takes longer, waiting for a connection included, is given up: the client may come back. */
-export const ANSWER_TIMEOUT_MS = 30_000
-
 interface AnswerFacts {
   /** Time of the newest datum used, in Unix milliseconds; null when the answer holds none. */
   readonly asOf: number | null

@@ -2,8 +2,8 @@ import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { ANSWER_TIMEOUT_MS } from './answer.ts'
 import { JSON_RECORDS } from './formats.ts'
+import { ANSWER_TIMEOUT_MS } from './leaving.ts'
 
 /** One thread is enough to write JSON for a client. */
 export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }

@@ -4,7 +4,7 @@ import { page } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
 import { defineKeyset, type Keyset } from '../records/keyset.ts'
-import { defineRoute, type Route } from '../route/define.ts'
+import { defineRoute, type Route } from '../route/define-route.ts'
 import { daoKind, type EntityKind, manyOfKind, type Named, selectMany, tokenKind } from '../route/entities.ts'
 
 /** What lists of one kind of entity have in common. */
@@ -99,9 +99,9 @@ LIMIT {limit: UInt32}`
     record: list.record,
     datasets: list.datasets,
     handle: async (call) => {
-      const { query, registry, config, wanted } = call
+      const { query, registry, config, representation } = call
       const params = { ...selectMany(kind, registry, query), charts: `${config.api.publicUrl}/charts/24h/` }
-      const source = { name: list.name, sql: toSql(wanted.after), params, page: query.limit }
+      const source = { name: list.name, sql: toSql(representation.after), params, page: query.limit }
       const answer = await answerRecords(call, source)
       return list.isCurated === true ? { ...answer, staleAt: null } : answer
     },

@@ -9,8 +9,8 @@ import { toSeriesHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords } from '../records/answer.ts'
 import { refuseCursor } from '../records/cursor.ts'
-import type { Wanted } from '../records/wanted.ts'
-import type { Surroundings } from '../route/define.ts'
+import type { Representation } from '../records/representation.ts'
+import type { Surroundings } from '../route/define-route.ts'
 import { nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
 import { tablePointsSql } from './table-points.ts'
 
@@ -53,7 +53,7 @@ function countPlaces(
  * counts rows of all of them together.
  */
 export async function answerPriceTable(
-  call: Surroundings & { readonly wanted: Wanted; readonly entities: readonly Token[] },
+  call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
   query: { readonly interval: Interval; readonly limit?: number | undefined },
   range: SeriesRange,
   after: PricePlace | undefined,

@@ -2,11 +2,12 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { ANSWER_TIMEOUT_MS, type Answer, MOST_KEPT, type StreamAnswer, toStream } from '../answers/answer.ts'
+import { type Answer, MOST_KEPT, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { openFramed } from '../answers/frame.ts'
+import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
 import { toColumns, toSelectList } from './columns.ts'
-import type { Wanted } from './wanted.ts'
+import type { Representation } from './representation.ts'
 
 /** Where a route's records come from. */
 export interface RecordSource {
@@ -54,24 +55,29 @@ async function collect(answer: StreamAnswer): Promise<Buffer> {
  */
 export async function writeTable(
   db: Database,
-  wanted: Wanted,
+  representation: Representation,
   source: RecordSource,
 ): Promise<Answer & { records: number; next: string }> {
-  const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[wanted.format]
+  const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[representation.format]
   const { records, newest, digest, last, is_cut: isCut } = await summarize(db, source)
   // As many records as the digest is made of, even if one more arrives meanwhile.
   const counted = { ...source, params: { ...source.params, ...(source.page === undefined ? {} : { limit: records }) } }
-  const facts = { records, asOf: records === 0 ? null : newest, next: isCut === 1 ? last : '', format: wanted.format }
+  const facts = {
+    records,
+    asOf: records === 0 ? null : newest,
+    next: isCut === 1 ? last : '',
+    format: representation.format,
+  }
   const answer = {
     ...facts,
-    digest: `${wanted.key} ${records} ${newest} ${digest}`,
+    digest: `${representation.key} ${records} ${newest} ${digest}`,
     before: '',
     after: '',
     ending: records === 0 && isEmptyWhole ? null : ending,
     ...toStream(db, {
       statement: {
-        name: `${source.name}-${wanted.format}`,
-        sql: `SELECT\n  ${toSelectList(toColumns(wanted.record, wanted.fields, { shape, hasLists }))}\nFROM (${source.sql})`,
+        name: `${source.name}-${representation.format}`,
+        sql: `SELECT\n  ${toSelectList(toColumns(representation.record, representation.fields, { shape, hasLists }))}\nFROM (${source.sql})`,
         params: counted.params,
         format: writing.name,
         settings: { ...writing.settings, max_threads: 1 },

@@ -5,7 +5,7 @@ import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
 import { PROBLEM_CODES, type ProblemCode } from '../problem/codes.ts'
 import { problemBody } from '../problem/problem.ts'
 import { toColumns } from '../records/columns.ts'
-import { type Route, toMediaType } from './define.ts'
+import { type Route, toMediaType } from './define-route.ts'
 
 type Json = Record<string, unknown>
 

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { answerKnown } from '../records/known.ts'
 import { idValue } from '../records/values.ts'
-import { defineRoute } from '../route/define.ts'
+import { defineRoute } from '../route/define-route.ts'
 import { toFileTime } from '../route/registry-files.ts'
 
 const chainRecord = z.strictObject({

@@ -1,11 +1,11 @@
-import type { Dataset } from '../../shared/datasets/define.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { Answer } from '../answers/answer.ts'
 import { limit } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
-import type { Wanted } from '../records/wanted.ts'
-import type { Surroundings } from '../route/define.ts'
+import type { Representation } from '../records/representation.ts'
+import type { Surroundings } from '../route/define-route.ts'
 import { describeSeries } from './series.ts'
 
 /** The parameters of a series of daily sums: `limit` means days back (contract section 2). */
@@ -20,7 +20,7 @@ export const daysBack = {
  * The points of the last `days` days, oldest first: a record is the day, the sum and how many have a part in it.
  */
 export async function answerDailySums(
-  call: Surroundings & { readonly wanted: Wanted },
+  call: Surroundings & { readonly representation: Representation },
   series: Pick<Dataset, 'name' | 'table'>,
   days: number,
 ): Promise<Answer> {
@@ -29,7 +29,7 @@ export async function answerDailySums(
   const { records, ...answer } = await answerRecords(call, {
     name: series.name,
     sql: `SELECT recorded_at AS as_of,
-  ${toObject(call.wanted.record, 'recorded_at, tuple(value_usd, tuple(member_count))')} AS record
+  ${toObject(call.representation.record, 'recorded_at, tuple(value_usd, tuple(member_count))')} AS record
 FROM ${series.table} FINAL
 WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
 ORDER BY recorded_at`,

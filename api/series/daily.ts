@@ -8,7 +8,7 @@ import { SERIES_HEADERS, toSeriesHeaders } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
-import { defineRoute, type Route } from '../route/define.ts'
+import { defineRoute, type Route } from '../route/define-route.ts'
 import { daoKind } from '../route/entities.ts'
 import { checkRange } from './series.ts'
 
@@ -72,10 +72,10 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     datasets: [series.dataset],
     headers: SERIES_HEADERS,
     handle: async (call): Promise<Answer> => {
-      const { found: dao, db, now, wanted } = call
+      const { found: dao, db, now, representation } = call
       checkRange(call.query)
       // A page that goes on holds the days before the last one of the page before.
-      const query = wanted.after === '' ? call.query : { ...call.query, end: Number(wanted.after) }
+      const query = representation.after === '' ? call.query : { ...call.query, end: Number(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name, ...range }
       const [{ records: points, ...answer }, summed] = await Promise.all([

@@ -2,30 +2,33 @@ import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
-import { toUnavailable } from '../problem/problem.ts'
-import { type Flight, startFlight } from './flight.ts'
-import type { Origin } from './metrics.ts'
+import { createFlights } from './flight.ts'
 import type { ReadyAnswer } from './ready.ts'
+import type { Origin } from './request-metrics.ts'
 
-interface Kept {
+/** A kept answer, and the versions of its datasets that it was made of. */
+interface Entry {
   readonly answer: ReadyAnswer
-  readonly versions: readonly (string | undefined)[]
+  readonly versions: Versions
   readonly madeAt: number
   /** The feed's count of changes when the versions were last found to be current. */
   foundAt: number
   hits: number
 }
 
+/** Of each dataset, undefined while nobody tells of commits. */
+type Versions = readonly (string | undefined)[]
+
 /** How long bytes are served while nobody can tell whether the data changed. */
 const UNHEARD_MS = 1000
 /**
- * Most answers made at once. The database has connections for about half of them: the others wait for one, and what of
- * them nobody waits for any more is not done. Longer than that queue nobody should wait.
+ * Most answers made at once. The database has connections for about half of them, the others wait for one. When those who
+ * wait for an answer have left, it is not made. Nobody should wait in a longer queue.
  */
 const MAX_COLD = 64
 /** What an entry costs beyond its bytes. */
 const ENTRY_BYTES = 1024
-/** From so many hits on an answer is asked for so often that a change would leave a crowd waiting for the new one. */
+/** An answer with so many hits is asked for so often that after a change a crowd would wait for the new one. */
 const CROWD_HITS = 100
 /** How long after a change the crowd is still given the old answer, while the new one is made. */
 const STALE_MS = 1000
@@ -47,6 +50,34 @@ export interface ByteCache {
   ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
 }
 
+/** When entries hold: as long as no commit changed their datasets, and the clock did not overtake them. */
+function createValidity(commits: CommitFeed, now: () => number) {
+  return {
+    versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
+    holds: (entry: Entry, datasets: readonly DatasetFacts[]): boolean => {
+      const at = now()
+      if (at >= entry.answer.expiresAt) return false
+      if (entry.foundAt === commits.changes) return true
+      const { versions } = entry
+      if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
+      if (versions.includes(undefined)) return at - entry.madeAt < UNHEARD_MS
+      entry.foundAt = commits.changes
+      return true
+    },
+    /**
+     * Whether a crowd asks for an entry that held until a moment ago. An entry without versions is given to nobody: when it
+     * ceased to hold is not known.
+     */
+    isForCrowd: ({ answer, versions, hits }: Entry, datasets: readonly DatasetFacts[]): boolean => {
+      if (hits < CROWD_HITS || versions.includes(undefined)) return false
+      const over = datasets.flatMap(({ name }, index) =>
+        commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
+      )
+      return now() - Math.min(answer.expiresAt, ...over) < STALE_MS
+    },
+  }
+}
+
 /**
  * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before it
  * was made. One that many ask for is served for a second longer, while its successor is made.
@@ -59,32 +90,14 @@ export function createByteCache(options: {
   onLost: (error: unknown) => void
 }): ByteCache {
   const { commits, now, onLost } = options
-  const kept = new LRUCache<string, Kept>({
+  const kept = new LRUCache<string, Entry>({
     maxSize: Math.max(1, options.maxBytes),
     // Compressed forms are added later and are at most about as long as the body.
     sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
   })
-  const flights = new Map<string, Flight<ReadyAnswer | StreamAnswer>>()
-  const isFull = () => flights.size >= MAX_COLD
+  const flights = createFlights<ReadyAnswer | StreamAnswer>(MAX_COLD)
+  const { versionsOf, holds, isForCrowd } = createValidity(commits, now)
 
-  const holds = (entry: Kept, datasets: readonly DatasetFacts[]) => {
-    const at = now()
-    if (at >= entry.answer.expiresAt) return false
-    if (entry.foundAt === commits.changes) return true
-    const { versions } = entry
-    if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
-    if (versions.includes(undefined)) return at - entry.madeAt < UNHEARD_MS
-    entry.foundAt = commits.changes
-    return true
-  }
-  /** Whether many ask for an entry that held until a moment ago. Of one that nobody could vouch for, no change tells its end. */
-  const isWanted = ({ answer, versions, hits }: Kept, datasets: readonly DatasetFacts[]) => {
-    if (hits < CROWD_HITS || versions.includes(undefined)) return false
-    const over = datasets.flatMap(({ name }, index) =>
-      commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
-    )
-    return now() - Math.min(answer.expiresAt, ...over) < STALE_MS
-  }
   const peek: ByteCache['peek'] = (key, datasets) => {
     const entry = kept.get(key)
     if (entry === undefined || !holds(entry, datasets)) return undefined
@@ -93,25 +106,13 @@ export function createByteCache(options: {
   }
   const fly = (key: string, datasets: readonly DatasetFacts[], make: Make) => {
     // Versions are read before the rows are: a commit in between makes the entry stale, never wrong.
-    const versions = datasets.map(({ name }) => commits.version(name))
-    const flightKey = `${versions.join()} ${key}`
-    const underway = flights.get(flightKey)
-    if (underway !== undefined) return { flight: underway, from: 'flight' as const }
-    if (isFull()) throw toUnavailable('Too many answers are being made at once.')
+    const versions = versionsOf(datasets)
     const madeAt = now()
-    const flight = startFlight(async (abandoned) => {
+    return flights.board(`${versions.join()} ${key}`, async (abandoned) => {
       const answer = await make(abandoned)
       if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
-      land()
       return answer
     })
-    const land = () => {
-      if (flights.get(flightKey) === flight) flights.delete(flightKey)
-    }
-    flights.set(flightKey, flight)
-    // Whoever comes now must not wait for what has failed or is being broken off.
-    flight.abandoned.addEventListener('abort', land)
-    return { flight, from: 'made' as const }
   }
   return {
     peek,
@@ -120,14 +121,14 @@ export function createByteCache(options: {
       const hit = peek(key, datasets)
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = kept.get(key)
-      if (old === undefined || !isWanted(old, datasets)) {
-        const { flight, from } = fly(key, datasets, make)
-        return { answer: await flight.join(left), from }
+      if (old === undefined || !isForCrowd(old, datasets)) {
+        const { flight, isNew } = fly(key, datasets, make)
+        return { answer: await flight.join(left), from: isNew ? 'made' : 'flight' }
       }
       // What cannot be made now is tried again with the next request, and told to whoever asks once the old has gone.
-      if (!isFull()) {
-        const { flight, from } = fly(key, datasets, make)
-        if (from === 'made') flight.join().catch(onLost)
+      if (!flights.isFull) {
+        const { flight, isNew } = fly(key, datasets, make)
+        if (isNew) flight.join().catch(onLost)
       }
       return { answer: old.answer, from: 'stale' }
     },

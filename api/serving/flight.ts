@@ -1,4 +1,5 @@
 import { setMaxListeners } from 'node:events'
+import { toUnavailable } from '../problem/problem.ts'
 
 /** Work that several may wait for. */
 export interface Flight<T> {
@@ -9,7 +10,7 @@ export interface Flight<T> {
 }
 
 /** Begins work at once. Whoever begins it has to join it before anybody else can leave. */
-export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
+function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
   const abandonment = new AbortController()
   // Every statement of an answer listens: there is no number of them that tells of a leak.
   setMaxListeners(0, abandonment.signal)
@@ -41,6 +42,43 @@ export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Fl
           },
         )
       })
+    },
+  }
+}
+
+/** Work under way, by what it is for: all who ask for the same meanwhile share one flight. */
+export interface Flights<T> {
+  readonly isFull: boolean
+  /**
+   * The flight for a key, begun with `work` where there is none.
+   * @throws Problem `unavailable` when there are too many.
+   */
+  board(key: string, work: (abandoned: AbortSignal) => Promise<T>): { flight: Flight<T>; isNew: boolean }
+}
+
+/** At most so many flights at once. */
+export function createFlights<T>(most: number): Flights<T> {
+  const underway = new Map<string, Flight<T>>()
+  return {
+    get isFull() {
+      return underway.size >= most
+    },
+    board: (key, work) => {
+      const known = underway.get(key)
+      if (known !== undefined) return { flight: known, isNew: false }
+      if (underway.size >= most) throw toUnavailable('Too many answers are being made at once.')
+      const flight = startFlight(async (abandoned) => {
+        const result = await work(abandoned)
+        land()
+        return result
+      })
+      const land = () => {
+        if (underway.get(key) === flight) underway.delete(key)
+      }
+      underway.set(key, flight)
+      // Whoever comes now must not wait for what has failed or is being broken off.
+      flight.abandoned.addEventListener('abort', land)
+      return { flight, isNew: true }
     },
   }
 }

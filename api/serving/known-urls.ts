@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
 import { type Format, findFormat } from '../answers/formats.ts'
 import { chooseMediaType } from '../http/accept.ts'
-import { type Route, toMediaType } from '../route/define.ts'
-import type { ApiMetrics, RouteMeters } from './metrics.ts'
+import { type Route, toMediaType } from '../route/define-route.ts'
+import type { ApiMetrics, RouteMeters } from './request-metrics.ts'
 
 /** What a raw URL meant when it was parsed. */
 interface KnownUrl {

@@ -7,7 +7,7 @@ import type { Encoding } from '../http/accept.ts'
 import { toEntityTag, toTagValue } from '../http/conditional.ts'
 import { encode } from '../http/encoding.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
-import type { Route } from '../route/define.ts'
+import type { Route } from '../route/define-route.ts'
 
 /** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
 export interface EncodedForm {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 /**
  * What the basket of the index is worth in USD in the 5-minute slot that begins at `created_at`, under the composition in

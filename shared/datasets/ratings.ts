@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 const score = z.number('must be a number').min(0, 'must be at least 0').max(100, 'must be at most 100')
 

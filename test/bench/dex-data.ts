@@ -1,4 +1,4 @@
-import type { Surroundings } from '../../api/route/define.ts'
+import type { Surroundings } from '../../api/route/define-route.ts'
 import { dexDataRoute } from '../../api/routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'

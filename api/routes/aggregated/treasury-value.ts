@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { treasuryValue } from '../../../shared/datasets/treasury-value.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { timeValue, uint32 } from '../../records/values.ts'
-import { defineRoute } from '../../route/define.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { answerDailySums, daysBack } from '../../series/daily-sums.ts'
 
 const point = z.strictObject({

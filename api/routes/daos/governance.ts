@@ -5,7 +5,7 @@ import { type Answer, MOST_KEPT, toStream } from '../../answers/answer.ts'
 import { JSON_SETTINGS, writeArray } from '../../answers/written-json.ts'
 import { Problem } from '../../problem/problem.ts'
 import { idValue } from '../../records/values.ts'
-import { defineRoute } from '../../route/define.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { daoKind } from '../../route/entities.ts'
 
 const governanceRecord = z.strictObject({

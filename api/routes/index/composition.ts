@@ -3,7 +3,7 @@ import { type Element, findComposition } from '../../../shared/registry/index-re
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { answerKnown } from '../../records/known.ts'
 import { idValue } from '../../records/values.ts'
-import { defineRoute } from '../../route/define.ts'
+import { defineRoute } from '../../route/define-route.ts'
 
 const element = z.strictObject({
   token: idValue,

@@ -8,7 +8,7 @@ import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
 import { idValue, timeValue } from '../../records/values.ts'
-import { defineRoute } from '../../route/define.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { describeSeries, nextGridTime, toSeriesRange } from '../../series/series.ts'
 
 const INTERVAL = '5m'

@@ -5,7 +5,7 @@ import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
 import { defineKeyset } from '../../records/keyset.ts'
 import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
-import { defineRoute } from '../../route/define.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange } from '../../series/series.ts'
 
@@ -43,7 +43,7 @@ const toCondition = (
 const COPIES = 4
 
 // How far back the wanted number of trades reaches is found along the sorting key, which stops after a few rows where
-// leaving out replaced ones (FINAL) reads all of them; FINAL then works on that stretch alone. Should there be so many
+// leaving out replaced ones (FINAL) reads all of them; FINAL then works on that range alone. Should there be so many
 // copies that the rows read hold fewer trades than wanted, it works on the whole range. The answer is as old as the
 // collection where the range is open, and as its newest trade where it is not.
 const toSql = (after: string) => `
@@ -83,17 +83,17 @@ export const historicDexTradesRoute = defineRoute({
   record: dexTrade,
   datasets: [dexTrades],
   handle: async (call) => {
-    const { query, found: token, now, wanted } = call
+    const { query, found: token, now, representation } = call
     checkRange(query)
     // A later page begins at the trade that the one before ended with.
-    const last = wanted.after === '' ? undefined : toTime(wanted.after)
+    const last = representation.after === '' ? undefined : toTime(representation.after)
     const open = last === undefined && (query.end === undefined || query.end > now())
     const [from, to] = [query.start ?? 0, last === undefined ? (query.end ?? NO_END) : last + 1]
     const rows = COPIES * (query.limit + 1)
     const params = { token: token.key, id: token.id, from, to, open, rows }
     const answer = await answerRecords(call, {
       name: 'historic-dex-trades',
-      sql: toSql(wanted.after),
+      sql: toSql(representation.after),
       params,
       page: query.limit,
     })

@@ -10,7 +10,7 @@ import { readLongSeries } from '../../prices/long-series.ts'
 import { hasPoints, pointsSql, pricePoint, priceRow, readNewest } from '../../prices/points.ts'
 import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
 import { idValue } from '../../records/values.ts'
-import { defineRoute } from '../../route/define.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange, describeSeries, nextGridTime, startAfter, toSeriesRange } from '../../series/series.ts'
 
@@ -38,13 +38,13 @@ export const historicFinancialRoute = defineRoute({
   datasets: [tokenPrices],
   headers: SERIES_HEADERS,
   handle: async (call): Promise<Answer> => {
-    const { query, found: token, db, fragments, now, wanted } = call
+    const { query, found: token, db, fragments, now, representation } = call
     checkRange(query)
     const { interval, limit } = query
-    const asked = toSeriesRange(query, now())
+    const covered = toSeriesRange(query, now())
     const keys = call.entities.map(({ key }) => key)
-    const after = wanted.after === '' ? undefined : toPricePlace(wanted.after, keys, asked)
-    if (wanted.format !== 'json') return answerPriceTable(call, query, asked, after)
+    const after = representation.after === '' ? undefined : toPricePlace(representation.after, keys, covered)
+    if (representation.format !== 'json') return answerPriceTable(call, query, covered, after)
     const start = after === undefined ? query.start : startAfter(after.at, interval)
     const range = toSeriesRange({ ...query, start }, now())
     const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
@@ -60,7 +60,7 @@ export const historicFinancialRoute = defineRoute({
       const place = JSON.stringify([token.key, toBucketStart(asOf ?? 0, interval)])
       return {
         ...described,
-        headers: { ...described.headers, ...(isCut ? { Link: wanted.nextLink(place) } : {}) },
+        headers: { ...described.headers, ...(isCut ? { Link: representation.nextLink(place) } : {}) },
         staleAt: heard === null || isCut ? null : toStaleAt(heard, tokenPrices),
         ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
       }
@@ -71,8 +71,14 @@ export const historicFinancialRoute = defineRoute({
       const whole = Buffer.concat([Buffer.from(before), body, Buffer.from('}')])
       return { body: whole, ...(await describe(records, asOf, heard)) }
     }
-    const stretch = { from: range.from, to: range.to, limit: limit === most ? limit : undefined }
-    const read = readLongSeries({ db, fragments, now }, { token: token.key, interval, ...stretch })
+    const asked = {
+      token: token.key,
+      interval,
+      from: range.from,
+      to: range.to,
+      limit: limit === most ? limit : undefined,
+    }
+    const read = readLongSeries({ db, fragments, now }, asked)
     const [series, heard] = await Promise.all([read, newest()])
     return {
       ...(await describe(series.points, series.asOf, heard)),
