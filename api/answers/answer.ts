@@ -29,14 +29,16 @@ export interface StreamAnswer extends AnswerFacts {
   readonly digest: string
   readonly before: string
   readonly after: string
-  /** What a whole stream ends with, null where an empty one is whole too; the end of a JSON array unless it is given. */
+  /** What a whole stream ends with: the end of a JSON array unless it is given, and null where it may be empty. */
   readonly ending?: Buffer | null
-  /** Its statements, and all that is held for it, end with the signal, which is aborted in the end in any case. */
+  /**
+   * Its statements end with the signal, and what is held for it is given back. Whoever opens it aborts the signal in
+   * the end.
+   */
   open(signal: AbortSignal): Promise<Readable>
   /**
-   * Whether the data still has that digest; the statements end with the signal. It is asked after the last row was read:
-   * a commit between the digest and the stream would send other bytes under a strong tag, and ClickHouse has no snapshot
-   * that spans two queries.
+   * Whether the data still has that digest; asked after the last row was read. ClickHouse has no snapshot that spans
+   * two queries: a commit between the digest and the stream would send other bytes under the same strong entity tag.
    */
   holds(signal: AbortSignal): Promise<boolean>
 }

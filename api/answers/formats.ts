@@ -25,7 +25,7 @@ interface FormatFacts {
   /** Flat formats without lists have them as JSON text. */
   readonly hasLists: boolean
   readonly isBinary: boolean
-  /** Compressed by itself: an encoding on top would only cost time. */
+  /** Compressed by itself: encoding it once more would only cost time. */
   readonly isPacked: boolean
 }
 

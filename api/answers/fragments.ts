@@ -15,8 +15,8 @@ export interface Fragment {
 
 export interface Fragments {
   /**
-   * Whether there is room to collect so many bytes, beside what others are collecting. If there is, it is taken until the
-   * signal is aborted.
+   * Whether there is room to collect so many bytes, beside what others are collecting. If there is, it is taken until
+   * the signal is aborted.
    */
   claim(bytes: number, signal: AbortSignal): boolean
   get(key: string): Fragment | undefined
@@ -36,7 +36,9 @@ interface KeptFragment extends TimeRange {
 
 /** What an entry costs beyond its bytes. */
 const ENTRY_BYTES = 512
-/** So many of the last commits are remembered. What was read before the oldest of them is not kept: it may be outdated. */
+/**
+ * So many of the last commits are remembered. What was read before the oldest of them is not kept: it may be outdated.
+ */
 const MAX_CHANGES = 500
 
 /** Whether a commit concerns some times of a dataset; one that nobody knows concerns everything. */
@@ -49,8 +51,9 @@ function toConcerns(change: Commit | undefined): Concerns {
 }
 
 /**
- * Fragments by byte budget; 0 keeps nothing. A commit drops those whose times it concerns and leaves all others, so that
- * of a long series only the end that still grows is read again. When commits may have been missed, all are dropped.
+ * Fragments by byte budget; 0 keeps nothing. A commit drops those whose times it concerns and leaves all others, so
+ * that of a long series only the end that still grows is read again. When commits may have been missed, all are
+ * dropped.
  */
 export function createFragments(options: { maxBytes: number; commits: CommitFeed }): Fragments {
   const { maxBytes, commits } = options

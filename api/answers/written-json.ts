@@ -44,8 +44,8 @@ function toParts(page: number | undefined): { records: string; asOf: string; nex
 
 /**
  * A JSON array written by ClickHouse in one statement together with its length and the newest time used. `sql` selects
- * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the wanted order; for a page also `page_key`, and
- * a row more than the page holds.
+ * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the wanted order; for a page also `page_key`,
+ * and a row more than the page holds.
  * @throws DataError `storage`
  */
 export async function writeArray(db: Database, { page, ...statement }: ArrayStatement): Promise<WrittenArray> {

@@ -24,9 +24,9 @@ function readWishes(header: string): Wishes {
 }
 
 /**
- * The media type (without parameters) that an `Accept` header wishes for most; undefined when it takes none of them. The
- * most specific range decides about a type. Of types wished for equally it is one that the header names, then the first
- * of `types`: in which order a client names them says nothing in HTTP.
+ * The media type (without parameters) that an `Accept` header wishes for most; undefined when it takes none of them.
+ * The most specific range decides about a type. Of types wished for equally it is one that the header names, then the
+ * first of `types`: in which order a client names them says nothing in HTTP.
  */
 export function chooseMediaType(accept: string | undefined, types: readonly string[]): string | undefined {
   if (accept === undefined || accept === '*/*' || accept.trim() === '') return types[0]

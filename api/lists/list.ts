@@ -13,7 +13,9 @@ interface Listed {
   readonly tag: string
   /** What the records are called. */
   readonly noun: string
-  /** The entity's record as `alias`, with its token's latest quote as `q`, whose members are empty where there is none. */
+  /**
+   * The entity's record as `alias`, with its token's latest quote as `q`, whose members are empty where there is none.
+   */
   readonly from: string
   readonly alias: string
   readonly order: Keyset
@@ -75,8 +77,8 @@ interface List {
 }
 
 /**
- * A route that lists live tokens or DAOs, all of them or those that `id` and `name` select, in pages (contract sections 2
- * and 3).
+ * A route that lists live tokens or DAOs, all of them or those that `id` and `name` select, in pages (contract sections
+ * 2 and 3).
  */
 export function defineList(list: List): Route {
   const { kind, tag, noun, from, alias, order } = list.of

@@ -103,8 +103,8 @@ function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodI
 }
 
 /**
- * The typed values of a request's parameters (contract section 2): those of the query, and those that stand in the path,
- * which the query cannot give.
+ * The typed values of a request's parameters (contract section 2): those of the query, and those that stand in the
+ * path, which the query cannot give.
  * @throws Problem `unknown_parameter`, `missing_parameter` or `invalid_parameter`, naming the parameter.
  */
 export function parseParameters<Shape extends QueryShape>(

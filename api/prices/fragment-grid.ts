@@ -65,8 +65,9 @@ export async function summarize(
 ): Promise<{ fragments: Map<number, FragmentSummary>; parts: string }> {
   const rows = await db.rows({
     name: 'historic-financial-summary',
-    // The newest observation of a bucket is not the one that is used: of the last bucket the oldest is wanted. One number
-    // says both, the later bucket first. Without the tuple a hash of any unknown value is unknown itself.
+    // A point is the oldest observation of its bucket, so that the newest time used is the oldest of the last bucket.
+    // "last" holds both in one number of which the greatest is right: the bucket, then how early in it the observation
+    // was. The hash is one of a tuple, because the hash of several values is null when one of them is.
     sql: `SELECT intDiv(toUnixTimestamp(bucket), {length: UInt32}) AS fragment, uniqExact(toUInt32(toUnixTimestamp(bucket))) AS points,
   max(toUnixTimestamp(bucket) * {week: UInt64} + ({week: UInt64} - 1 - (toUnixTimestamp64Milli(as_of) - toUnixTimestamp(bucket) * 1000))) AS last,
   intDiv(last, {week: UInt64}) * 1000 + ({week: UInt64} - 1 - last % {week: UInt64}) AS newest,

@@ -52,9 +52,9 @@ const POINT_BYTES = 220
 
 /**
  * The points of a long series: fragments whose buckets have ended come from kept bytes where they can, the rest is read
- * from the database and kept on its way. What is read may change between the summary, which the entity tag is made of, and
- * the stream; ClickHouse has no snapshot that spans both. The table's parts tell that it did not, in a fraction of the
- * time; where they differ, as after a merge, the summary is made again.
+ * from the database and kept on its way. What is read may change between the summary, which the entity tag is made of,
+ * and the stream; ClickHouse has no snapshot that spans both. The table's parts tell that it did not, in a fraction of
+ * the time; where they differ, as after a merge, the summary is made again.
  */
 export async function readLongSeries(
   { db, fragments, now }: Pick<Surroundings, 'db' | 'fragments' | 'now'>,

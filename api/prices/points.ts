@@ -59,8 +59,8 @@ LIMIT {limit: UInt32}`
 
 /**
  * The points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest first:
- * as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that shape
- * with their time.
+ * as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that
+ * shape with their time.
  */
 export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
   const columns = interval === '5m' ? FINE : coarse(TABLES[interval])

@@ -26,8 +26,8 @@ const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list
 const AS_ROW = toObject(priceRow, `${named('ids')}, ${named('names')}, ${named('symbols')}, ${POINT}`)
 
 /**
- * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of token
- * `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
+ * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of
+ * token `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
  */
 export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
   const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(TABLES[interval])

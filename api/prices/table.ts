@@ -20,7 +20,7 @@ interface PricePlace {
   readonly at: number
 }
 
-/** Buckets that one answer without a limit may cover: what a query may take its time for. */
+/** Most buckets of an answer without a limit: more would take longer than a query may. */
 const MAX_BUCKETS = 5_000_000
 
 /** The time of the newest observation of any of the tokens, in Unix milliseconds; null while there is none. */

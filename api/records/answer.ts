@@ -23,7 +23,8 @@ function toPage(source: RecordSource, { after }: Representation): RecordSource {
 }
 
 /**
- * A route's records as the request wants them: format, members and page. `isLong` is JSON that is streamed instead of kept.
+ * A route's records as the request wants them: format, members and page. `isLong` is JSON that is streamed instead of
+ * kept.
  * @throws DataError `storage`
  */
 export async function answerRecords(

@@ -18,7 +18,10 @@ function bare(schema: z.ZodType): { schema: z.ZodType; isNullable: boolean } {
   return { schema, isNullable: false }
 }
 
-/** A type as `toLeaf` has it of single values. An object that may be null as a whole is a variant: it holds one or nothing. */
+/**
+ * A type as `toLeaf` has it of single values. An object that may be null as a whole is a variant: it holds one or
+ * nothing.
+ */
 function toType(schema: z.ZodType, toLeaf: (value: z.ZodType) => string): string {
   const { schema: inner, isNullable } = bare(schema)
   if (inner instanceof z.ZodObject) {

@@ -26,7 +26,7 @@ export interface RecordSource {
 
 const summary = z.object({ records: z.int(), newest: z.int(), digest: z.string(), last: z.string(), is_cut: z.int() })
 
-/** How many records a page holds, their newest time, what tells them from others, and where to go on. */
+/** How many records a page holds, their newest time, a digest of them, and where the next page begins. */
 async function summarize(db: Database, source: RecordSource) {
   const { name, sql, params, page, rowHash = 'cityHash64(toJSONString(record))' } = source
   const inPage = page === undefined ? '1' : `at < ${page}`
@@ -49,8 +49,8 @@ async function collect(answer: StreamAnswer): Promise<Buffer> {
 }
 
 /**
- * Records as a table in the format wanted, written by ClickHouse: short ones as bytes, long ones as a stream. `next` are
- * the sort values of the last record where more follow on the page, else an empty text.
+ * Records as a table in the format wanted, written by ClickHouse: short ones as bytes, long ones as a stream. `next`
+ * are the sort values of the last record where more follow on the page, else an empty text.
  * @throws DataError `storage`
  */
 export async function writeTable(
@@ -60,7 +60,7 @@ export async function writeTable(
 ): Promise<Answer & { records: number; next: string }> {
   const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[representation.format]
   const { records, newest, digest, last, is_cut: isCut } = await summarize(db, source)
-  // As many records as the digest is made of, even if one more arrives meanwhile.
+  // The stream is limited to the records that the digest covers: another one may be stored in between.
   const counted = { ...source, params: { ...source.params, ...(source.page === undefined ? {} : { limit: records }) } }
   const facts = {
     records,

@@ -103,7 +103,9 @@ interface Settled {
 
 const NO_RECORD = 'a route without a record and without a response'
 
-/** The entities that a query means, with the query as it says so by their ids: by id or name, an answer is one answer. */
+/**
+ * The entities that a query means, with the query as it says so by their ids: by id or name, an answer is one answer.
+ */
 function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, query: Query, registry: Registry) {
   if (kind === undefined) return { entities: [], canonical: query }
   const entities = isMany ? findEach(kind, registry, query) : [findOne(kind, registry, query)]

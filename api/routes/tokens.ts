@@ -50,8 +50,8 @@ export const tokensRoute = defineList({
   name: 'tokens',
   // The answer is as old as its quotes: a fresher value locked must not hide that prices stopped coming.
   asOf: 'q.observed_at',
-  // The value locked in the DAO's protocols stands in where the market-data provider gives none, unless it is days older
-  // than the quote.
+  // The value locked in the DAO's protocols stands in where the market-data provider gives none, unless it is days
+  // older than the quote.
   values: `t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id, t.chain_id,
     tuple(q.observed_at, q.market_cap, q.percent_change_1h, q.percent_change_24h, q.percent_change_7d,
       q.percent_change_30d, q.percent_change_60d, q.percent_change_90d, q.price, q.volume_24h, q.volume_change_24h,
@@ -61,6 +61,7 @@ export const tokensRoute = defineList({
 (
   SELECT dao, toNullable(argMax(tvl_usd, observed_at)) AS tvl, max(observed_at) AS at FROM protocol_tvl FINAL GROUP BY dao
 ) AS p ON p.dao = t.dao_key`,
-  // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed yet.
+  // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed
+  // yet.
   where: 'q.token = t.key',
 })

@@ -37,6 +37,6 @@ ORDER BY recorded_at`,
   })
   const range = { from, to: toBucketStart(at, '1d') + DAY_MS, open: true }
   const { headers } = describeSeries({ interval: '1d', range, points: records, asOf: answer.asOf })
-  // The oldest day is part of the answer up to the moment that lies exactly that many days later.
+  // The oldest day leaves the answer when it is more than `days` days old.
   return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }
 }

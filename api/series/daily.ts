@@ -89,8 +89,9 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
 }
 
 /**
- * Days are counted from the wanted start, or from the oldest point where none is wanted or `limit` cut there. A series
- * is stale like a snapshot, unless its range ends before that; the days up to now are more with every midnight.
+ * Age, expiry and headers of an answer. Days are counted from `start`, or from the oldest point where there is no
+ * `start` or `limit` cut the series there. It becomes stale as a snapshot does, unless its range ends earlier. A range
+ * up to now has one day more from the next midnight on.
  */
 function describe(
   dataset: DatasetFacts,

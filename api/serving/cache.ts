@@ -19,11 +19,11 @@ interface Entry {
 /** Of each dataset, undefined while nobody tells of commits. */
 type Versions = readonly (string | undefined)[]
 
-/** How long bytes are served while nobody can tell whether the data changed. */
+/** How long bytes are served while neither Redis nor the database tells of commits. */
 const UNHEARD_MS = 1000
 /**
- * Most answers made at once. The database has connections for about half of them, the others wait for one. When those who
- * wait for an answer have left, it is not made. Nobody should wait in a longer queue.
+ * Most answers made at once. The database has connections for about half of them, the others wait for one. When those
+ * who wait for an answer have left, it is not made. Nobody should wait in a longer queue.
  */
 const MAX_COLD = 64
 /** What an entry costs beyond its bytes. */
@@ -39,8 +39,8 @@ export interface ByteCache {
   /** A kept answer that still holds. */
   peek(key: string, datasets: readonly DatasetFacts[]): ReadyAnswer | undefined
   /**
-   * A kept answer, or a new one that everybody who asks meanwhile shares. Streams are not kept. Rejects with the reason of
-   * `left` when whoever asks leaves; `make` is told when the last one of those who share an answer has.
+   * A kept answer, or a new one that all who ask meanwhile share. Streams are not kept. Rejects with the reason of
+   * `left` when the client leaves; `make` is told when all who share the answer have left.
    */
   get(
     key: string,
@@ -65,8 +65,8 @@ function createValidity(commits: CommitFeed, now: () => number) {
       return true
     },
     /**
-     * Whether a crowd asks for an entry that held until a moment ago. An entry without versions is given to nobody: when it
-     * ceased to hold is not known.
+     * Whether a crowd asks for an entry that held until a moment ago. An entry without versions is given to nobody:
+     * when it ceased to hold is not known.
      */
     isForCrowd: ({ answer, versions, hits }: Entry, datasets: readonly DatasetFacts[]): boolean => {
       if (hits < CROWD_HITS || versions.includes(undefined)) return false
@@ -79,8 +79,8 @@ function createValidity(commits: CommitFeed, now: () => number) {
 }
 
 /**
- * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before it
- * was made. One that many ask for is served for a second longer, while its successor is made.
+ * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before
+ * it was made. One that many ask for is served for a second longer, while its successor is made.
  */
 export function createByteCache(options: {
   maxBytes: number
@@ -105,7 +105,7 @@ export function createByteCache(options: {
     return entry.answer
   }
   const fly = (key: string, datasets: readonly DatasetFacts[], make: Make) => {
-    // Versions are read before the rows are: a commit in between makes the entry stale, never wrong.
+    // Versions are read before the rows are: after a commit in between the entry counts as outdated, which it may be.
     const versions = versionsOf(datasets)
     const madeAt = now()
     return flights.board(`${versions.join()} ${key}`, async (abandoned) => {
@@ -125,7 +125,8 @@ export function createByteCache(options: {
         const { flight, isNew } = fly(key, datasets, make)
         return { answer: await flight.join(left), from: isNew ? 'made' : 'flight' }
       }
-      // What cannot be made now is tried again with the next request, and told to whoever asks once the old has gone.
+      // A failure here reaches no client. The next request tries again, and once the old answer is gone it gets the
+      // failure.
       if (!flights.isFull) {
         const { flight, isNew } = fly(key, datasets, make)
         if (isNew) flight.join().catch(onLost)

@@ -5,17 +5,19 @@ import { toUnavailable } from '../problem/problem.ts'
 export interface Flight<T> {
   /** Aborted when the last one who waited has left before the end, and when the work has failed. */
   readonly abandoned: AbortSignal
-  /** The result, for somebody who waits until `left` is aborted; rejects with its reason then. Without it, to the end. */
+  /**
+   * The result, for somebody who waits until `left` is aborted; rejects with its reason then. Without it, to the end.
+   */
   join(left?: AbortSignal): Promise<T>
 }
 
-/** Begins work at once. Whoever begins it has to join it before anybody else can leave. */
+/** Begins work at once. Whoever begins it has to join at once too: with nobody on board it would never be abandoned. */
 function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
   const abandonment = new AbortController()
-  // Every statement of an answer listens: there is no number of them that tells of a leak.
+  // Every statement of an answer listens to the signal, so that Node's warning of many listeners would be wrong.
   setMaxListeners(0, abandonment.signal)
   const result = work(abandonment.signal)
-  // Everybody who waits hears of a failure. Other statements of the same answer may still run then: they end too.
+  // After a failure the other statements of the same answer are of no use any more: they end too.
   result.catch((error: unknown) => abandonment.abort(error))
   let waiting = 0
   return {

@@ -1,7 +1,9 @@
 import type { Counter, Histogram, Registry } from 'prom-client'
 import { createCounter, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 
-/** Where an answer came from: kept bytes, kept bytes while new ones are made, a query for somebody else, one of its own. */
+/**
+ * Where an answer came from: kept bytes, kept bytes while new ones are made, a query for somebody else, one of its own.
+ */
 export type Origin = 'cache' | 'stale' | 'flight' | 'made'
 
 /** The meters of one route, found once: finding a child by its labels costs more than counting does. */

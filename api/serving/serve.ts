@@ -57,7 +57,7 @@ function createFail(log: Logger, publicUrl: string): Serving['fail'] {
       return
     }
     const told = { requestId: exchange.requestId, code: problem.code }
-    // What the service refuses by itself, because it is busy or stopping, is no failure of it.
+    // A request that is refused because the service is busy or stopping is no failure.
     const isRefused = problem === error && problem.particulars.cause === undefined
     if (isRefused && problem.status >= 500) log.warn({ ...told, reason: problem.message }, 'refused')
     else if (problem.status >= 500) log.error({ ...told, err: error }, 'failed')
@@ -65,10 +65,12 @@ function createFail(log: Logger, publicUrl: string): Serving['fail'] {
   }
 }
 
-/** So often is an answer made whose data changes while it is read. */
+/** How often an answer is tried whose data changes each time while it is read. */
 const MOST_TRIES = 5
 
-/** Makes an answer again when its data changed before any of it was sent; does nothing more once the client has left. */
+/**
+ * Makes an answer again when its data changed before any of it was sent; does nothing more once the client has left.
+ */
 async function tryAgain({ response }: Exchange, work: () => Promise<void>): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     try {

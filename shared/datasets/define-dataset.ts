@@ -12,8 +12,8 @@ export interface Dataset<Row extends object = object> {
   readonly entity?: keyof Row & string
   /**
    * Statements that the runner executes after the insert, for tables that are computed from what is stored. They get
-   * `{entities: Array(UInt64)}`, the keys of the inserted rows, `{read: Array(UInt64)}`, the keys of those that were read
-   * up to the slot, rows or not, and `{slot: DateTime64(3)}`, and may be repeated.
+   * `{entities: Array(UInt64)}`, the keys of the inserted rows, `{read: Array(UInt64)}`, the keys of those that were
+   * read up to the slot, rows or not, and `{slot: DateTime64(3)}`, and may be repeated.
    */
   readonly derive?: readonly {
     readonly name: string
@@ -22,9 +22,9 @@ export interface Dataset<Row extends object = object> {
     readonly isWhole: boolean
   }[]
   /**
-   * The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. Where a
-   * job follows the dataset, `time` is a row member as well. `source` is the column in which rows say whose they are,
-   * where that is worth telling with the status.
+   * The stored series whose rows, entities, earliest and newest time `/data/status` and the scheduler read. Where a job
+   * is computed from the dataset, `time` is a member of the inserted row as well. `source` is a column that names where
+   * a row comes from, where the status shows it.
    */
   readonly series: {
     readonly table: string

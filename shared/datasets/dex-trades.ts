@@ -27,12 +27,12 @@ export const dexTradeRow = z.strictObject({
 export type DexTradeRow = z.infer<typeof dexTradeRow>
 
 /**
- * A token's aggregates over all its trades, computed anew for the tokens that were inserted and for those that were read
- * and whose last computation lies behind while they still have trades in a window: a window must run empty for a token
- * that nobody trades any more. The windows end at `as_of`, up to which trades were collected: the slot of the run for a
- * token that it read, or later where a newer trade or a newer computation is on record. So neither a back-fill of old
- * history nor a provider that fails moves them. USD is added up as decimals, because sums of floats depend on the order
- * of the parts that a merge happens to leave.
+ * A token's aggregates over all its trades. They are computed anew for tokens with inserted trades, and for tokens that
+ * were read without new trades as long as a window still holds old ones: the windows of a token that nobody trades any
+ * more have to run empty. The windows end at `as_of`, up to which trades were collected. That is the slot of the job
+ * for a token that it read, or later where a newer trade or a newer computation is stored: neither a back-fill of old
+ * history nor a failing provider moves the windows back. USD is added up as decimals, because a sum of floats depends
+ * on the order of its parts.
  */
 const DEX_DATA = `
 INSERT INTO dex_data (token, total_trades, makers, takers, dexs, inflow_24h, inflow_7d, inflow_30d, inflow_max,

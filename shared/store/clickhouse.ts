@@ -27,8 +27,8 @@ export interface Database {
   /** The rows of a SELECT, each checked against `schema`. */
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /**
-   * The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. One that `isLong` may
-   * last for minutes, because a slow client reads it: it has a connection that no other statement waits for.
+   * The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. One that `isLong`
+   * may last for minutes, because a slow client reads it: it has a connection that no other statement waits for.
    */
   stream(statement: Statement & { format?: string; isLong?: boolean }): Promise<Readable>
   /** DDL and other statements without an answer. */
@@ -47,7 +47,9 @@ export interface Database {
 
 /** Most connections for statements that end as soon as the engine can. Further statements wait until one is free. */
 const MAX_CONNECTIONS = 32
-/** Most connections for long streams: more than are ever open, so that none waits. Whoever opens streams bounds them. */
+/**
+ * Most connections for long streams: more than are ever open, so that none waits. Whoever opens streams bounds them.
+ */
 const MAX_LONG_CONNECTIONS = 256
 
 /** Times go in and come out as ISO 8601 UTC; an unknown member is a mistake, never dropped in silence. */
@@ -101,8 +103,8 @@ function endWith(signal: AbortSignal | undefined, stream: Readable): Readable {
 const toOperation = (sql: string) => /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'COMMAND'
 
 /**
- * The connections of a database. `quick` is for statements that end as soon as the engine can, `long` for streams that last
- * as long as their readers take; it opens no connection before the first of them.
+ * The connections of a database. `quick` is for statements that end as soon as the engine can, `long` for streams that
+ * last as long as their readers take; it opens no connection before the first of them.
  */
 function createClients(config: Config['clickhouse'], access: 'write' | 'read', database: string) {
   const settings = {

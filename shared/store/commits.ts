@@ -7,7 +7,9 @@ import type { Database } from './clickhouse.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
 
-/** A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds; without them, any. */
+/**
+ * A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds; without them, any.
+ */
 const commit = z.object({ dataset: z.string(), from: z.number().optional(), to: z.number().optional() })
 
 export type Commit = z.infer<typeof commit>
@@ -47,7 +49,9 @@ export interface CommitFeed {
   close(): void
 }
 
-/** How often a silent connection is asked whether it still stands; the subscriber's socket timeout bounds the answer. */
+/**
+ * How often a silent connection is asked whether it still stands; the subscriber's socket timeout bounds the answer.
+ */
 const PING_MS = 2_000
 /** How often the recorded commits are read while Redis cannot be heard. */
 const POLL_MS = 1_000
@@ -187,8 +191,8 @@ function createPolling(versions: Versions, { db, log }: FeedOptions) {
 /**
  * Follows commits over Redis, from when the connection stands; `subscriber` is the feed's own. While the connection is
  * away, the recorded commits are read once a second. Until the first such reading, or while it fails, every version is
- * unknown: answers are then hardly kept, because nobody can tell whether they are still true. With every subscription all
- * versions are new ones, so that what was published while the connection was away need not be found out.
+ * unknown: answers are then hardly kept, because nobody can tell whether they are still true. With every subscription
+ * all versions are new ones, so that what was published while the connection was away need not be found out.
  */
 export function createCommitFeed(subscriber: Redis, options: FeedOptions): CommitFeed {
   const versions = createVersions(options.now ?? Date.now)

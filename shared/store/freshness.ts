@@ -6,7 +6,7 @@ import type { Database } from './clickhouse.ts'
 export const FRESHNESS_STATES = ['fresh', 'late', 'stale', 'empty'] as const
 export type FreshnessState = (typeof FRESHNESS_STATES)[number]
 
-/** A datum this many cadences old has missed its slot by more than a run of its job takes. */
+/** Data older than this many cadences has missed a slot by more than the time that its job takes. */
 const LATE_AFTER_CADENCES = 1.5
 
 /** Data is stale once it is older than this many cadences (contract section 6). */

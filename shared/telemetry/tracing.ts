@@ -114,7 +114,7 @@ function createWarning(log: Logger): (reason: string) => void {
   }
 }
 
-/** A name with several addresses fails with an error that has a code and no message. */
+/** When a host has several addresses and none answers, the error has a code and no message. */
 function toExportReason(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined
   return toReason(error) || String(code)

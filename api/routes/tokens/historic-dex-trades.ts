@@ -39,13 +39,16 @@ const toCondition = (
 ) => `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')${ORDER.isAfter(after)}`
 
-/** Rows that are read for each trade wanted: stored again but not merged yet, a trade has several. */
+/**
+ * Rows that are read for each trade wanted: a trade that was stored several times has several rows until they are
+ * merged.
+ */
 const COPIES = 4
 
-// How far back the wanted number of trades reaches is found along the sorting key, which stops after a few rows where
-// leaving out replaced ones (FINAL) reads all of them; FINAL then works on that range alone. Should there be so many
-// copies that the rows read hold fewer trades than wanted, it works on the whole range. The answer is as old as the
-// collection where the range is open, and as its newest trade where it is not.
+// FINAL, which leaves replaced rows out, reads all rows of a range. So the first part finds how far back the wanted
+// number of trades reaches: along the sorting key, without FINAL, it stops after a few rows. FINAL then reads only from
+// there on. When so many rows are copies that they hold fewer trades than wanted, FINAL reads the whole range. The
+// answer is as old as the last collection where the range is open, else as its newest trade.
 const toSql = (after: string) => `
 WITH (
   SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},

@@ -51,7 +51,8 @@ export const historicFinancialRoute = defineRoute({
     const params = { token: token.key, from: range.from, to: range.to, limit: most }
     const sql = pointsSql(interval)
     const before = `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`
-    // Coarse points are seldom: what tells whether prices still come is the token's newest observation.
+    // A point of a coarse interval may be days old while prices still come: the newest observation tells whether they
+    // do.
     const newest = () => (range.open ? readNewest(db, token.key) : null)
     const describe = async (points: number, asOf: number | null, heard: number | null) => {
       const rest = { ...params, from: asOf === null ? range.to : startAfter(asOf, interval) }
