@@ -8,6 +8,7 @@ import type { Manifest } from '../../clickhouse/backup/files.ts'
 import { backUp } from '../../clickhouse/backup.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { toProgram } from '../../tools/children.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import type { Pipeline } from '../support/pipeline.ts'
@@ -115,7 +116,7 @@ describe('the commands', () => {
   const command = (file: string, ...args: string[]) => {
     const env = { ...process.env, ...toStoreSettings(site.config) }
     const path = join(import.meta.dirname, '../../clickhouse', file)
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', path, ...args], {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...toProgram(path), ...args], {
       env,
       encoding: 'utf8',
     })
