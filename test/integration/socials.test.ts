@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import type { Route } from '../../api/route/define.ts'
+import type { Route } from '../../api/route/define-route.ts'
 import { historicDiscordRoute } from '../../api/routes/daos/socials/historic-discord.ts'
 import { historicTelegramRoute } from '../../api/routes/daos/socials/historic-telegram.ts'
 import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twitter.ts'

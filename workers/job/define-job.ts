@@ -1,5 +1,5 @@
 import type { Config } from '../../shared/config/config.ts'
-import type { Dataset } from '../../shared/datasets/define.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { toId, toKey } from '../../shared/ids.ts'
 import type { Cadence, Interval } from '../../shared/intervals.ts'

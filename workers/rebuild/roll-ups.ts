@@ -1,6 +1,6 @@
 import { ClickHouseError } from '@clickhouse/client'
 import { z } from 'zod'
-import type { Dataset } from '../../shared/datasets/define.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toLocal, toLogical } from '../../shared/store/topology.ts'

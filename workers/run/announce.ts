@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import type { Dataset } from '../../shared/datasets/define.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'

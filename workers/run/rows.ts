@@ -1,4 +1,4 @@
-import type { Dataset } from '../../shared/datasets/define.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import { type Dataset, toDeriveParams } from '../../shared/datasets/define.ts'
+import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'

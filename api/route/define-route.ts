@@ -11,7 +11,7 @@ import { withSignal } from '../answers/leaving.ts'
 import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
-import { toQueryKey, toWanted, type Wanted } from '../records/wanted.ts'
+import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
 
 /** What every route may use. `now` is the only clock, in Unix milliseconds. */
@@ -34,7 +34,7 @@ type Call<Query, Found, R> = Surroundings & {
   readonly found: Found
   /** All entities asked for, in the order of their ids; one unless the route takes several. */
   readonly entities: readonly Found[]
-  readonly wanted: R extends z.ZodObject ? Wanted : undefined
+  readonly representation: R extends z.ZodObject ? Representation : undefined
 }
 
 interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, R extends z.ZodObject | NoRecord> {
@@ -90,6 +90,9 @@ export interface Route {
   settle(query: Query, format: Format, surroundings: Surroundings): Settled
 }
 
+/** The media type of a route's own answers, without parameters. */
+export const toMediaType = ({ contentType }: Pick<Route, 'contentType'>) => contentType.split(';', 1)[0] ?? contentType
+
 type Query = Readonly<Record<string, unknown>>
 
 interface Settled {
@@ -100,7 +103,9 @@ interface Settled {
 
 const NO_RECORD = 'a route without a record and without a response'
 
-/** The entities that a query means, with the query as it says so by their ids: by id or name, an answer is one answer. */
+/**
+ * The entities that a query means, with the query as it says so by their ids: by id or name, an answer is one answer.
+ */
 function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, query: Query, registry: Registry) {
   if (kind === undefined) return { entities: [], canonical: query }
   const entities = isMany ? findEach(kind, registry, query) : [findOne(kind, registry, query)]
@@ -144,10 +149,10 @@ export function defineRoute<
       const isMany = severalInTables && format !== 'json'
       const { entities, canonical } = findEntities(kind, isMany, parsed, surroundings.registry)
       const names = entities.map(({ name }) => name)
-      const wanted = record && toWanted({ path, query: canonical, format, record, names })
-      const call = { ...surroundings, query: parsed, found: entities[0], entities, wanted }
+      const representation = record && toRepresentation({ path, query: canonical, format, record, names })
+      const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }
       return {
-        key: wanted?.key ?? toQueryKey(path, canonical),
+        key: representation?.key ?? toQueryKey(path, canonical),
         answer: async (signal) => {
           const bound = { ...call, db: withSignal(call.db, signal) }
           return route.handle(bound as unknown as Parameters<typeof route.handle>[0])

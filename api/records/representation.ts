@@ -3,8 +3,8 @@ import type { Format } from '../answers/formats.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { toFileName } from './file-name.ts'
 
-/** What a request wants of a route's records, and how its answer is called. */
-export interface Wanted {
+/** How a request wants a route's records to be represented: format, members, page, and the name of the file. */
+export interface Representation {
   readonly record: z.ZodObject
   readonly format: Format
   /** The members wanted, in the record's order. */
@@ -14,7 +14,7 @@ export interface Wanted {
   readonly after: string
   /** Equal for every request with the same answer. */
   readonly key: string
-  readonly fileName: string
+  toFileName(): string
   /** The `Link` to what follows on a record with these sort values. */
   nextLink(after: string): string
 }
@@ -36,19 +36,19 @@ function toTexts(name: string, value: unknown): string[] {
 }
 
 /** `query` as it was parsed, with ids of the entities found; a cursor in it must belong to the rest of it. */
-export function toWanted(facts: {
+export function toRepresentation(facts: {
   path: string
   query: Query
   format: Format
   record: z.ZodObject
   names: readonly string[]
-}): Wanted {
+}): Representation {
   const { path, query, format, record, names } = facts
   const about = Object.fromEntries(Object.entries(query).filter(([name]) => !ABOUT_THE_PAGE.has(name)))
   const scope = toQueryKey(path, about)
   const all = Object.keys(record.shape)
-  const wanted = query.fields as readonly string[] | undefined
-  const fields = wanted === undefined ? all : all.filter((name) => wanted.includes(name))
+  const named = query.fields as readonly string[] | undefined
+  const fields = named === undefined ? all : all.filter((name) => named.includes(name))
   return {
     record,
     format,
@@ -56,7 +56,7 @@ export function toWanted(facts: {
     hasAllFields: fields.length === all.length,
     after: query.cursor === undefined ? '' : readCursor(scope, String(query.cursor)),
     key: toQueryKey(path, { ...query, format }),
-    fileName: toFileName({ path, query, names, format }),
+    toFileName: () => toFileName({ path, query, names, format }),
     nextLink: (after) => {
       const { format: _, ...rest } = query
       const next = { ...rest, ...(format === 'json' ? {} : { format }), cursor: writeCursor(scope, after) }

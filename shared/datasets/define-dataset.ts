@@ -27,9 +27,9 @@ export interface Dataset<Row extends object = object> {
     readonly isWhole: boolean
   }[]
   /**
-   * The stored series that tells rows, entities, earliest and newest: `/data/status` and the scheduler read it. Where a
-   * job follows the dataset, `time` is a row member as well. `source` is the column in which rows say whose they are,
-   * where that is worth telling with the status.
+   * The stored series whose rows, entities, earliest and newest time `/data/status` and the scheduler read. Where a job
+   * is computed from the dataset, `time` is a member of the inserted row as well. `source` is a column that names where
+   * a row comes from, where the status shows it.
    */
   readonly series: {
     readonly table: string
