@@ -248,7 +248,7 @@ async function measureSeries(
     await compare({
       what: points(sizes.year),
       unit: 'ms',
-      a: timed('API, closed parts kept', read(processes.api, warm, sizes.year)),
+      a: timed('API, fragments kept', read(processes.api, warm, sizes.year)),
       b: timed('API, first time', first),
       rounds: ROUNDS - 2,
     }),
