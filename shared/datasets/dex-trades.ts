@@ -85,7 +85,10 @@ WITH
       SELECT token, as_of AS at FROM dex_data WHERE token IN tokens_due
     )
     GROUP BY token
-  )
+  ),
+  -- A scalar, because on a cluster a set that is made of a set cannot be handed on. Taken apart into a set where it is used,
+  -- because only a set picks ranges by the sorting key.
+  (SELECT groupArray(tuple(token, first_day)) FROM ends ARRAY JOIN [${FIRST_DAYS.join(', ')}] AS first_day) AS first_days
 SELECT sums.*, parties.pools, parties.takers, parties.exchanges
 FROM
 (
@@ -103,7 +106,7 @@ FROM
     FROM
     (
       SELECT token, traded_at, side, toDecimal128(ifNull(amount_usd, 0), 12) AS usd FROM dex_trades FINAL
-      WHERE (token, toDate(traded_at)) IN (SELECT token, arrayJoin([${FIRST_DAYS.join(', ')}]) FROM ends)
+      WHERE (token, toDate(traded_at)) IN (SELECT pair.1, pair.2 FROM (SELECT arrayJoin(first_days) AS pair))
     ) AS trades
     INNER JOIN ends ON ends.token = trades.token
   )

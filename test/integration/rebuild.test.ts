@@ -5,6 +5,7 @@ import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { jobs } from '../../workers/jobs/list.ts'
 import { type RebuildOptions, rebuild } from '../../workers/rebuild/rebuild.ts'
 import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -88,6 +89,33 @@ describe('what can be computed anew', () => {
       ]),
     )
     expect(named.filter((name) => /^token_(prices|quotes) /.test(name))).toEqual([])
+  })
+})
+
+describe('a table of the newest rows', () => {
+  const LATEST = [
+    ['protocol_tvl', { tvl_usd: 7 }],
+    ['dao_ratings', { rated_at: '2024-05-01T00:00:00Z', overall_rating: 7, source: 'x' }],
+    ['twitter_counts', { followers: 7 }],
+    ['discord_members', { total_members: 7 }],
+    ['twitter_sentiment', { positive_posts: 7, neutral_posts: 1, negative_posts: 0, lexicon: 'x' }],
+  ] as const
+
+  it.each(LATEST)('of %s is computed anew from all of them', async (series, values) => {
+    const rows = [1, 2, 3].flatMap((dao) =>
+      ['03', '05', '04'].map((day) => ({ dao, observed_at: `2024-05-${day}T00:00:00Z`, ...values })),
+    )
+    for (const row of rows) await db.insert({ table: series, rows: [row] })
+    const datasets = jobs.map(({ dataset }) => dataset)
+    const all = await findRollUps(db, config.clickhouse.database, datasets)
+    const rollUp = all.find(({ table }) => table === `${series}_latest`)
+    if (rollUp === undefined)
+      throw new Error(`${series}_latest is not among ${all.map(({ table }) => table).join(', ')}`)
+    const before = await dump(rollUp.table)
+    expect(JSON.parse(before)).toMatchObject([1, 2, 3].map((dao) => ({ dao, observed_at: '2024-05-05T00:00:00.000Z' })))
+    await db.command({ name: 'damage', sql: `TRUNCATE TABLE ${rollUp.table}` })
+    await rebuild(db, rollUp, { now: Date.now, force: false, onPlan: () => {}, onStep: () => {} })
+    expect(await dump(rollUp.table)).toBe(before)
   })
 })
 
