@@ -11,6 +11,8 @@ type Params = Readonly<Record<string, unknown>>
 /** One statement: `name` is what metrics and logs call it, `params` fill the `{name: Type}` places of `sql`. */
 export interface Statement {
   name: string
+  /** Under which the server knows the statement; it runs no two at once under one id. A new one unless it is given. */
+  id?: string
   sql: string
   params?: Params
   settings?: Readonly<Record<string, string | number>>
@@ -64,6 +66,12 @@ function toStorageError(name: string, url: string, error: unknown): DataError {
   const what =
     error instanceof ClickHouseError ? `code ${error.code} ${error.type ?? ''}` : `no answer from ${new URL(url).host}`
   return new DataError('storage', `ClickHouse, ${name}: ${what}: ${toReason(error)}`, { cause: error })
+}
+
+/** ClickHouse's own number for what went wrong in a statement; undefined where it said none. */
+export function toClickHouseCode(error: unknown): string | undefined {
+  const cause = error instanceof DataError ? error.cause : error
+  return cause instanceof ClickHouseError ? cause.code : undefined
 }
 
 /** Runs a statement as one step of a trace; whatever fails comes out as a DataError. */
@@ -125,6 +133,7 @@ export function createDatabase(
   }
   const toRequest = (s: Statement, trace: QueryTrace | undefined) => ({
     query: s.sql,
+    ...(s.id === undefined ? {} : { query_id: s.id }),
     ...(trace === undefined ? {} : { http_headers: trace.headers }),
     ...(s.params === undefined ? {} : { query_params: { ...s.params } }),
     ...(s.settings === undefined ? {} : { clickhouse_settings: { ...s.settings } }),
