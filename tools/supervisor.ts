@@ -15,6 +15,8 @@ export interface Supervisor {
    * @throws DataError `config` when it ends before it was ever ready, or everything is being stopped.
    */
   start(part: Part): Promise<Record<string, unknown>>
+  /** Stops one part, which may be started anew. */
+  end(part: Part): Promise<void>
   /** Stops all parts, the last one started first, so that nobody loses what it still needs. */
   stop(): Promise<void>
 }
@@ -43,14 +45,16 @@ export function createSupervisor(options: {
   readonly aliveMs?: number
 }): Supervisor {
   const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS } = options
-  const parts: Kept[] = []
+  let parts: readonly Kept[] = []
   let isStopping = false
+  /** Whether nobody wants it to run any more. */
+  const isOver = (kept: Kept) => isStopping || !parts.includes(kept)
 
   const launch = ({ name, file, args }: Part) => startChild(name, file, {}, args, { keepsOutput: true })
 
   const watch = async (kept: Kept) => {
     const how = `${kept.part.name} ended with ${await kept.child.ended}`
-    if (isStopping) return
+    if (isOver(kept)) return
     kept.deaths = performance.now() - kept.startedAt < aliveMs ? kept.deaths + 1 : 1
     const pause = pausesMs[kept.deaths - 1]
     if (pause === undefined) return onLost(`${how} for the ${kept.deaths}th time in a row: ${toLast(kept.child)}`)
@@ -67,7 +71,7 @@ export function createSupervisor(options: {
       say(`${kept.part.name} is back`)
     } catch (error) {
       // It ended before it was ready, which `watch` has seen as well: the next pause has begun, or the system stops.
-      if (!isStopping) say(toReason(error))
+      if (!isOver(kept)) say(toReason(error))
     }
   }
 
@@ -75,17 +79,27 @@ export function createSupervisor(options: {
     start: async (part) => {
       if (isStopping) throw new DataError('config', `${part.name} is not started: everything is being stopped`)
       const kept: Kept = { part, child: launch(part), startedAt: performance.now(), deaths: 0, again: undefined }
-      parts.push(kept)
+      parts = [...parts, kept]
       const facts = await untilReady(kept.child)
       void watch(kept)
       return facts
     },
+    end: async (part) => {
+      const ended = parts.filter((kept) => kept.part === part)
+      parts = parts.filter((kept) => kept.part !== part)
+      for (const kept of ended) await endKept(kept)
+    },
     stop: async () => {
       isStopping = true
       for (const { again } of parts) clearTimeout(again)
-      for (const { child } of [...parts].reverse()) if (isRunning(child)) await child.stop()
+      for (const kept of [...parts].reverse()) await endKept(kept)
     },
   }
+}
+
+async function endKept({ again, child }: Kept): Promise<void> {
+  clearTimeout(again)
+  if (isRunning(child)) await child.stop()
 }
 
 const isRunning = ({ process }: Child): boolean =>

@@ -16,6 +16,7 @@ import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
 import { toShadow } from '../../workers/rebuild/shadow.ts'
 import { startCluster, type TestCluster } from '../support/cluster.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { copyMigrations } from '../support/migration-files.ts'
 import type { Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 import { createSite, EVERY_REQUEST, readAnswers, SITE_NOW, withoutStoredTimes } from '../support/site.ts'
@@ -73,15 +74,20 @@ describe('two shards', () => {
   it('take over what one server has, and three shards what two have', async () => {
     const expected = await readAnswers(one, one.config)
     let from = one.database.db
+    // What one server has is older than what two are upgraded to, which have the schema of three.
+    const migrations = copyMigrations({
+      '900_note.sql': "ALTER TABLE market_caps ADD COLUMN IF NOT EXISTS note String DEFAULT 'none';",
+    })
     const made: TestDatabase[] = []
     for (const shards of [2, 3]) {
       const backup = join(folder, String(shards))
       await backUp(from, backup, () => {})
       const config = createTestConfig(cluster.settings(shards))
       const moved = await createTestDatabase(config, { empty: true })
-      const options = { intoExisting: false, log: silent, onTable: () => {} }
+      const options = { intoExisting: false, log: silent, onTable: () => {}, migrations }
       const tables = await restore(moved.server, moved.db, backup, options)
       expect(tables.filter(({ equal }) => !equal)).toEqual([])
+      expect((await requireMigrated(moved.db)).applied.has('900_note.sql')).toBe(true)
       expect(await readShards(moved.db)).toHaveLength(shards)
       expect(await readAnswers(one, config)).toEqual(expected)
       from = moved.db
@@ -173,7 +179,9 @@ describe('the schema of a cluster', () => {
     const config = createTestConfig({ CLICKHOUSE_CLUSTER: 'nowhere' })
     const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
     const db = createDatabase(config.clickhouse, 'write')
-    await expect(migrate(server, db, db.name, silent)).rejects.toMatchObject({ code: 'storage' })
+    const reason = 'CLICKHOUSE_CLUSTER says nowhere, and the ClickHouse server knows no cluster of that name'
+    const refusal = { code: 'config', message: expect.stringContaining(reason) }
+    await expect(migrate(server, db, db.name, silent)).rejects.toMatchObject(refusal)
     await Promise.all([server.close(), db.close()])
   })
 })

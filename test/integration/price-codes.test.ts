@@ -1,4 +1,4 @@
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -191,6 +191,7 @@ describe('rows that were stored before values became codes', () => {
     const config = createTestConfig()
     database = await createTestDatabase(config, { empty: true })
     const before = mkdtempSync(join(tmpdir(), 'migrations-'))
+    writeFileSync(join(before, 'released.sha256'), '')
     for (const file of readdirSync(directory).filter((name) => /^0(0\d|1[0-4])_.*\.sql$/.test(name))) {
       copyFileSync(join(directory, file), join(before, file))
     }
@@ -228,6 +229,7 @@ it('a row that an old insert brings while values become codes is not lost: the c
   const { server, db, drop } = await createTestDatabase(config, { empty: true })
   try {
     const before = mkdtempSync(join(tmpdir(), 'migrations-'))
+    writeFileSync(join(before, 'released.sha256'), '')
     for (const { name } of loadMigrations().filter((one) => one.name < '015')) {
       copyFileSync(join(directory, name), join(before, name))
     }
