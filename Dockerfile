@@ -1,17 +1,34 @@
 # One image for every process; the command says which. Build: docker build -t dao-data .
-FROM node:20.20-bookworm-slim AS build
+# The newest long-term support release of Node; 20.19 is enough to run it.
+ARG NODE=26-bookworm-slim
+
+FROM node:${NODE} AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
-RUN npm ci --no-audit --no-fund
 
-FROM node:20.20-bookworm-slim
-ENV NODE_ENV=production
-WORKDIR /app
-COPY --from=build /app/node_modules node_modules
-COPY package.json tsconfig.json ./
+FROM packages AS build
+RUN npm ci --no-audit --no-fund
+COPY tsconfig.json tsconfig.build.json ./
+COPY tools tools
+COPY test test
 COPY shared shared
 COPY clickhouse clickhouse
 COPY workers workers
 COPY api api
+RUN npm run build
+
+# Neither what only development needs nor ClickHouse's package: its server is another container.
+FROM packages AS production
+RUN npm ci --omit=dev --omit=optional --ignore-scripts --no-audit --no-fund
+
+FROM node:${NODE}
+ENV NODE_ENV=production NODE_OPTIONS=--enable-source-maps
+WORKDIR /app
+COPY --from=production /app/node_modules node_modules
+COPY package.json ./
+COPY --from=build /app/dist/shared shared
+COPY --from=build /app/dist/clickhouse clickhouse
+COPY --from=build /app/dist/workers workers
+COPY --from=build /app/dist/api api
 USER node
-CMD ["node", "--import", "tsx", "api/main.ts"]
+CMD ["node", "api/main.js"]

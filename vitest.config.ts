@@ -1,6 +1,7 @@
 import { defineConfig } from 'vitest/config'
 
 const SHARED = {
+  setupFiles: ['test/support/run-compiled.ts'],
   // What is loaded once serves all files of a worker.
   isolate: false,
   // What a test waits for happens; how soon is for a busy machine to say.
@@ -18,8 +19,8 @@ const TRACED = 'integration/tracing-{jobs,requests}'
 
 export default defineConfig({
   test: {
-    // Not a project's own: one set of stores serves them all.
-    globalSetup: ['test/support/stores.ts'],
+    // Not a project's own: one build and one set of stores serve them all.
+    globalSetup: ['test/support/compile.ts', 'test/support/stores.ts'],
     maxWorkers: 2,
     // In the order of their names: what takes longest comes first.
     projects: [

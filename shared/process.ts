@@ -89,6 +89,15 @@ export function runPart(help: string, main: () => Promise<void>): void {
   }
 }
 
+/** Whoever reads the output, such as `head`, may leave; the program's own work goes on without being told of. */
+function outliveReaders(): void {
+  const ignoreBrokenPipe = (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error
+  }
+  process.stdout.on('error', ignoreBrokenPipe)
+  process.stderr.on('error', ignoreBrokenPipe)
+}
+
 /** Whether `parseArgs` refused what stands on the command line. */
 const isMistyped = (error: unknown) =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_')
@@ -96,6 +105,7 @@ const isMistyped = (error: unknown) =>
 /** Runs a program; a DataError and a mistyped option are the operator's to read and are printed without a stack. */
 export function runProgram(main: () => Promise<void>): void {
   watchStarter()
+  outliveReaders()
   main().catch((error: unknown) => {
     console.error(error instanceof DataError || isMistyped(error) ? toReason(error) : error)
     process.exit(1)

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { join, relative } from 'node:path'
 import { createInterface } from 'node:readline'
 import { toChildEnvironment } from '../shared/config/config.ts'
 import { DataError, toReason } from '../shared/errors.ts'
@@ -17,6 +18,20 @@ export interface Child {
 
 const KEPT_OUTPUT = 2_000
 
+const ROOT = join(import.meta.dirname, '..')
+let compiledIn: string | undefined
+
+/** From now on programs run from the folder into which `build` compiled them: they start in half the time. */
+export function runCompiledIn(folder: string): void {
+  compiledIn = folder
+}
+
+/** Node's arguments that run one of the project's TypeScript files: interpreted by tsx, unless they were compiled. */
+export function toProgram(file: string): string[] {
+  if (compiledIn === undefined) return ['--import', 'tsx', file]
+  return [join(compiledIn, relative(ROOT, file)).replace(/\.ts$/, '.js')]
+}
+
 /**
  * Starts a TypeScript program in its own process group, so that Ctrl-C reaches only the parent, which stops its
  * children in order. With an open channel to the parent, it stops by itself when the parent is killed.
@@ -28,7 +43,7 @@ export function startChild(
   args: readonly string[] = [],
   options: { keepsOutput?: boolean } = {},
 ): Child {
-  const child = spawn(process.execPath, ['--import', 'tsx', file, ...args], {
+  const child = spawn(process.execPath, [...toProgram(file), ...args], {
     env: toChildEnvironment(env),
     stdio: ['ignore', 'pipe', options.keepsOutput ? 'pipe' : 'inherit', 'ipc'],
     detached: true,

@@ -1,3 +1,4 @@
+import { stderr } from 'node:process'
 import { trace } from '@opentelemetry/api'
 import { type Logger, pino } from 'pino'
 import { toLogFields } from './spans.ts'
@@ -10,7 +11,7 @@ export type { Logger }
  */
 export function createLog(process: string, level: string, redact = (line: string) => line): Logger {
   const mixin = () => toLogFields(trace.getActiveSpan())
-  const destination = pino.destination(2)
-  const stream = { write: (line: string) => destination.write(redact(line)) }
+  // Not pino's own destination: at the exit of a process it would try for ever to write to a reader that is gone.
+  const stream = { write: (line: string) => stderr.write(redact(line)) }
   return pino({ level, base: { process }, redact: ['*.apiKey', '*.password', 'headers.*'], mixin }, stream)
 }

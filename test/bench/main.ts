@@ -3,6 +3,8 @@ import { dirname, join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
+import { buildForThisRun } from '../../tools/build.ts'
+import { runCompiledIn } from '../../tools/children.ts'
 import { benchmarks } from './benchmarks.ts'
 import type { BenchContext, Benchmark, Findings } from './define.ts'
 import { describeMachine } from './machine.ts'
@@ -82,14 +84,20 @@ async function main(): Promise<void> {
   const machine = describeMachine(new Date())
   const wanted = benchmarks.filter(({ name }) => options.names.length === 0 || options.names.includes(name))
   const results: Record<string, Findings> = {}
-  for (const benchmark of wanted) {
-    const found = await run(benchmark, context)
-    if (found === undefined) continue
-    results[benchmark.name] = found
-    const section = toSection(benchmark, found, machine)
-    if (!options.json) console.log(`\n${section}\n`)
-    // Written one by one: a later benchmark that fails takes nothing of an earlier one away.
-    if (!quick) writePage(new Map([[benchmark.name, section]]))
+  const built = buildForThisRun()
+  runCompiledIn(built.folder)
+  try {
+    for (const benchmark of wanted) {
+      const found = await run(benchmark, context)
+      if (found === undefined) continue
+      results[benchmark.name] = found
+      const section = toSection(benchmark, found, machine)
+      if (!options.json) console.log(`\n${section}\n`)
+      // Written one by one: a later benchmark that fails takes nothing of an earlier one away.
+      if (!quick) writePage(new Map([[benchmark.name, section]]))
+    }
+  } finally {
+    built.remove()
   }
   if (options.json) console.log(JSON.stringify({ machine, results: toJudged(results) }, null, 2))
 }

@@ -8,6 +8,7 @@ import { Redis } from 'ioredis'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toBucketStart } from '../../shared/intervals.ts'
+import { toProgram } from '../../tools/children.ts'
 import { findFreePort, type RedisServer, startRedis } from '../../tools/redis-server.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
@@ -105,7 +106,7 @@ async function toEnvironment(providers: string, rpcUrl: string) {
 /** A worker process, and what it says until it ends. */
 function startWorker(env: NodeJS.ProcessEnv) {
   const file = join(import.meta.dirname, '../../workers/programs/worker.ts')
-  const worker = spawn(process.execPath, ['--import', 'tsx', file], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const worker = spawn(process.execPath, toProgram(file), { env, stdio: ['ignore', 'pipe', 'pipe'] })
   workers.push(worker)
   const said = Promise.all([text(worker.stdout), text(worker.stderr)])
   const exited = once(worker, 'exit')

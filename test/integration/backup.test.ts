@@ -11,6 +11,7 @@ import { backUp } from '../../clickhouse/backup.ts'
 import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { toProgram } from '../../tools/children.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import { copyMigrations } from '../support/migration-files.ts'
@@ -236,7 +237,7 @@ describe('the commands', () => {
   const command = (file: string, ...args: string[]) => {
     const env = { ...process.env, ...toStoreSettings(site.config) }
     const path = join(import.meta.dirname, '../../clickhouse', file)
-    const { status, stdout, stderr } = spawnSync(process.execPath, ['--import', 'tsx', path, ...args], {
+    const { status, stdout, stderr } = spawnSync(process.execPath, [...toProgram(path), ...args], {
       env,
       encoding: 'utf8',
     })

@@ -9,7 +9,7 @@ import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { toBucketStart } from '../../shared/intervals.ts'
-import { untilReady } from '../../tools/children.ts'
+import { toProgram, untilReady } from '../../tools/children.ts'
 import { type Collector, KIND, startCollector } from '../support/collector.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
@@ -32,7 +32,7 @@ type LogLine = Record<string, unknown>
 /** A part as a process of its own; `stop` ends it and returns its exit code and the lines of its log. */
 async function start(file: string, settings: Record<string, string>) {
   const { CLICKHOUSE_READ_USER = 'reader' } = settings
-  const child = spawn(process.execPath, ['--import', 'tsx', join(ROOT, file)], {
+  const child = spawn(process.execPath, toProgram(join(ROOT, file)), {
     env: {
       ...process.env,
       ...{ API_PORT: '0', API_OPS_PORT: '0', WORKER_OPS_PORT: '0', LOG_LEVEL: 'info' },

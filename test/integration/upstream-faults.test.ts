@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { toProgram } from '../../tools/children.ts'
 import { createUpstream, type Upstream } from '../upstream/server.ts'
 
 const registry = loadRegistry()
@@ -131,7 +132,7 @@ test('closes while a request hangs', async () => {
 
 test('runs as a program: prints where it listens, takes faults over HTTP, ends cleanly on SIGTERM', async () => {
   const main = join(import.meta.dirname, '../upstream/main.ts')
-  const child = spawn(process.execPath, ['--import', 'tsx', main, '--port', '0', '--seed', '3'], {
+  const child = spawn(process.execPath, [...toProgram(main), '--port', '0', '--seed', '3'], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: { ...process.env, UPSTREAM_DATA_DIR: '' },
   })

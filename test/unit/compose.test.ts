@@ -1,10 +1,15 @@
-import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
 import { CADENCES } from '../../shared/intervals.ts'
+import { createRedis } from '../../shared/queue/redis.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { silent } from '../support/silent.ts'
 
 const root = join(import.meta.dirname, '../..')
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
@@ -26,6 +31,10 @@ const service = z.looseObject({
     ])
     .default({}),
   healthcheck: z.looseObject({ test: z.array(z.string()) }).optional(),
+  secrets: z.array(z.string()).default([]),
+  mem_limit: z.string().optional(),
+  stop_grace_period: z.string().optional(),
+  entrypoint: z.array(z.string()).default([]),
   hostname: z.string().optional(),
   command: z.array(z.string()).optional(),
   read_only: z.boolean().default(false),
@@ -34,6 +43,7 @@ const service = z.looseObject({
 const compose = z.looseObject({
   services: z.record(z.string(), service),
   volumes: z.record(z.string(), z.null()),
+  secrets: z.record(z.string(), z.object({ file: z.string() })),
 })
 
 /** What compose puts in for `${NAME:-default}` and `${NAME:+instead}`. */
@@ -57,11 +67,13 @@ function loadYaml(): ((text: string) => unknown) | undefined {
 }
 const parse = loadYaml()
 
+const EXPORTED = /export (\w+)="\$\$\(cat \/run\/secrets\/(\w+)\)"/g
+
 const MODES = { 'one server': {}, 'a cluster': { CLICKHOUSE_CLUSTER: 'dao_data' } } as const
 
 describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose file for %s', (_name, env) => {
-  const { services, volumes } = compose.parse(
-    parse?.(interpolate(read('docker-compose.yml'), env)) ?? { services: {}, volumes: {} },
+  const { services, volumes, secrets } = compose.parse(
+    parse?.(interpolate(read('docker-compose.yml'), env)) ?? { services: {}, volumes: {}, secrets: {} },
   )
   const all = Object.entries(services)
 
@@ -89,11 +101,70 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
       if (one.build === undefined) continue
       expect([name, one.read_only, one.security_opt]).toEqual([name, true, ['no-new-privileges:true']])
       const file = one.command?.at(-1) ?? ''
-      expect(existsSync(join(root, file)), `${name} runs ${file}`).toBe(true)
+      expect(existsSync(join(inject('compiled'), file)), `${name} runs ${file}`).toBe(true)
       if (name !== 'migrate') expect(one.healthcheck?.test.at(-1), name).toMatch(/\/health\/ready$/)
     }
+    for (const [name, one] of all) expect(one.mem_limit, `${name} has a limit of memory`).toMatch(/^\d+[mg]$/)
+    for (const [name, one] of all.filter(([, { volumes }]) => volumes.some((volume) => !volume.startsWith('.'))))
+      if (!['prometheus', 'grafana'].includes(name))
+        expect(one.stop_grace_period, `${name} stops in order`).toBeDefined()
     const workers = all.filter(([name]) => name.startsWith('worker-')).map(([, one]) => one.environment.WORKER_QUEUES)
     expect(workers).toEqual(CADENCES)
+  })
+
+  it('has no password of its own: each comes from a file that a command makes', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'dao-data-secrets-'))
+    try {
+      const make = () =>
+        spawnSync(process.execPath, [join(root, 'tools/secrets.mjs'), '--into', folder], { encoding: 'utf8' })
+      expect(make().stdout.match(/: made/g)).toHaveLength(Object.keys(secrets).length)
+      const made = () => Object.values(secrets).map(({ file }) => readFileSync(join(folder, basename(file)), 'utf8'))
+      const first = made()
+      expect(new Set(first).size).toBe(first.length)
+      expect(make().stdout).not.toContain(': made')
+      expect(made()).toEqual(first)
+      expect(statSync(folder).mode & 0o777).toBe(0o700)
+    } finally {
+      rmSync(folder, { recursive: true })
+    }
+    for (const [name, one] of all) {
+      const text = JSON.stringify(one)
+      for (const [, secret = ''] of text.matchAll(/\/run\/secrets\/(\w+)/g)) expect(one.secrets, name).toContain(secret)
+      for (const secret of one.secrets) expect(Object.keys(secrets), name).toContain(secret)
+      for (const [setting, value] of Object.entries(one.environment))
+        if (/PASSWORD|SECRET|TOKEN/.test(setting))
+          expect([setting, value]).toEqual([setting, expect.stringMatching(/^(\/run\/secrets\/\w+)?$/)])
+    }
+  })
+
+  it('starts a Redis that asks for its password, and is healthy when it answers', async () => {
+    const { redis } = services
+    const folder = mkdtempSync(join(tmpdir(), 'dao-data-redis-'))
+    const here = (text: string) =>
+      text
+        .replaceAll('$$', '$')
+        .replaceAll('/run/secrets', folder)
+        .replaceAll('/tmp/redis.conf', join(folder, 'redis.conf'))
+    spawnSync(process.execPath, [join(root, 'tools/secrets.mjs'), '--into', folder])
+    const port = await findFreePort()
+    const [shell = '', flags = '', script = ''] = redis?.command ?? []
+    const server = spawn(shell, [flags, `${here(script).trimEnd()} --port ${port} --dir ${folder}`], {
+      stdio: 'ignore',
+    })
+    try {
+      const health = here(redis?.healthcheck?.test.at(-1) ?? '').replace('redis-cli', `redis-cli -p ${port}`)
+      await expect.poll(() => spawnSync('sh', ['-c', health]).status).toBe(0)
+      const url = readFileSync(join(folder, 'redis_url'), 'utf8').replace('redis:6379', `127.0.0.1:${port}`)
+      const client = createRedis(url, silent)
+      expect(await client.config('GET', 'maxmemory*')).toEqual(expect.arrayContaining(['536870912', 'noeviction']))
+      client.disconnect()
+      const wrong = health.replace(/REDISCLI_AUTH=\S+ \S+/, 'REDISCLI_AUTH=wrong')
+      expect(spawnSync('sh', ['-c', wrong]).status).not.toBe(0)
+    } finally {
+      server.kill()
+      await once(server, 'exit')
+      rmSync(folder, { recursive: true })
+    }
   })
 
   it('gives each node of the cluster its place', () => {
@@ -111,7 +182,12 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
       ...read('clickhouse/server/users.xml').matchAll(/from_env="(\w+)"/g),
     ]
     for (const [name, one] of nodes) {
-      for (const [, variable = ''] of wanted) expect(one.environment[variable], `${name}: ${variable}`).toBeTruthy()
+      const set = { ...one.environment }
+      for (const [, variable = '', secret = ''] of (one.entrypoint.at(-1) ?? '').matchAll(EXPORTED)) {
+        expect(one.secrets, name).toContain(secret)
+        set[variable] = secret
+      }
+      for (const [, variable = ''] of wanted) expect(set[variable], `${name}: ${variable}`).toBeTruthy()
       expect(one.hostname).toBe(name)
     }
     const keepers = all.filter(([, one]) => 'KEEPER_ID' in one.environment)

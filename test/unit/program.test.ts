@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { toProgram } from '../../tools/children.ts'
 
 const root = join(import.meta.dirname, '../..')
 
 const run = (program: string, ...words: string[]) =>
-  spawnSync(process.execPath, ['--import', 'tsx', program, ...words], { cwd: root, encoding: 'utf8' })
+  spawnSync(process.execPath, [...toProgram(join(root, program)), ...words], { cwd: root, encoding: 'utf8' })
 
 describe("an operator's command", () => {
   it.each([

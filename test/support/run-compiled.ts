@@ -1,0 +1,4 @@
+import { inject } from 'vitest'
+import { runCompiledIn } from '../../tools/children.ts'
+
+runCompiledIn(inject('compiled'))
