@@ -65,12 +65,17 @@ export async function migrate(
   await applyMissing(db, migrations, schema.applied, log)
 }
 
-/** ClickHouse's code for a cluster that a server does not know. */
-const CLUSTER_DOESNT_EXIST = '701'
+/** Why a server cannot run a statement on a cluster, by ClickHouse's code. */
+const NO_CLUSTER: Readonly<Record<string, string>> = {
+  '701': 'knows no cluster of that name',
+  // Without a Keeper: of a server, and of the package's own.
+  '139': 'has no Keeper, without which nothing runs on a cluster',
+  '392': 'has no Keeper, without which nothing runs on a cluster',
+}
 
 /**
  * Creates a database where it is missing.
- * @throws DataError `config` when CLICKHOUSE_CLUSTER names no cluster of the server.
+ * @throws DataError `config` when CLICKHOUSE_CLUSTER is set and the server is part of no such cluster.
  */
 export async function createMissing(server: Database, database: string): Promise<void> {
   const { cluster } = server
@@ -78,9 +83,10 @@ export async function createMissing(server: Database, database: string): Promise
     const sql = `CREATE DATABASE IF NOT EXISTS ${database}${onCluster(cluster)}`
     await server.command({ name: 'create-database', sql })
   } catch (error) {
-    if (toClickHouseCode(error) !== CLUSTER_DOESNT_EXIST) throw error
-    const reason = `CLICKHOUSE_CLUSTER says ${cluster}, and the ClickHouse server knows no cluster of that name`
-    throw new DataError('config', `${reason}: leave it empty for a single server (docs/scaling.md)`, { cause: error })
+    const reason = NO_CLUSTER[toClickHouseCode(error) ?? '']
+    if (cluster === undefined || reason === undefined) throw error
+    const what = `CLICKHOUSE_CLUSTER says ${cluster}, and the ClickHouse server ${reason}`
+    throw new DataError('config', `${what}: leave it empty for a single server (docs/scaling.md)`, { cause: error })
   }
 }
 
@@ -175,6 +181,7 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
   const scratchName = toScratchName()
   const scratch = createDatabase(config, 'write', { database: scratchName })
   const on = config.cluster === undefined ? '' : `${onCluster(config.cluster)} SYNC`
+  await readSchema(db, loadReleased())
   let differences: string[]
   try {
     await migrate(server, scratch, scratchName, log)

@@ -10,7 +10,7 @@ import { FORMAT, hashContent, listTables, type StoredTable } from './backup/cont
 import { checkFiles, type Manifest, openFile, readManifest, type TableFiles, toBackupId } from './backup/files.ts'
 import { refuseLater, type SchemaOf, toSchemaOf } from './backup/schema-of.ts'
 import { applyMissing, createMissing } from './migrate.ts'
-import { endRestoring, markRestoring } from './schema/restoring.ts'
+import { endRestoring, markRestoring, type Restoring } from './schema/restoring.ts'
 import { readSchema } from './schema/stored.ts'
 
 const HELP = `npm run restore -- <folder> [options]
@@ -74,29 +74,32 @@ interface Backup {
 
 async function restoreAlone(db: Database, backup: Backup, options: RestoreOptions): Promise<Restored[]> {
   const { told, schema, lock } = backup
-  const { own, later, released } = schema
   const id = toBackupId(told)
-  const { applied, restoring } = await readSchema(db, released)
-  if (restoring !== undefined && restoring.backup !== id) {
-    const way = 'go on with that one, or name another CLICKHOUSE_DATABASE'
-    throw new DataError('storage', `${db.name} holds a part of another backup: ${way}`)
-  }
+  const { applied, restoring } = await readSchema(db, schema.released)
+  refuseOther(db, restoring, id)
   if (restoring !== undefined) options.onTakenUp?.()
+  // Beside other rows a part does no harm, and what was stopped there is done again.
+  const isMarked = restoring !== undefined || !options.intoExisting
+  const mark = async (isLoaded: boolean) => isMarked && markRestoring(db, { backup: id, isLoaded })
+  let restored = told.tables.map(toRestored)
   if (!restoring?.isLoaded) {
-    refuseLater(db, own, applied)
-    if (!options.intoExisting && restoring === undefined) await refuseRows(db, await listTables(db))
-    // Beside other rows there is nothing to be seen of a part: whoever wants that runs it again.
-    if (!options.intoExisting) await markRestoring(db, { backup: id, isLoaded: false })
-    await applyMissing(db, own, applied, options.log)
+    refuseLater(db, schema.own, applied)
+    if (restoring === undefined && !options.intoExisting) await refuseRows(db)
+    await mark(false)
+    await applyMissing(db, schema.own, applied, options.log)
+    restored = await loadTables(db, backup, { ...options, isTakenUp: restoring !== undefined })
+    lock.requireHeld()
+    await mark(true)
   }
-  const restored = restoring?.isLoaded
-    ? told.tables.map(toRestored)
-    : await loadTables(db, backup, restoring !== undefined, options)
-  lock.requireHeld()
-  if (restoring !== undefined || !options.intoExisting) await markRestoring(db, { backup: id, isLoaded: true })
-  await applyMissing(db, later, (await readSchema(db, released)).applied, options.log)
+  await applyMissing(db, schema.later, applied, options.log)
   await endRestoring(db)
   return restored
+}
+
+function refuseOther(db: Database, restoring: Restoring | undefined, backup: string): void {
+  if (restoring === undefined || restoring.backup === backup) return
+  const way = 'go on with that one, or name another CLICKHOUSE_DATABASE'
+  throw new DataError('storage', `${db.name} holds a part of another backup: ${way}`)
 }
 
 const toRestored = ({ name, rows }: TableFiles): Restored => ({ name, rows, equal: true })
@@ -105,8 +108,7 @@ const toRestored = ({ name, rows }: TableFiles): Restored => ({ name, rows, equa
 async function loadTables(
   db: Database,
   { folder, told }: Backup,
-  isTakenUp: boolean,
-  { intoExisting, onTable }: RestoreOptions,
+  { isTakenUp, intoExisting, onTable }: RestoreOptions & { isTakenUp: boolean },
 ): Promise<Restored[]> {
   const tables = new Map((await listTables(db)).map((table) => [table.name, table]))
   const restored: Restored[] = []
@@ -133,9 +135,9 @@ async function loadTable(db: Database, folder: string, table: StoredTable, from:
 const isEqual = async (db: Database, table: StoredTable, { columns, sha256 }: TableFiles): Promise<boolean> =>
   (await hashContent(db, { ...table, columns })) === sha256
 
-async function refuseRows(db: Database, tables: readonly StoredTable[]): Promise<void> {
+async function refuseRows(db: Database): Promise<void> {
   const filled: string[] = []
-  for (const { name } of tables) if ((await countRows(db, name)) > 0) filled.push(name)
+  for (const { name } of await listTables(db)) if ((await countRows(db, name)) > 0) filled.push(name)
   if (filled.length === 0) return
   throw new DataError(
     'storage',

@@ -249,7 +249,7 @@ describe('the commands', () => {
     const target = await createEmpty()
     const env = { ...process.env, ...toStoreSettings(target.config) }
     const path = join(import.meta.dirname, '../../clickhouse/restore.ts')
-    const args = ['--import', 'tsx', path, folder]
+    const args = [...toProgram(path), folder]
     const killed = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
     await once(killed.stderr, 'data')
     killed.kill('SIGKILL')

@@ -10,6 +10,7 @@ import { restore } from '../../clickhouse/restore.ts'
 import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { onCluster } from '../../shared/store/topology.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { rebuild } from '../../workers/rebuild/rebuild.ts'
 import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
@@ -17,6 +18,7 @@ import { toShadow } from '../../workers/rebuild/shadow.ts'
 import { startCluster, type TestCluster } from '../support/cluster.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { copyMigrations } from '../support/migration-files.ts'
+import { startOwnClickHouse } from '../support/own-clickhouse.ts'
 import type { Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 import { createSite, EVERY_REQUEST, readAnswers, SITE_NOW, withoutStoredTimes } from '../support/site.ts'
@@ -175,13 +177,22 @@ describe('the schema of a cluster', () => {
     await server.close()
   })
 
-  it('is not begun where the server does not know the cluster', async () => {
-    const config = createTestConfig({ CLICKHOUSE_CLUSTER: 'nowhere' })
-    const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
-    const db = createDatabase(config.clickhouse, 'write')
-    const reason = 'CLICKHOUSE_CLUSTER says nowhere, and the ClickHouse server knows no cluster of that name'
-    const refusal = { code: 'config', message: expect.stringContaining(reason) }
-    await expect(migrate(server, db, db.name, silent)).rejects.toMatchObject(refusal)
-    await Promise.all([server.close(), db.close()])
+  it('is not begun where the server does not know the cluster, or has no Keeper', async () => {
+    const port = await findFreePort()
+    const shard = `<shard><replica><host>127.0.0.1</host><port>${port}</port></replica></shard>`
+    const configuration = `<remote_servers><alone>${shard}</alone></remote_servers>`
+    const lone = await startOwnClickHouse({ tcpPort: port, configuration })
+    onTestFinished(() => lone.stop())
+    for (const [name, reason] of [
+      ['nowhere', 'knows no cluster of that name'],
+      ['alone', 'has no Keeper'],
+    ]) {
+      const config = createTestConfig({ ...lone.settings, CLICKHOUSE_CLUSTER: String(name) })
+      const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
+      const db = createDatabase(config.clickhouse, 'write')
+      const message = expect.stringContaining(`CLICKHOUSE_CLUSTER says ${name}, and the ClickHouse server ${reason}`)
+      await expect(migrate(server, db, db.name, silent)).rejects.toMatchObject({ code: 'config', message })
+      await Promise.all([server.close(), db.close()])
+    }
   })
 })

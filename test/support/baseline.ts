@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { backUp } from '../../clickhouse/backup.ts'
+import type { Config } from '../../shared/config/config.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createSite, EVERY_REQUEST, readAnswers, SAMPLE_RATINGS } from './site.ts'
 
@@ -35,9 +36,14 @@ export async function recordBaseline(): Promise<void> {
   const registry = loadRegistry(REGISTRY)
   const site = await createSite({ RATINGS_SOURCE: writeRatings(registry) }, registry)
   await backUp(site.database.db, join(FOLDER, 'backup'), () => {})
-  const answers = await readAnswers(site, site.config, EVERY_REQUEST)
-  writeFileSync(ANSWERS, `${JSON.stringify(answers, null, 2)}\n`)
+  await recordAnswers(registry, site.config)
   await site.close()
+}
+
+/** Records what is answered today from a database of the baseline: for answers that are meant to differ. */
+export async function recordAnswers(registry: Registry, config: Config): Promise<void> {
+  const answers = await readAnswers({ registry }, config, EVERY_REQUEST)
+  writeFileSync(ANSWERS, `${JSON.stringify(answers, null, 2)}\n`)
 }
 
 /** The records that the index needs: few, and with something in every dataset. */
