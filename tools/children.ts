@@ -26,10 +26,11 @@ export function runCompiledIn(folder: string): void {
   compiledIn = folder
 }
 
-/** Node's arguments that run one of the project's TypeScript files: interpreted by tsx, unless they were compiled. */
+/** Node's arguments that run a TypeScript file: interpreted by tsx, unless it is one of the project's and those were compiled. */
 export function toProgram(file: string): string[] {
-  if (compiledIn === undefined) return ['--import', 'tsx', file]
-  return [join(compiledIn, relative(ROOT, file)).replace(/\.ts$/, '.js')]
+  const path = relative(ROOT, file)
+  if (compiledIn === undefined || path.startsWith('..')) return ['--import', 'tsx', file]
+  return [join(compiledIn, path).replace(/\.ts$/, '.js')]
 }
 
 /**
