@@ -1,8 +1,6 @@
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { migrate } from '../clickhouse/migrate.ts'
-import { storeRegistry } from '../clickhouse/registry.ts'
-import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config/config.ts'
+import { type Config, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { toReason } from '../shared/errors.ts'
 import { DAY_MS } from '../shared/intervals.ts'
 import { onStopSignal, runProgram } from '../shared/process.ts'
@@ -17,6 +15,7 @@ import { createRecomputation } from '../workers/schedule/recompute.ts'
 import { collectPastDays } from './demo-history.ts'
 import { lockFolder } from './lock.ts'
 import { findFreePort } from './redis-server.ts'
+import { prepareStores } from './stores.ts'
 import { createSupervisor, type Part } from './supervisor.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
@@ -71,30 +70,6 @@ async function startUpstream(): Promise<string> {
   const args = ['--port', String(await findFreePort())]
   const upstream = await supervisor.start({ name: 'upstream stand-in', file: 'test/upstream/main.ts', args })
   return String(upstream.url)
-}
-
-/**
- * The stores that no setting names. They keep their ports when they are started again, and tell the other parts how to
- * reach them through the data folder.
- */
-async function startStores(): Promise<void> {
-  if (!isGiven('REDIS_URL')) {
-    const args = [String(await findFreePort())]
-    await supervisor.start({ name: 'Redis', file: 'tools/redis.ts', args })
-  }
-  if (!isGiven('CLICKHOUSE_URL')) {
-    provideSettings({ CLICKHOUSE_EMBEDDED_PORT: String(await findFreePort()) })
-    await supervisor.start({ name: 'ClickHouse', file: 'clickhouse/server.ts' })
-  }
-}
-
-async function prepareSchema(config: Config): Promise<void> {
-  const log = createLog('migrate', config.logLevel)
-  const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
-  const db = createDatabase(config.clickhouse, 'write')
-  await migrate(server, db, config.clickhouse.database, log)
-  await storeRegistry(db, loadRegistry(), log)
-  await Promise.all([server.close(), db.close()])
 }
 
 /** The demo's history: daily from the interface's earliest start, hourly for 90 days, 5-minute for the last 31. */
@@ -199,9 +174,7 @@ async function main(): Promise<void> {
   // Nobody takes over from the one API that runs here.
   provideSettings({ API_DRAIN_SECONDS: '0' })
   unlock = lockFolder(loadConfig().dataDir)
-  await startStores()
-  const config = loadConfig()
-  await prepareSchema(config)
+  const config = await prepareStores(supervisor, mode)
   const parts: readonly Part[] = [
     { name: 'worker', file: 'workers/programs/worker.ts' },
     { name: 'scheduler', file: 'workers/programs/scheduler.ts' },

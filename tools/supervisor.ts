@@ -15,6 +15,8 @@ export interface Supervisor {
    * @throws DataError `config` when it ends before it was ever ready, or everything is being stopped.
    */
   start(part: Part): Promise<Record<string, unknown>>
+  /** Stops one part, which may be started anew. */
+  end(part: Part): Promise<void>
   /** Stops all parts, the last one started first, so that nobody loses what it still needs. */
   stop(): Promise<void>
 }
@@ -43,14 +45,16 @@ export function createSupervisor(options: {
   readonly aliveMs?: number
 }): Supervisor {
   const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS } = options
-  const parts: Supervised[] = []
+  let parts: readonly Supervised[] = []
   let isStopping = false
+  /** Whether nobody wants it to run any more. */
+  const isOver = (supervised: Supervised) => isStopping || !parts.includes(supervised)
 
   const launch = ({ name, file, args }: Part) => startChild(name, file, {}, args, { keepsOutput: true })
 
   const watch = async (supervised: Supervised) => {
     const how = `${supervised.part.name} ended with ${await supervised.child.ended}`
-    if (isStopping) return
+    if (isOver(supervised)) return
     supervised.deaths = performance.now() - supervised.startedAt < aliveMs ? supervised.deaths + 1 : 1
     const pause = pausesMs[supervised.deaths - 1]
     if (pause === undefined)
@@ -68,7 +72,7 @@ export function createSupervisor(options: {
       say(`${supervised.part.name} is back`)
     } catch (error) {
       // It ended before it was ready. `watch` sees that too, and has begun the next pause, unless the system stops.
-      if (!isStopping) say(toReason(error))
+      if (!isOver(supervised)) say(toReason(error))
     }
   }
 
@@ -82,17 +86,27 @@ export function createSupervisor(options: {
         deaths: 0,
         again: undefined,
       }
-      parts.push(supervised)
+      parts = [...parts, supervised]
       const facts = await untilReady(supervised.child)
       void watch(supervised)
       return facts
     },
+    end: async (part) => {
+      const ended = parts.filter((supervised) => supervised.part === part)
+      parts = parts.filter((supervised) => supervised.part !== part)
+      for (const supervised of ended) await endSupervised(supervised)
+    },
     stop: async () => {
       isStopping = true
       for (const { again } of parts) clearTimeout(again)
-      for (const { child } of [...parts].reverse()) if (isRunning(child)) await child.stop()
+      for (const supervised of [...parts].reverse()) await endSupervised(supervised)
     },
   }
+}
+
+async function endSupervised({ again, child }: Supervised): Promise<void> {
+  clearTimeout(again)
+  if (isRunning(child)) await child.stop()
 }
 
 const isRunning = ({ process }: Child): boolean =>

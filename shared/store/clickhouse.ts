@@ -11,6 +11,8 @@ type Params = Readonly<Record<string, unknown>>
 /** One statement: `name` is what metrics and logs call it, `params` fill the `{name: Type}` places of `sql`. */
 export interface Statement {
   name: string
+  /** Under which the server knows the statement; it runs no two at once under one id. A new one unless it is given. */
+  id?: string
   sql: string
   params?: Params
   settings?: Readonly<Record<string, string | number>>
@@ -70,6 +72,12 @@ function toStorageError(name: string, url: string, error: unknown): DataError {
   const what =
     error instanceof ClickHouseError ? `code ${error.code} ${error.type ?? ''}` : `no answer from ${new URL(url).host}`
   return new DataError('storage', `ClickHouse, ${name}: ${what}: ${toReason(error)}`, { cause: error })
+}
+
+/** ClickHouse's own number for what went wrong in a statement; undefined where it said none. */
+export function toClickHouseCode(error: unknown): string | undefined {
+  const cause = error instanceof DataError ? error.cause : error
+  return cause instanceof ClickHouseError ? cause.code : undefined
 }
 
 /** Runs a statement as one step of a trace; whatever fails comes out as a DataError. */
@@ -134,11 +142,11 @@ const toOptions = (trace: QueryTrace | undefined, settings?: Statement['settings
   ...(signal === undefined ? {} : { abort_signal: signal }),
 })
 
-function toRequest({ sql, params, settings, signal }: Statement, trace: QueryTrace | undefined) {
+function toRequest({ id, sql, params, settings, signal }: Statement, trace: QueryTrace | undefined) {
   // The client never looks at a signal that is aborted already.
   signal?.throwIfAborted()
   const values = params === undefined ? {} : { query_params: { ...params } }
-  return { query: sql, ...values, ...toOptions(trace, settings, signal) }
+  return { query: sql, ...(id === undefined ? {} : { query_id: id }), ...values, ...toOptions(trace, settings, signal) }
 }
 
 function parseRows<S extends z.ZodType>({ name, schema }: Statement & { schema: S }, rows: unknown[]): z.output<S>[] {

@@ -166,6 +166,14 @@ describe('a roll-up that is computed anew', () => {
     expect(await tables()).toEqual([])
   })
 
+  it('is computed by one run at a time', async () => {
+    const before = await dump('token_prices_1h')
+    const [one, two] = await Promise.allSettled([run('token_prices_1h'), run('token_prices_1h')])
+    const reasons = [one, two].flatMap((outcome) => (outcome?.status === 'rejected' ? [outcome.reason.message] : []))
+    expect(reasons).toEqual(['token_prices_1h is being computed by another run: wait until it has ended'])
+    expect([await dump('token_prices_1h'), await tables()]).toEqual([before, []])
+  })
+
   it('counts a row that is on its way to the new table', async () => {
     let isCounted = false
     const late: Database = {

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { loadConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
@@ -65,6 +66,7 @@ async function main(): Promise<void> {
   if (positionals.length > 1) throw new DataError('payload', `one table per run: ${positionals.join(', ')} are several`)
   const config = loadConfig()
   const db = createDatabase(config.clickhouse, 'write')
+  await requireMigrated(db)
   const redis = createRedis(config.redis.url, createLog('rebuild', 'error'))
   await requireRedis(redis)
   const rollUp = await findRollUp(db, config.clickhouse.database, positionals[0])

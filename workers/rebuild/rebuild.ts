@@ -7,6 +7,7 @@ import { toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
 import { readNewest } from '../../shared/store/freshness.ts'
+import { type Lock, withLock } from '../../shared/store/lock.ts'
 import { quoteName } from '../../shared/store/topology.ts'
 import { openState } from '../job/state.ts'
 import type { RollUp } from './roll-ups.ts'
@@ -37,9 +38,15 @@ export interface Rebuilt {
  * the shadow table is fed by a view of its own before it is filled, both views feed both tables until after the swap,
  * what arrives during the swap is stored once more, and every row replaces by its natural key, so that being stored twice changes nothing. A run that was stopped leaves
  * the shadow behind, fed, and the next one goes on with the batch that was not finished.
- * @throws DataError `storage` when ClickHouse fails, or when the new table has fewer rows than the live one.
+ * @throws DataError `storage` when ClickHouse fails, another run computes the table, or the new table has fewer rows.
  */
 export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOptions): Promise<Rebuilt> {
+  const name = `rebuild ${db.name}.${rollUp.table}`
+  const taken = `${rollUp.table} is being computed by another run: wait until it has ended`
+  return withLock(db, { name, taken }, (lock) => rebuildAlone(db, rollUp, options, lock))
+}
+
+async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOptions, lock: Lock): Promise<Rebuilt> {
   const { table, feed } = rollUp
   const shadow = toShadow(db, table)
   const live = await readUuid(db, shadow.storedLive)
@@ -55,6 +62,7 @@ export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOpti
     )
   }
   await options.beforeSwap?.()
+  lock.requireHeld()
   if ((await readUuid(db, shadow.storedLive)) !== live)
     throw new DataError('storage', `${table} was swapped by somebody else meanwhile: nothing is changed by this run`)
   await swap(db, shadow, feed)

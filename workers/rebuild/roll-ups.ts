@@ -1,8 +1,6 @@
-import { ClickHouseError } from '@clickhouse/client'
 import { z } from 'zod'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
-import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import { type Database, toClickHouseCode } from '../../shared/store/clickhouse.ts'
 import { toLocal, toLogical } from '../../shared/store/topology.ts'
 
 /** What of a dataset tells which tables are computed from it. */
@@ -106,8 +104,7 @@ async function readColumns(
     const rows = await db.rows({ name: 'columns', sql: `DESCRIBE (${select})`, params, schema: columnRow })
     return rows.map(({ name }) => name)
   } catch (error) {
-    const cause = error instanceof DataError ? error.cause : error
-    if (cause instanceof ClickHouseError && cause.code === UNKNOWN_IDENTIFIER) return undefined
+    if (toClickHouseCode(error) === UNKNOWN_IDENTIFIER) return undefined
     throw error
   }
 }
