@@ -167,11 +167,11 @@ describe('a roll-up that is computed anew', () => {
   })
 
   it('is computed by one run at a time', async () => {
-    const before = await dump('token_prices_1h')
-    const [one, two] = await Promise.allSettled([run('token_prices_1h'), run('token_prices_1h')])
+    const before = await dump('token_price_rollups')
+    const [one, two] = await Promise.allSettled([run('token_price_rollups'), run('token_price_rollups')])
     const reasons = [one, two].flatMap((outcome) => (outcome?.status === 'rejected' ? [outcome.reason.message] : []))
-    expect(reasons).toEqual(['token_prices_1h is being computed by another run: wait until it has ended'])
-    expect([await dump('token_prices_1h'), await tables()]).toEqual([before, []])
+    expect(reasons).toEqual(['token_price_rollups is being computed by another run: wait until it has ended'])
+    expect([await dump('token_price_rollups'), await tables()]).toEqual([before, []])
   })
 
   it('counts a row that is on its way to the new table', async () => {
