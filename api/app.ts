@@ -5,12 +5,12 @@ import type { Logger } from '../shared/telemetry/log.ts'
 import { createFragments } from './answers/fragments.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
 import { Problem } from './problem/problem.ts'
-import type { Route, Surroundings } from './route/define.ts'
+import type { Route, Surroundings } from './route/define-route.ts'
 import { createDocs } from './route/docs.ts'
 import { toOpenApi } from './route/openapi.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
-import { createApiMetrics } from './serving/metrics.ts'
+import { createApiMetrics } from './serving/request-metrics.ts'
 import { inRequestSpan, noteFailure } from './serving/request-span.ts'
 import type { Exchange } from './serving/send.ts'
 import { createServing } from './serving/serve.ts'
@@ -82,7 +82,7 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
       response.locals.route = route.path
       const inPlace = route.path.includes('{') || request.path === route.path
       response.locals.extra = inPlace ? [] : ['Link', `<${route.path}>; rel="canonical"`]
-      await serving.serve(route, request, toExchange(request, response))
+      await serving.serve(route, toExchange(request, response), request.params)
     })
   }
   app.use(createDocs())

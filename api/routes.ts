@@ -1,4 +1,4 @@
-import type { Route } from './route/define.ts'
+import type { Route } from './route/define-route.ts'
 import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { categoriesRoute } from './routes/categories.ts'

@@ -6,7 +6,7 @@ import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
 import { countRows } from '../shared/store/count-rows.ts'
 import { listTables, readContent } from './backup/content.ts'
 import { type Manifest, makeFolder, type TableFiles, writeManifest, writeTable } from './backup/files.ts'
-import { loadMigrations, requireMigrated } from './migrate.ts'
+import { requireMigrated } from './migrate.ts'
 
 const HELP = `npm run backup -- <folder> [options]
 
@@ -20,17 +20,17 @@ meanwhile. It is a copy for any ClickHouse: a server or a cluster of any size; n
 /**
  * Copies a database into a folder, which is made when it is missing. `onTable` hears of each table that is done. The copy
  * is of each table at one time, and of them all in an order in which nothing is lost (see `listTables`).
- * @throws DataError `config` for a folder with something in it, `migration` or `storage`.
+ * @throws DataError `config` for a folder with something in it, `migration`, `schema_too_old` or `storage`.
  */
 export async function backUp(
   db: Database,
   folder: string,
   onTable: (table: TableFiles) => void | Promise<void>,
 ): Promise<Manifest> {
-  await requireMigrated(db)
+  const { applied } = await requireMigrated(db)
   await makeFolder(folder)
   const createdAt = new Date().toISOString()
-  const migrations = loadMigrations().map(({ name, checksum }) => ({ name, checksum }))
+  const migrations = [...applied].map(([name, checksum]) => ({ name, checksum }))
   const tables: TableFiles[] = []
   for (const table of await listTables(db)) {
     const written = await writeTable(folder, table.name, table.columns, await readContent(db, table))

@@ -3,16 +3,18 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { z } from 'zod'
 import { type Config, loadConfig } from '../shared/config/config.ts'
 import { DataError } from '../shared/errors.ts'
 import { isMain, runProgram } from '../shared/process.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
-import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
+import { createDatabase, type Database, toClickHouseCode } from '../shared/store/clickhouse.ts'
 import { onCluster } from '../shared/store/topology.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { renderStatement } from './cluster/render.ts'
 import { storeRegistry } from './registry.ts'
+import { findDrift } from './schema/drift.ts'
+import { loadReleased, MIGRATIONS, refuseRewritten } from './schema/released.ts'
+import { MIGRATIONS_TABLE, readSchema, refuseHalfRestored, type StoredSchema } from './schema/stored.ts'
 
 export interface Migration {
   /** The file's name, `NNN_<dataset>.sql`. */
@@ -23,38 +25,30 @@ export interface Migration {
   readonly statements: readonly string[]
 }
 
-const directory = join(import.meta.dirname, 'migrations')
-
-/** The migration files in order; statements end with a semicolon at a line's end. */
-export function loadMigrations(from: string = directory): Migration[] {
+/**
+ * The migration files in order; statements end with a semicolon at a line's end.
+ * @throws DataError `migration` when a released one is not what was released.
+ */
+export function loadMigrations(from: string = MIGRATIONS): Migration[] {
   const files = readdirSync(from).filter((file) => /^\d{3}_.*\.sql$/.test(file))
-  return files.sort().map((name) => {
+  const migrations = files.sort().map((name) => {
     const sql = readFileSync(join(from, name), 'utf8')
     const checksum = createHash('sha256').update(sql).digest('hex')
     return { name, checksum, statements: toStatements(sql) }
   })
+  refuseRewritten(migrations, loadReleased(from))
+  return migrations
 }
 
 function toStatements(sql: string): string[] {
   return sql.split(/;[ \t]*$/m).filter((statement) => statement.replace(/--.*$/gm, '').trim() !== '')
 }
 
-const appliedRow = z.object({ name: z.string(), checksum: z.string() })
-
-/** Where it is recorded which files were applied; it comes before all of them. */
-export const MIGRATIONS_TABLE = `CREATE TABLE IF NOT EXISTS migrations
-(
-    name       String,
-    checksum   String,
-    applied_at DateTime64(3, 'UTC')
-)
-ENGINE = {engine}ReplacingMergeTree(applied_at)
-ORDER BY name`
-
 /**
  * Brings the database's schema up to the files: creates the database, then applies every file that is not recorded.
  * Each statement may be repeated, so a run that died, or two at once, end in the same schema.
- * @throws DataError `migration` when an applied file was edited or is gone.
+ * @throws DataError `migration` when a released or an applied file was edited or is gone, `schema_too_old` for a database
+ *   from before the first release. Nothing is changed then.
  */
 export async function migrate(
   server: Database,
@@ -63,12 +57,47 @@ export async function migrate(
   log: Logger,
   from?: string,
 ): Promise<void> {
-  const { cluster } = db
-  const create = `CREATE DATABASE IF NOT EXISTS ${database}${onCluster(cluster)}`
-  await server.command({ name: 'create-database', sql: create })
+  await createMissing(server, database)
+  const schema = await readSchema(db, loadReleased(from))
+  refuseHalfRestored(db, schema)
   const migrations = loadMigrations(from)
-  const applied = await readApplied(db)
-  refuseDrift(migrations, applied)
+  refuseDrift(migrations, schema.applied)
+  await applyMissing(db, migrations, schema.applied, log)
+}
+
+/** Why a server cannot run a statement on a cluster, by ClickHouse's code. */
+const NO_CLUSTER: Readonly<Record<string, string>> = {
+  '701': 'knows no cluster of that name',
+  // Without a Keeper: of a server, and of the package's own.
+  '139': 'has no Keeper, without which nothing runs on a cluster',
+  '392': 'has no Keeper, without which nothing runs on a cluster',
+}
+
+/**
+ * Creates a database where it is missing.
+ * @throws DataError `config` when CLICKHOUSE_CLUSTER is set and the server is part of no such cluster.
+ */
+export async function createMissing(server: Database, database: string): Promise<void> {
+  const { cluster } = server
+  try {
+    const sql = `CREATE DATABASE IF NOT EXISTS ${database}${onCluster(cluster)}`
+    await server.command({ name: 'create-database', sql })
+  } catch (error) {
+    const reason = NO_CLUSTER[toClickHouseCode(error) ?? '']
+    if (cluster === undefined || reason === undefined) throw error
+    const what = `CLICKHOUSE_CLUSTER says ${cluster}, and the ClickHouse server ${reason}`
+    throw new DataError('config', `${what}: leave it empty for a single server (docs/scaling.md)`, { cause: error })
+  }
+}
+
+/** Applies those of the migrations that are not among the applied ones, each with a line in the record. */
+export async function applyMissing(
+  db: Database,
+  migrations: readonly Migration[],
+  applied: ReadonlyMap<string, string>,
+  log: Logger,
+): Promise<void> {
+  await apply(db, 'create-migrations', [MIGRATIONS_TABLE])
   for (const migration of migrations.filter(({ name }) => !applied.has(name))) {
     await applyAgain(db, migration, log)
     const row = { name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() }
@@ -102,50 +131,21 @@ async function apply(db: Database, name: string, statements: readonly string[]):
     await db.command({ name, sql })
 }
 
-async function readApplied(db: Database): Promise<Map<string, string>> {
-  await refuseOtherTopology(db)
-  await apply(db, 'create-migrations', [MIGRATIONS_TABLE])
-  const rows = await db.rows({
-    name: 'migrations',
-    sql: 'SELECT name, checksum FROM migrations FINAL',
-    schema: appliedRow,
-  })
-  return new Map(rows.map(({ name, checksum }) => [name, checksum]))
-}
-
 /**
  * Refuses a database that lacks migrations: rows inserted into half a schema would be stored in part, and reported whole.
- * @throws DataError `migration` that names what is missing, or `storage`.
+ * @returns the schema that it has, which may be a newer one.
+ * @throws DataError `migration` that names what is missing, `schema_too_old`, or `storage`.
  */
-export async function requireMigrated(db: Database): Promise<void> {
-  const applied = await readApplied(db)
-  const missing = loadMigrations().filter(({ name }) => !applied.has(name))
-  if (missing.length === 0) return
+export async function requireMigrated(db: Database): Promise<StoredSchema> {
+  const schema = await readSchema(db, loadReleased())
+  refuseHalfRestored(db, schema)
+  const missing = loadMigrations().filter(({ name }) => !schema.applied.has(name))
+  if (missing.length === 0) return schema
   const names = missing.map(({ name }) => name).join(', ')
   throw new DataError('migration', `the database lacks ${names}: run npm run migrate first`)
 }
 
-/**
- * Refuses a database that was made for a single server where a cluster is set, for another cluster, or for a cluster
- * where none is set: half of its tables would be here and half there.
- */
-async function refuseOtherTopology(db: Database): Promise<void> {
-  const [made] = await db.rows({
-    name: 'topology',
-    sql: "SELECT engine_full FROM system.tables WHERE database = currentDatabase() AND name = 'migrations'",
-    schema: z.object({ engine_full: z.string() }),
-  })
-  if (made === undefined) return
-  const cluster = /^Distributed\('([^']*)'/.exec(made.engine_full)?.[1]
-  if (cluster === db.cluster) return
-  const toWords = (name: string | undefined) => (name === undefined ? 'a single server' : `the cluster ${name}`)
-  throw new DataError(
-    'migration',
-    `${db.name} was made for ${toWords(cluster)}, and CLICKHOUSE_CLUSTER says ${toWords(db.cluster)}. ` +
-      'Data moves with `npm run backup` and `npm run restore` into an empty database (docs/operations.md)',
-  )
-}
-
+/** @throws DataError `migration` when an applied file was edited or is gone. */
 function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<string, string>): void {
   const files = new Map(migrations.map((migration) => [migration.name, migration.checksum]))
   const mistakes = [...applied].flatMap(([name, checksum]) => {
@@ -154,35 +154,6 @@ function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<stri
     return file === checksum ? [] : [`${name} was edited after it was applied: put the change into a new file`]
   })
   if (mistakes.length > 0) throw new DataError('migration', `schema drift: ${mistakes.join('; ')}`)
-}
-
-/**
- * Compares the tables and columns in the database with those the migration files make in an empty one.
- * @returns a line per difference; none when the schema is what the files say.
- */
-export async function findDrift(
-  db: Database,
-  database: string,
-  scratch: Database,
-  scratchName: string,
-): Promise<string[]> {
-  const columns = async (of: Database, name: string) =>
-    new Set(
-      (
-        await of.rows({
-          name: 'columns',
-          sql: `SELECT concat(table, '.', name, ' ', type, ' ', default_kind, ' ', compression_codec) AS column
-                FROM system.columns WHERE database = {database:String} ORDER BY column`,
-          params: { database: name },
-          schema: z.object({ column: z.string() }),
-        })
-      ).map(({ column }) => column),
-    )
-  const [have, want] = [await columns(db, database), await columns(scratch, scratchName)]
-  return [
-    ...[...want].filter((column) => !have.has(column)).map((column) => `missing: ${column}`),
-    ...[...have].filter((column) => !want.has(column)).map((column) => `unexpected: ${column}`),
-  ]
 }
 
 /** A name of its own for each check, so that several may run. */
@@ -210,6 +181,7 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
   const scratchName = toScratchName()
   const scratch = createDatabase(config, 'write', { database: scratchName })
   const on = config.cluster === undefined ? '' : `${onCluster(config.cluster)} SYNC`
+  await readSchema(db, loadReleased())
   let differences: string[]
   try {
     await migrate(server, scratch, scratchName, log)

@@ -4,19 +4,23 @@ import { DataError } from '../shared/errors.ts'
 import { isMain, runProgram } from '../shared/process.ts'
 import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
 import { countRows } from '../shared/store/count-rows.ts'
+import { type Lock, withLock } from '../shared/store/lock.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { FORMAT, hashContent, listTables, type StoredTable } from './backup/content.ts'
-import { checkFiles, type Manifest, openFile, readManifest, type TableFiles } from './backup/files.ts'
-import { loadMigrations, migrate } from './migrate.ts'
+import { checkFiles, type Manifest, openFile, readManifest, type TableFiles, toBackupId } from './backup/files.ts'
+import { refuseLater, type SchemaOf, toSchemaOf } from './backup/schema-of.ts'
+import { applyMissing, createMissing } from './migrate.ts'
+import { endRestoring, markRestoring, type Restoring } from './schema/restoring.ts'
+import { readSchema } from './schema/stored.ts'
 
 const HELP = `npm run restore -- <folder> [options]
 
 Puts a backup into the database that CLICKHOUSE_DATABASE names, which is made where it is missing and has to be empty.
-Every file is checked before the first row is stored, every table is compared with the backup afterwards. Stop workers
+Every file is checked before the first row is stored, every table is compared with the backup afterwards. A backup of an
+older version is stored as it was, and then upgraded. One that was stopped goes on when it is started again. Stop workers
 and the scheduler first; docs/operations.md says what to do with the queues.
 
-  --into-existing   stores the rows beside what is there; of two rows with one key the newer one stays. Also how a
-                    restore that was stopped goes on
+  --into-existing   stores the rows beside what is there; of two rows with one key the newer one stays
   --dry-run         checks the files, prints the tables and stores nothing
   --json
   --help`
@@ -24,7 +28,7 @@ and the scheduler first; docs/operations.md says what to do with the queues.
 export interface Restored {
   readonly name: string
   readonly rows: number
-  /** Whether the table now holds exactly what the backup does. */
+  /** Whether the table held exactly what the backup does, before any later migration. */
   readonly equal: boolean
 }
 
@@ -32,30 +36,87 @@ interface RestoreOptions {
   readonly intoExisting: boolean
   readonly log: Logger
   readonly onTable: (table: Restored) => void
+  /** Called when a restore of the same backup was stopped, and this one goes on with it. */
+  readonly onTakenUp?: () => void
+  /** The folder of the migrations: the shipped ones, unless a test has others. */
+  readonly migrations?: string
 }
 
 /**
- * Makes the schema and stores a backup's rows.
- * @throws DataError `config` for a folder without a backup, `migration` for one of a newer program, `storage` for damaged
- *   files, a database with rows, or a table that came out different.
+ * Makes the schema of a backup, stores its rows, and then applies every later migration. One that was stopped goes on.
+ * @throws DataError `config` for a folder without a backup, `schema_too_old` for a backup from before the first release,
+ *   `migration` for one of a newer program or older than the database, `storage` for damaged files, a database with rows,
+ *   another restore into it, or a table that came out different. Nothing is stored unless it is the last of these.
  */
 export async function restore(
   server: Database,
   db: Database,
   folder: string,
-  { intoExisting, log, onTable }: RestoreOptions,
+  options: RestoreOptions,
 ): Promise<Restored[]> {
   const told = await readManifest(folder)
-  refuseNewer(told)
+  const schema = toSchemaOf(told, options.migrations)
   await checkFiles(folder, told)
-  await migrate(server, db, db.name, log)
+  await createMissing(server, db.name)
+  const taken = `another restore into ${db.name} is under way: wait until it has ended`
+  return withLock(server, { name: `restore into ${db.name}`, taken }, (lock) =>
+    restoreAlone(db, { folder, told, schema, lock }, options),
+  )
+}
+
+/** A backup that may be restored. */
+interface Backup {
+  readonly folder: string
+  readonly told: Manifest
+  readonly schema: SchemaOf
+  readonly lock: Lock
+}
+
+async function restoreAlone(db: Database, backup: Backup, options: RestoreOptions): Promise<Restored[]> {
+  const { told, schema, lock } = backup
+  const id = toBackupId(told)
+  const { applied, restoring } = await readSchema(db, schema.released)
+  refuseOther(db, restoring, id)
+  if (restoring !== undefined) options.onTakenUp?.()
+  // Beside other rows a part does no harm, and what was stopped there is done again.
+  const isMarked = restoring !== undefined || !options.intoExisting
+  const mark = async (isLoaded: boolean) => isMarked && markRestoring(db, { backup: id, isLoaded })
+  let restored = told.tables.map(toRestored)
+  if (!restoring?.isLoaded) {
+    refuseLater(db, schema.own, applied)
+    if (restoring === undefined && !options.intoExisting) await refuseRows(db)
+    await mark(false)
+    await applyMissing(db, schema.own, applied, options.log)
+    restored = await loadTables(db, backup, { ...options, isTakenUp: restoring !== undefined })
+    lock.requireHeld()
+    await mark(true)
+  }
+  await applyMissing(db, schema.later, applied, options.log)
+  await endRestoring(db)
+  return restored
+}
+
+function refuseOther(db: Database, restoring: Restoring | undefined, backup: string): void {
+  if (restoring === undefined || restoring.backup === backup) return
+  const way = 'go on with that one, or name another CLICKHOUSE_DATABASE'
+  throw new DataError('storage', `${db.name} holds a part of another backup: ${way}`)
+}
+
+const toRestored = ({ name, rows }: TableFiles): Restored => ({ name, rows, equal: true })
+
+/** Stores and compares every table; where a restore is taken up, those that it had stored whole are only compared. */
+async function loadTables(
+  db: Database,
+  { folder, told }: Backup,
+  { isTakenUp, intoExisting, onTable }: RestoreOptions & { isTakenUp: boolean },
+): Promise<Restored[]> {
   const tables = new Map((await listTables(db)).map((table) => [table.name, table]))
-  if (!intoExisting) await refuseRows(db, [...tables.keys()])
   const restored: Restored[] = []
   for (const from of told.tables) {
     const table = tables.get(from.name)
-    if (table === undefined) throw new DataError('migration', `${from.name} is in the backup and not in the schema`)
-    const one = await loadTable(db, folder, table, from)
+    if (table === undefined) throw new DataError('migration', `${from.name} is in the backup and not in its schema`)
+    const isThere = isTakenUp && (await isEqual(db, table, from))
+    const one = isThere ? toRestored(from) : await loadTable(db, folder, table, from)
     restored.push(one)
     onTable(one)
   }
@@ -68,20 +129,15 @@ async function loadTable(db: Database, folder: string, table: StoredTable, from:
   const { columns } = from
   for (const { path } of from.files)
     await db.load({ table: from.name, columns, format: FORMAT, data: openFile(folder, path) })
-  const equal = (await hashContent(db, { ...table, columns })) === from.sha256
-  return { name: from.name, rows: from.rows, equal }
+  return { name: from.name, rows: from.rows, equal: await isEqual(db, table, from) }
 }
 
-function refuseNewer({ migrations }: Manifest): void {
-  const known = new Map(loadMigrations().map(({ name, checksum }) => [name, checksum]))
-  const unknown = migrations.filter(({ name, checksum }) => known.get(name) !== checksum).map(({ name }) => name)
-  if (unknown.length === 0) return
-  throw new DataError('migration', `the backup is of a program with other migrations: ${unknown.join(', ')}`)
-}
+const isEqual = async (db: Database, table: StoredTable, { columns, sha256 }: TableFiles): Promise<boolean> =>
+  (await hashContent(db, { ...table, columns })) === sha256
 
-async function refuseRows(db: Database, tables: readonly string[]): Promise<void> {
+async function refuseRows(db: Database): Promise<void> {
   const filled: string[] = []
-  for (const table of tables) if ((await countRows(db, table)) > 0) filled.push(table)
+  for (const { name } of await listTables(db)) if ((await countRows(db, name)) > 0) filled.push(name)
   if (filled.length === 0) return
   throw new DataError(
     'storage',
@@ -109,6 +165,7 @@ async function main(): Promise<void> {
   const restored = await restore(server, db, folder, {
     intoExisting: values['into-existing'],
     log: createLog('restore', 'warn'),
+    onTakenUp: () => console.error('a restore of this backup was stopped: it goes on'),
     onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', beside others'}`),
   })
   await Promise.all([server.close(), db.close()])
@@ -119,7 +176,7 @@ async function main(): Promise<void> {
 
 async function check(folder: string, json: boolean): Promise<void> {
   const told = await readManifest(folder)
-  refuseNewer(told)
+  toSchemaOf(told)
   await checkFiles(folder, told)
   const tables = told.tables.map(({ name, rows }) => ({ name, rows }))
   if (json) console.log(JSON.stringify({ database: told.database, createdAt: told.createdAt, tables }, null, 2))

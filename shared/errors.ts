@@ -9,6 +9,7 @@
  * - `registry`: the curated records contradict themselves or their schema.
  * - `storage`: ClickHouse or Redis refused or could not be reached.
  * - `migration`: the database and the migration files disagree.
+ * - `schema_too_old`: the database was made before the first release, and nothing upgrades it.
  */
 export type ErrorCode =
   | 'config'
@@ -20,6 +21,7 @@ export type ErrorCode =
   | 'registry'
   | 'storage'
   | 'migration'
+  | 'schema_too_old'
 
 const TRANSIENT: ReadonlySet<ErrorCode> = new Set(['provider_unavailable', 'storage'])
 

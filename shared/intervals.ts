@@ -18,6 +18,12 @@ export const INTERVAL_SECONDS: Readonly<Record<Interval, number>> = {
   '7d': 7 * DAY_SECONDS,
 }
 
+/** The times from `from` on up to `to`, which is no part of it; in Unix milliseconds. */
+export interface TimeRange {
+  readonly from: number
+  readonly to: number
+}
+
 /** In milliseconds, as clocks here count. */
 export const HOUR_MS = INTERVAL_SECONDS['1h'] * SECOND
 export const DAY_MS = INTERVAL_SECONDS['1d'] * SECOND

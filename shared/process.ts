@@ -40,24 +40,27 @@ export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STO
   watchStarter()
 }
 
-/** Until `onStopSignal` says better, a process whose starter is gone ends at once. */
+/**
+ * What happens when the starter is gone: the process ends at once, unless `onStopSignal` has given it a way to stop.
+ */
 let onStarterGone = (): void => process.exit(1)
 
-/** Taken when the program is loaded: later whoever started it may be gone already. */
+/** Read when the program is loaded: later the starter may be gone, and the id another process's. */
 const starter = process.ppid
 let isWatching = false
 
 /**
- * Notices that whoever started this process is gone: a parent by its channel, npm, which has none and when killed takes
- * nothing with it, by the id of the parent. A process that somebody started without npm may outlive its shell on purpose.
+ * Notices that whoever started this process is gone. A parent with a channel is noticed by the channel's end. npm has
+ * no channel, and when it is killed its children live on: it is noticed by the id of the parent, which changes. A
+ * process that somebody started without npm may outlive its shell on purpose.
  */
 function watchStarter(): void {
   if (isWatching) return
   isWatching = true
   process.on('disconnect', () => onStarterGone())
-  // Who listens to the channel would wait for its end: a command ends when its work is done.
+  // An open channel keeps a process alive. A command has to end when its work is done.
   process.channel?.unref()
-  // It had a channel, and has none any more: the event came before anybody listened.
+  // The channel ended before anybody listened to it.
   if (process.connected === false) setImmediate(() => onStarterGone())
   if (process.connected !== undefined || process.env.npm_lifecycle_event === undefined) return
   const poll = setInterval(() => {
@@ -69,16 +72,16 @@ function watchStarter(): void {
 }
 
 /**
- * Tells a parent that follows this process's standard output that it is ready, as one line of JSON. After `onStopSignal`:
- * a parent may ask it to stop at once.
+ * Tells a parent that follows this process's standard output that it is ready, as one line of JSON. After
+ * `onStopSignal`: a parent may ask it to stop at once.
  */
 export function announceReady(facts: Readonly<Record<string, unknown>>): void {
   process.stdout.write(`${JSON.stringify({ ready: true, ...facts })}\n`)
 }
 
 /**
- * Runs a program that takes no words on its command line, which are settings instead: `--help` prints what it is, and
- * anything else is refused with it.
+ * Runs a program that takes nothing from its command line but `--help`, which prints what it is. Any other word is
+ * refused with the same text: its settings come from the environment.
  */
 export function runPart(help: string, main: () => Promise<void>): void {
   const [word] = process.argv.slice(2)
@@ -102,7 +105,7 @@ function outliveReaders(): void {
 const isMistyped = (error: unknown) =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_')
 
-/** Runs a program; a DataError and a mistyped option are the operator's to read and are printed without a stack. */
+/** Runs a program. A DataError and a mistyped option are for the operator, and are printed without a stack. */
 export function runProgram(main: () => Promise<void>): void {
   watchStarter()
   outliveReaders()

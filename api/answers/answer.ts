@@ -1,5 +1,10 @@
 import type { Readable } from 'node:stream'
+import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import type { Format } from './formats.ts'
+import { withSignal } from './leaving.ts'
+
+/** Up to so many of these, about a megabyte, an answer is kept as bytes; a longer one is streamed. */
+export const MOST_KEPT = { tableRecords: 10_000, pricePoints: 5_000, indexPoints: 8_000, voters: 20_000 } as const
 
 interface AnswerFacts {
   /** Time of the newest datum used, in Unix milliseconds; null when the answer holds none. */
@@ -24,16 +29,38 @@ export interface StreamAnswer extends AnswerFacts {
   readonly digest: string
   readonly before: string
   readonly after: string
-  /** What a whole stream ends with, null where an empty one is whole too; the end of a JSON array unless it is given. */
+  /** What a whole stream ends with: the end of a JSON array unless it is given, and null where it may be empty. */
   readonly ending?: Buffer | null
-  /** Its statements, and all that is held for it, end with the signal, which is aborted in the end in any case. */
+  /**
+   * Its statements end with the signal, and what is held for it is given back. Whoever opens it aborts the signal in
+   * the end.
+   */
   open(signal: AbortSignal): Promise<Readable>
   /**
-   * Whether the data still has that digest; the statements end with the signal. It is asked after the last row was read:
-   * a commit between the digest and the stream would send other bytes under a strong tag, and ClickHouse has no snapshot
-   * that spans two queries.
+   * Whether the data still has that digest; asked after the last row was read. ClickHouse has no snapshot that spans
+   * two queries: a commit between the digest and the stream would send other bytes under the same strong entity tag.
    */
   holds(signal: AbortSignal): Promise<boolean>
 }
 
 export type Answer = BytesAnswer | StreamAnswer
+
+/** The statement that writes a long answer, and what tells whether its data is still the same. */
+interface LongStatement {
+  readonly statement: Omit<Statement, 'signal'> & { readonly format: string }
+  /** Differs whenever the data does. */
+  readonly digest: string
+  /** The digest of the data as it is now. */
+  readDigest(db: Database): Promise<string | undefined>
+}
+
+/** How a long answer is opened that one statement writes, and how it is found to hold. */
+export function toStream(
+  db: Database,
+  { statement, digest, readDigest }: LongStatement,
+): Pick<StreamAnswer, 'open' | 'holds'> {
+  return {
+    open: (signal) => db.stream({ ...statement, signal, isLong: true }),
+    holds: async (signal) => (await readDigest(withSignal(db, signal))) === digest,
+  }
+}

@@ -1,5 +1,4 @@
-import { LRUCache } from 'lru-cache'
-import { toQualities } from '../http/accept.ts'
+import { chooseMediaType } from '../http/accept.ts'
 import { Problem } from '../problem/problem.ts'
 
 export const FORMAT_NAMES = ['json', 'csv', 'ndjson', 'parquet', 'arrow'] as const
@@ -26,7 +25,7 @@ interface FormatFacts {
   /** Flat formats without lists have them as JSON text. */
   readonly hasLists: boolean
   readonly isBinary: boolean
-  /** Compressed by itself: an encoding on top would only cost time. */
+  /** Compressed by itself: encoding it once more would only cost time. */
   readonly isPacked: boolean
 }
 
@@ -111,31 +110,12 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
 /** The format of this name. */
 export const toKnownFormat = (name: string): Format | undefined => FORMAT_NAMES.find((format) => format === name)
 
-/** Clients send the same few headers over and over. */
-const wished = new LRUCache<string, Format | 'none'>({ max: 100 })
+const MEDIA_TYPES = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
 
-/** The format that an `Accept` header wishes for most: of equal ones the one it names, then the first. */
-function toWished(accept: string): Format | 'none' {
-  const qualities = toQualities(accept)
-  let best: { format: Format; quality: number; rank: number } | undefined
-  for (const format of FORMAT_NAMES) {
-    const { mediaType } = FORMATS[format]
-    const ranges = [mediaType, `${mediaType.split('/', 1)[0]}/*`, '*/*']
-    const found = ranges.findIndex((range) => qualities.has(range))
-    const [quality, rank] = [qualities.get(ranges[found] ?? '') ?? 0, -found]
-    if (quality === 0) continue
-    const isBetter = best === undefined || quality > best.quality || (quality === best.quality && rank > best.rank)
-    if (isBetter) best = { format, quality, rank }
-  }
-  return best?.format ?? 'none'
-}
-
-/** The format that an `Accept` header asks for, JSON where it leaves the choice; `none` when it takes none. */
-export function findFormat(accept: string | undefined): Format | 'none' {
-  if (accept === undefined || accept === '*/*' || accept.trim() === '') return 'json'
-  const format = wished.get(accept) ?? toWished(accept)
-  if (accept.length <= 200) wished.set(accept, format)
-  return format
+/** The format that an `Accept` header asks for, JSON where it leaves the choice; undefined when it takes none. */
+export function findFormat(accept: string | undefined): Format | undefined {
+  const type = chooseMediaType(accept, MEDIA_TYPES)
+  return FORMAT_NAMES.find((name) => FORMATS[name].mediaType === type)
 }
 
 /**
@@ -144,7 +124,7 @@ export function findFormat(accept: string | undefined): Format | 'none' {
  */
 export function chooseFormat(accept: string | undefined): Format {
   const format = findFormat(accept)
-  if (format !== 'none') return format
-  const allowed = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
-  throw new Problem('not_acceptable', `This path answers with ${allowed.join(', ')}.`, { allowed })
+  if (format !== undefined) return format
+  const detail = `This path answers with ${MEDIA_TYPES.join(', ')}.`
+  throw new Problem('not_acceptable', detail, { allowed: MEDIA_TYPES })
 }

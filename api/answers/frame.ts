@@ -1,11 +1,13 @@
+import { once } from 'node:events'
 import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from './answer.ts'
-import { holdBack } from './hold-back.ts'
 
 /** How ClickHouse marks a failure inside an answer that it began as a success: newer and older versions. */
 const FAILURE_MARKS = [Buffer.from('__exception__'), Buffer.from('DB::Exception')]
 
-/** The data is no longer that which the answer's headers would tell of: made anew, the answer is whole. */
+/**
+ * The data changed while an answer was read: its headers would tell of the old data. The answer has to be made again.
+ */
 export class DataChanged extends DataError {
   constructor() {
     super('storage', 'The data changed in the middle of an answer')
@@ -13,22 +15,23 @@ export class DataChanged extends DataError {
 }
 
 /**
- * Held back until the end is known to be right. ClickHouse says that it failed in the last bytes that it sends, 16 kB at
- * most; looking for that in all of a long answer would take a fifth of the time that sending it does.
+ * So many of the last bytes are held back until they are known to be right. When ClickHouse fails it says so in the
+ * last 16 kB that it sends. Searching all of a long answer for that would take a fifth of the time that sending it
+ * takes.
  */
 const HELD_BYTES = 32 * 1024
 
-/** Whether bytes are the end of a whole answer: of a JSON array where none is given, of anything where there is none. */
+/** Whether bytes are the end of a whole answer. */
 function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
   if (ending === undefined) return end.toString('latin1').trimEnd().endsWith(']')
   return ending === null || end.subarray(-ending.length).equals(ending)
 }
 
 /**
- * Puts a frame around the JSON array, or the table, that ClickHouse writes. Its end is held back until `holds` says that
- * the data is still what the answer's headers tell of.
- * @throws DataError `storage` when the answer breaks off or reports a failure, DataChanged when it no longer holds, so
- * that the response breaks off too and nobody takes half a series, or one under another's entity tag, for a whole one.
+ * Puts a frame around the JSON array, or the table, that ClickHouse writes. Its end is held back until `holds` says
+ * that the data is still what the answer's headers tell of.
+ * @throws DataError `storage` when the answer breaks off or reports a failure, DataChanged when the data changed. The
+ * response breaks off then too: nobody may take half a series for a whole one, or new data for what the tag names.
  */
 export async function* frame(
   source: AsyncIterable<Buffer>,
@@ -46,4 +49,43 @@ export async function* frame(
   if (!(await holds(signal))) throw new DataChanged()
   yield held
   yield Buffer.from(after)
+}
+
+/** Copying more bytes than these with every small read would cost too much. */
+const MOST_HELD_BYTES = 64 * 1024
+
+/**
+ * Passes bytes on as they come, without copying them, except for the last ones, which it returns: at least `least` of
+ * them where there are so many.
+ */
+export async function* holdBack(source: AsyncIterable<Buffer>, least: number): AsyncGenerator<Buffer, Buffer> {
+  let held: Buffer = Buffer.alloc(0)
+  for await (const bytes of source) {
+    if (bytes.length >= least) {
+      if (held.length > 0) yield held
+      held = bytes
+      continue
+    }
+    held = Buffer.concat([held, bytes])
+    if (held.length < MOST_HELD_BYTES) continue
+    yield held.subarray(0, -least)
+    held = held.subarray(-least)
+  }
+  return held
+}
+
+/**
+ * Opens a long answer and waits for its first byte: a query that fails at once still gets a proper problem. Gives the
+ * answer's bytes, whole in the frame around them.
+ */
+export async function openFramed(answer: StreamAnswer, signal: AbortSignal): Promise<AsyncGenerator<Buffer>> {
+  try {
+    const source = await answer.open(signal)
+    // An empty answer never becomes readable: it ends.
+    await Promise.race(['readable', 'end'].map((event) => once(source, event, { signal })))
+    return frame(source, answer, signal)
+  } catch (cause) {
+    if (cause instanceof DataError) throw cause
+    throw new DataError('storage', 'ClickHouse broke off before the first byte of an answer', { cause })
+  }
 }

@@ -1,5 +1,5 @@
 import { DataError } from '../../shared/errors.ts'
-import { holdBack } from './hold-back.ts'
+import { holdBack } from './frame.ts'
 
 const OPENING = '[\n'
 const CLOSING = '\n]\n'
@@ -23,12 +23,12 @@ export async function* readRows(source: AsyncIterable<Buffer>): AsyncGenerator<B
 
 async function* withoutOpening(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let opening: Buffer | undefined = Buffer.alloc(0)
-  for await (const chunk of source) {
+  for await (const bytes of source) {
     if (opening === undefined) {
-      yield chunk
+      yield bytes
       continue
     }
-    opening = Buffer.concat([opening, chunk])
+    opening = Buffer.concat([opening, bytes])
     if (opening.length < OPENING.length) continue
     if (opening.toString('latin1', 0, OPENING.length) !== OPENING) return
     if (opening.length > OPENING.length) yield opening.subarray(OPENING.length)
@@ -36,10 +36,10 @@ async function* withoutOpening(source: AsyncIterable<Buffer>): AsyncGenerator<Bu
   }
 }
 
-/** Cuts rows that come as `readRows` gives them into stretches of so many rows each, of at least one. */
+/** Cuts rows that come as `readRows` gives them into groups of so many rows each, of at least one. */
 export interface RowCutter {
   push(bytes: Buffer): void
-  /** The bytes of each stretch, without what stands between two. */
+  /** The bytes of each group, without what stands between two. */
   end(): Buffer[]
 }
 

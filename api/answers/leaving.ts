@@ -1,6 +1,9 @@
 import type { ServerResponse } from 'node:http'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 
+/** An answer to be kept that takes longer, waiting for a connection included, is given up: the client may come back. */
+export const ANSWER_TIMEOUT_MS = 30_000
+
 /** Whoever asked is not there any more: nothing failed, and there is nobody to tell. */
 export class ClientLeft extends Error {
   constructor() {
@@ -9,7 +12,7 @@ export class ClientLeft extends Error {
   }
 }
 
-/** One for all: nobody reads where it was made. */
+/** One error for all clients: its stack is never read, and taking a stack costs time. */
 const LEFT = new ClientLeft()
 
 /** Aborted with `ClientLeft` once the connection of a response has closed, and when the response has ended. */
@@ -21,7 +24,7 @@ export function toLeaving(response: ServerResponse): AbortSignal {
   return left.signal
 }
 
-/** A database whose statements end with the signal, and are not begun after it. */
+/** The database with statements that end with the signal; none begins once it is aborted. */
 export function withSignal(db: Database, signal: AbortSignal): Database {
   const bind = <S extends Pick<Statement, 'signal'>>(statement: S) => {
     signal.throwIfAborted()

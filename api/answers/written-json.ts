@@ -3,12 +3,10 @@ import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { JSON_RECORDS } from './formats.ts'
+import { ANSWER_TIMEOUT_MS } from './leaving.ts'
 
 /** One thread is enough to write JSON for a client. */
 export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }
-
-/** A cold answer that takes longer, its time in the queue for a connection included, is given up; the client is told to come back. */
-export const QUERY_TIMEOUT_MS = 30_000
 
 const head = z.tuple([z.int(), z.int(), z.string()])
 
@@ -46,8 +44,8 @@ function toParts(page: number | undefined): { records: string; asOf: string; nex
 
 /**
  * A JSON array written by ClickHouse in one statement together with its length and the newest time used. `sql` selects
- * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the wanted order; for a page also `page_key`, and
- * a row more than the page holds.
+ * `record` (a named tuple, the element) and `as_of` (DateTime64(3)) in the wanted order; for a page also `page_key`,
+ * and a row more than the page holds.
  * @throws DataError `storage`
  */
 export async function writeArray(db: Database, { page, ...statement }: ArrayStatement): Promise<WrittenArray> {
@@ -58,7 +56,7 @@ export async function writeArray(db: Database, { page, ...statement }: ArrayStat
 FROM (${statement.sql})`,
     format: 'RawBLOB',
     settings: JSON_SETTINGS,
-    signal: AbortSignal.timeout(QUERY_TIMEOUT_MS),
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   })
   const bytes = await read(stream, statement.name)
   const newline = bytes.indexOf('\n')

@@ -1,7 +1,9 @@
 import { createHash } from 'node:crypto'
-import type { Encoding } from './encoding.ts'
+import type { Encoding } from './accept.ts'
 
-/** The opaque part of a strong entity tag (RFC 9110, section 8.8.3): 128 bits of a hash of what identifies the bytes. */
+/**
+ * The opaque part of a strong entity tag (RFC 9110, section 8.8.3): 128 bits of a hash of what identifies the bytes.
+ */
 export function toTagValue(identity: Buffer | string): string {
   return createHash('sha256').update(identity).digest('base64url').slice(0, 22)
 }

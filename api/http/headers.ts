@@ -19,7 +19,7 @@ export const SERIES_HEADERS = {
   'X-Series-Missing': 'How many buckets of the range have no observation.',
 } as const
 
-/** What a series answer says of itself in its headers; never fewer than no buckets are missing. */
+/** What a series answer says of itself in its headers. */
 export const toSeriesHeaders = (
   interval: string,
   points: number,

@@ -1,8 +1,6 @@
 import { z } from 'zod'
 
-/** The members of an object of shares, as ClickHouse writes them. */
-export const SHARE_TYPES = 'positive Float64, neutral Float64, negative Float64'
-
+/** The members of an object of shares. */
 export const shareValues = { positive: z.number(), neutral: z.number(), negative: z.number() }
 
 /** Finer than one post of the largest sample, so that no share of a post is rounded away. */
@@ -14,5 +12,5 @@ const POSITIVE = `round(positive_posts / ${POSTS}, ${DECIMALS})`
 const NEGATIVE = `if(neutral_posts = 0, round(1 - ${POSITIVE}, ${DECIMALS}), round(negative_posts / ${POSTS}, ${DECIMALS}))`
 const NEUTRAL = `if(neutral_posts = 0, 0., round(1 - ${POSITIVE} - ${NEGATIVE}, ${DECIMALS}))`
 
-/** The shares of a row's posts in the order of `SHARE_TYPES`: decimals that sum to exactly 1 (contract section 4). */
+/** The shares of a row's posts in the order of `shareValues`: decimals that sum to exactly 1 (contract section 4). */
 export const SHARES = `${POSITIVE}, ${NEUTRAL}, ${NEGATIVE}`

@@ -18,7 +18,7 @@ function editDistance(a: string, b: string): number {
 
 /** The known word that was probably meant, or undefined when none is near: at most a third of it may differ. */
 export function nearestWord(word: string, known: readonly string[]): string | undefined {
-  // Longer words are never near, and an endless one must not cost an endless table.
+  // No parameter has such a long name, and the table of edits grows with the word.
   if (word.length > 40) return undefined
   const lower = word.toLowerCase()
   const ranked = known.map((candidate) => ({ candidate, edits: editDistance(lower, candidate.toLowerCase()) }))

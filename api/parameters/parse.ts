@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../problem/problem.ts'
 import { nearestWord } from './nearest.ts'
-import type { RawParameters } from './raw.ts'
 
 export type QueryShape = Readonly<Record<string, z.ZodType>>
 
@@ -25,6 +24,40 @@ export function exampleOf(schema: z.ZodType): unknown {
 /** Whether a request without this parameter is refused. */
 export function isRequired(schema: z.ZodType): boolean {
   return !schema.safeParse(undefined).success
+}
+
+/** The values of each parameter as they came, in order, decoded. `bracketed` are those written as `name[]`. */
+export interface RawParameters {
+  readonly values: ReadonlyMap<string, readonly string[]>
+  readonly bracketed: ReadonlySet<string>
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (cause) {
+    throw new Problem('invalid_parameter', 'The query has a malformed percent-encoding.', { cause })
+  }
+}
+
+/** The parameters in the query of a request's URL. A malformed percent-encoding is `invalid_parameter`. */
+export function readQuery(url: string): RawParameters {
+  const mark = url.indexOf('?')
+  const query = mark < 0 ? '' : url.slice(mark + 1)
+  const values = new Map<string, string[]>()
+  const bracketed = new Set<string>()
+  for (const pair of query.split('&')) {
+    if (pair === '') continue
+    const equals = pair.indexOf('=')
+    const written = decode(equals < 0 ? pair : pair.slice(0, equals))
+    const name = written.endsWith('[]') ? written.slice(0, -2) : written
+    if (name !== written) bracketed.add(name)
+    const list = values.get(name)
+    const value = equals < 0 ? '' : decode(pair.slice(equals + 1))
+    if (list) list.push(value)
+    else values.set(name, [value])
+  }
+  return { values, bracketed }
 }
 
 function refuseUnknown(raw: RawParameters, known: readonly string[]): void {
@@ -70,8 +103,8 @@ function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodI
 }
 
 /**
- * The typed values of a request's parameters (contract section 2): those of the query, and those that stand in the path,
- * which the query cannot give.
+ * The typed values of a request's parameters (contract section 2): those of the query, and those that stand in the
+ * path, which the query cannot give.
  * @throws Problem `unknown_parameter`, `missing_parameter` or `invalid_parameter`, naming the parameter.
  */
 export function parseParameters<Shape extends QueryShape>(

@@ -1,20 +1,27 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Fragment } from '../answers/fragments.ts'
 import { createRowCutter, readRows } from '../answers/json-rows.ts'
 import { withSignal } from '../answers/leaving.ts'
 import { JSON_SETTINGS } from '../answers/written-json.ts'
-import type { Surroundings } from '../route/define.ts'
-import { type ChunkSummary, type Piece, readParts, type Stretch, summarize, toChunkSpan, toPieces } from './chunks.ts'
+import type { Surroundings } from '../route/define-route.ts'
+import {
+  type FragmentRange,
+  type FragmentSummary,
+  readParts,
+  summarize,
+  toFragmentRanges,
+  toObservedRange,
+} from './fragment-grid.ts'
 import { pointsSql } from './points.ts'
 
-interface Wanted extends Stretch {
+/** Whole buckets of a token that start in the range, at most `limit` points of them; undefined takes all. */
+interface SeriesRead extends TimeRange {
   readonly token: number
   readonly interval: Interval
-  /** Most points; undefined takes all. */
   readonly limit: number | undefined
 }
 
@@ -29,145 +36,163 @@ interface LongSeries {
   holds(signal: AbortSignal): Promise<boolean>
 }
 
-/** A piece that has points, with its bytes where they are at hand. */
-interface Part extends Piece {
-  readonly summary: ChunkSummary
-  readonly fragment: Fragment | undefined
+/** A range that has points, with the fragment's bytes where they are kept. */
+interface FilledRange extends FragmentRange {
+  readonly summary: FragmentSummary
+  readonly kept: Fragment | undefined
 }
 
-/** Neighbours that are read in one stream. */
-type Run = readonly [Part, ...Part[]]
+/** Neighbours that one statement reads, because none of them is kept. */
+type Reading = readonly [FilledRange, ...FilledRange[]]
 
-type Reader = (run: Run) => Promise<AsyncIterable<Buffer>>
+type Reader = (reading: Reading) => Promise<AsyncIterable<Buffer>>
 
-/** JSON of a point, about; it only decides whether chunks are kept. */
+/** JSON of a point, about; it only decides whether fragments are kept. */
 const POINT_BYTES = 220
 
 /**
- * The points of a long series: chunks whose buckets have ended come from kept bytes where they can, the rest is read in
- * one stream and kept on its way. What is read may change between the summary, which the entity tag is made of, and the
- * stream; ClickHouse has no snapshot that spans both. The table's parts tell that it did not, in a fraction of the time;
- * where they differ, as after a merge, the summary is made again.
+ * The points of a long series: fragments whose buckets have ended come from kept bytes where they can, the rest is read
+ * from the database and kept on its way. What is read may change between the summary, which the entity tag is made of,
+ * and the stream; ClickHouse has no snapshot that spans both. The table's parts tell that it did not, in a fraction of
+ * the time; where they differ, as after a merge, the summary is made again.
  */
 export async function readLongSeries(
   { db, fragments, now }: Pick<Surroundings, 'db' | 'fragments' | 'now'>,
-  wanted: Wanted,
+  asked: SeriesRead,
 ): Promise<LongSeries> {
-  const { token, interval, limit } = wanted
+  const { token, interval, limit } = asked
   const mark = fragments.mark()
   const ended = toBucketStart(now(), interval)
-  const keyOf = ({ chunk }: Piece) => `${tokenPrices.name} ${token} ${interval} ${chunk}`
-  const isClosed = (piece: Piece) => limit === undefined && piece.isWhole && piece.to <= ended
+  const keyOf = ({ fragment }: FragmentRange) => `${tokenPrices.name} ${token} ${interval} ${fragment}`
+  const isClosed = (range: FragmentRange) => limit === undefined && range.isWhole && range.to <= ended
 
-  const pieces = toPieces(wanted, interval)
-  const fragmentOf = new Map(pieces.map((piece) => [piece, isClosed(piece) ? fragments.get(keyOf(piece)) : undefined]))
-  const missing = pieces.filter((piece) => fragmentOf.get(piece) === undefined)
-  const stretch = { token, limit, from: missing[0]?.from ?? 0, to: missing.at(-1)?.to ?? 0 }
-  const read = missing.length === 0 ? undefined : await summarize(db, interval, stretch)
-
-  const parts = pieces.flatMap((piece): Part[] => {
-    const fragment = fragmentOf.get(piece)
-    const summary = fragment ?? read?.chunks.get(piece.chunk)
-    return summary === undefined ? [] : [{ ...piece, summary, fragment }]
+  const ranges = toFragmentRanges(asked, interval)
+  const keptOf = new Map(ranges.map((range) => [range, isClosed(range) ? fragments.get(keyOf(range)) : undefined]))
+  const missing = ranges.filter((range) => keptOf.get(range) === undefined)
+  const read = missing.length === 0 ? undefined : await readSummary(db, asked, missing)
+  const filled = ranges.flatMap((range): FilledRange[] => {
+    const kept = keptOf.get(range)
+    const summary = kept ?? read?.fragments.get(range.fragment)
+    return summary === undefined ? [] : [{ ...range, summary, kept }]
   })
-  const points = countPoints(parts)
-  const fresh = new Map<Part, Buffer>()
+  const points = countPoints(filled)
+  const fresh = new Map<FilledRange, Buffer>()
 
   return {
     points,
-    asOf: parts.at(-1)?.summary.asOf ?? null,
-    digest: toDigest(parts),
+    asOf: filled.at(-1)?.summary.asOf ?? null,
+    digest: toDigest(filled),
     open: async (signal) => {
-      const read: Reader = (run) =>
-        db.stream({
-          name: 'historic-financial-stream',
-          sql: pointsSql(interval).rows,
-          params: { token, from: run[0].from, to: run.at(-1)?.to, limit: countPoints(run) },
-          settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
-          signal,
-          isLong: true,
-        })
-      const runs = toRuns(parts)
-      // A query that fails at once must be heard of before the first byte is sent.
-      const [first] = runs
-      const opened = first === undefined ? undefined : await read(first)
-      const reader: Reader = async (run) => (run === first && opened !== undefined ? opened : read(run))
       const isKept = fragments.claim(points * POINT_BYTES, signal)
-      const rows = writeRows(runs, parts, reader, isKept ? fresh : undefined)
-      return Readable.from(rows, { objectMode: false })
+      return openRows(toReader(db, asked, signal), filled, isKept ? fresh : undefined)
     },
     holds: async (signal) => {
-      if (read !== undefined && !(await isUnchanged(withSignal(db, signal)))) return false
-      for (const [part, bytes] of fresh) {
-        if (!isClosed(part)) continue
-        const span = toChunkSpan(part.chunk, interval)
-        fragments.keep(keyOf(part), tokenPrices.name, span, mark, { ...part.summary, bytes })
+      if (read !== undefined && !(await read.isUnchanged(withSignal(db, signal)))) return false
+      for (const [range, bytes] of fresh) {
+        if (!isClosed(range)) continue
+        const observed = toObservedRange(range.fragment, interval)
+        fragments.keep(keyOf(range), tokenPrices.name, observed, mark, { ...range.summary, bytes })
       }
       fresh.clear()
       return true
     },
   }
+}
 
-  async function isUnchanged(bound: Database): Promise<boolean> {
-    if ((await readParts(bound, interval, stretch)) === read?.parts) return true
-    const again = await summarize(bound, interval, stretch)
-    return missing.every(({ chunk }) => again.chunks.get(chunk)?.digest === read?.chunks.get(chunk)?.digest)
+/** What the ranges that have to be read hold, and whether they still do. */
+async function readSummary(db: Database, { token, interval, limit }: SeriesRead, missing: readonly FragmentRange[]) {
+  const params = { token, limit, from: missing[0]?.from ?? 0, to: missing.at(-1)?.to ?? 0 }
+  const { fragments, parts } = await summarize(db, interval, params)
+  return {
+    fragments,
+    isUnchanged: async (bound: Database) => {
+      if ((await readParts(bound, interval, params)) === parts) return true
+      const again = await summarize(bound, interval, params)
+      return missing.every(({ fragment }) => again.fragments.get(fragment)?.digest === fragments.get(fragment)?.digest)
+    },
   }
 }
 
-const countPoints = (parts: readonly Part[]) => parts.reduce((sum, { summary }) => sum + summary.points, 0)
+const countPoints = (ranges: readonly FilledRange[]) => ranges.reduce((sum, { summary }) => sum + summary.points, 0)
 
-function toDigest(parts: readonly Part[]): string {
+function toDigest(ranges: readonly FilledRange[]): string {
   const hash = createHash('sha256')
-  for (const { chunk, summary } of parts) hash.update(`${chunk} ${summary.points} ${summary.asOf} ${summary.digest};`)
+  for (const { fragment, summary } of ranges) {
+    hash.update(`${fragment} ${summary.points} ${summary.asOf} ${summary.digest};`)
+  }
   return hash.digest('base64url')
 }
 
-/** Neighbours without bytes, together. */
-function toRuns(parts: readonly Part[]): Run[] {
-  const runs: [Part, ...Part[]][] = []
+const toReader =
+  (db: Database, { token, interval }: SeriesRead, signal: AbortSignal): Reader =>
+  (reading) =>
+    db.stream({
+      name: 'historic-financial-stream',
+      sql: pointsSql(interval).rows,
+      params: { token, from: reading[0].from, to: reading.at(-1)?.to, limit: countPoints(reading) },
+      settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
+      signal,
+      isLong: true,
+    })
+
+/** Neighbours that are not kept, together. */
+function toReadings(ranges: readonly FilledRange[]): Reading[] {
+  const readings: [FilledRange, ...FilledRange[]][] = []
   let isOpen = false
-  for (const part of parts) {
-    const run = runs.at(-1)
-    if (part.fragment !== undefined) isOpen = false
-    else if (isOpen && run !== undefined) run.push(part)
+  for (const range of ranges) {
+    const reading = readings.at(-1)
+    if (range.kept !== undefined) isOpen = false
+    else if (isOpen && reading !== undefined) reading.push(range)
     else {
-      runs.push([part])
+      readings.push([range])
       isOpen = true
     }
   }
-  return runs
+  return readings
 }
 
-/** The array in the order of its parts; bytes of the runs that are read go to `fresh` as well. */
+/** The array of all points. The bytes of each range that is read go to `fresh` as well. */
+async function openRows(
+  read: Reader,
+  ranges: readonly FilledRange[],
+  fresh: Map<FilledRange, Buffer> | undefined,
+): Promise<Readable> {
+  const readings = toReadings(ranges)
+  // A query that fails at once must be heard of before the first byte is sent.
+  const [first] = readings
+  const opened = first === undefined ? undefined : await read(first)
+  const reader: Reader = async (reading) => (reading === first && opened !== undefined ? opened : read(reading))
+  return Readable.from(writeRows(readings, ranges, reader, fresh), { objectMode: false })
+}
+
 async function* writeRows(
-  runs: readonly Run[],
-  parts: readonly Part[],
-  reader: Reader,
-  fresh: Map<Part, Buffer> | undefined,
+  readings: readonly Reading[],
+  ranges: readonly FilledRange[],
+  read: Reader,
+  fresh: Map<FilledRange, Buffer> | undefined,
 ): AsyncGenerator<Buffer> {
-  const runOf = new Map(runs.map((run) => [run[0], run]))
+  const readingOf = new Map(readings.map((reading) => [reading[0], reading]))
   let before = Buffer.from('[\n')
-  for (const part of parts) {
-    if (part.fragment !== undefined) {
+  for (const range of ranges) {
+    if (range.kept !== undefined) {
       yield before
-      yield part.fragment.bytes
+      yield range.kept.bytes
     }
-    const run = runOf.get(part)
-    if (run !== undefined) {
-      const cutter = fresh && createRowCutter(run.map(({ summary }) => summary.points))
-      for await (const bytes of readRows(await reader(run))) {
+    const reading = readingOf.get(range)
+    if (reading !== undefined) {
+      const cutter = fresh && createRowCutter(reading.map(({ summary }) => summary.points))
+      for await (const bytes of readRows(await read(reading))) {
         cutter?.push(bytes)
         if (before.length > 0) yield before
         before = Buffer.alloc(0)
         yield bytes
       }
       for (const [index, bytes] of (cutter?.end() ?? []).entries()) {
-        const of = run[index]
+        const of = reading[index]
         if (of !== undefined) fresh?.set(of, bytes)
       }
     }
-    if (part.fragment !== undefined || run !== undefined) before = Buffer.from(',\n')
+    if (range.kept !== undefined || reading !== undefined) before = Buffer.from(',\n')
   }
-  yield parts.length === 0 ? Buffer.from('[\n\n]\n') : Buffer.from('\n]\n')
+  yield ranges.length === 0 ? Buffer.from('[\n\n]\n') : Buffer.from('\n]\n')
 }

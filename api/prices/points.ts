@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { numberOrNull, timeValue } from '../route/values.ts'
+import { toObject } from '../records/columns.ts'
+import { idValue, numberOrNull, timeValue } from '../records/values.ts'
 
 /** What a point says. */
-export const pointQuote = z.strictObject({
+const quote = z.strictObject({
   USD: z.strictObject({
     price: z.number(),
     volume_24h: numberOrNull,
@@ -14,6 +15,10 @@ export const pointQuote = z.strictObject({
     timestamp: timeValue,
   }),
 })
+
+/** A point of a series, and as a row of a table: whose it is, then the same. */
+export const pricePoint = z.strictObject({ timestamp: timeValue, quote })
+export const priceRow = z.strictObject({ id: idValue, name: z.string(), symbol: z.string(), ...pricePoint.shape })
 
 /** Where the points of an interval are read: the finest ones are the raw series itself, the others a part of the roll-ups. */
 export function toTier(interval: Interval): { table: string; time: string; isOfTier: string } {
@@ -27,10 +32,11 @@ const RANGE = (column: string) => `token = {token: UInt64}
 
 export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 
-export const QUOTE = `Tuple(USD Tuple(price Float64, volume_24h Nullable(Float64), market_cap Nullable(Float64),
-  total_supply Nullable(Float64), circulating_supply Nullable(Float64), timestamp DateTime64(3, 'UTC')))`
+/** The members of a point, from a row that has `bucket`, `as_of` and `VALUES`. */
+export const POINT = `bucket, tuple(tuple(${VALUES}, as_of))`
 
-export const QUOTED = `CAST(tuple(tuple(${VALUES}, as_of)), $quote$${QUOTE}$quote$)`
+const AS_POINT = toObject(pricePoint, POINT)
+const AS_QUOTE = toObject(quote, `tuple(${VALUES}, as_of)`)
 
 // `from` and `to` lie on the grid of the interval, so that a range of observations is a range of whole buckets.
 const FINE = `
@@ -50,16 +56,15 @@ LIMIT {limit: UInt32}`
 
 /**
  * The points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest first:
- * as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that shape
- * with their time.
+ * as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that
+ * shape with their time.
  */
 export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
   const columns = interval === '5m' ? FINE : coarse(toTier(interval))
   return {
     columns,
-    rows: `SELECT bucket AS timestamp, ${QUOTED} AS quote FROM (${columns})`,
-    records: `SELECT as_of, CAST(tuple(bucket, ${QUOTED}), $record$Tuple(timestamp DateTime64(3, 'UTC'), quote ${QUOTE})$record$) AS record
-FROM (${columns})`,
+    rows: `SELECT bucket AS timestamp, ${AS_QUOTE} AS quote FROM (${columns})`,
+    records: `SELECT as_of, ${AS_POINT} AS record FROM (${columns})`,
   }
 }
 

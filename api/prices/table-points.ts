@@ -1,7 +1,6 @@
 import type { Interval } from '../../shared/intervals.ts'
-import { QUOTE, QUOTED, toTier, VALUES } from './points.ts'
-
-const ROW = `Tuple(id String, name String, symbol String, timestamp DateTime64(3, 'UTC'), quote ${QUOTE})`
+import { toObject } from '../records/columns.ts'
+import { POINT, priceRow, toTier, VALUES } from './points.ts'
 
 // The sorting key narrows the range where a page goes on in the middle of a token.
 const OF_SEVERAL = (column: string) => `token IN {tokens: Array(UInt64)}
@@ -23,16 +22,18 @@ WHERE ${isOfTier} AND ${OF_SEVERAL('bucket_at')}
 ORDER BY token, interval_seconds, bucket_at
 LIMIT {limit: UInt64}`
 
+const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
+const AS_ROW = toObject(priceRow, `${named('ids')}, ${named('names')}, ${named('symbols')}, ${POINT}`)
+
 /**
- * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of token
- * `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
+ * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of
+ * token `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
  */
 export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
   const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval))
-  const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
   return {
     sql: `SELECT *, tuple(token, toUnixTimestamp64Milli(bucket)) AS page_key,
-  CAST(tuple(${named('ids')}, ${named('names')}, ${named('symbols')}, bucket, ${QUOTED}), $record$${ROW}$record$) AS record
+  ${AS_ROW} AS record
 FROM (${points})`,
     rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}))`,
   }

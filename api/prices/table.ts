@@ -3,17 +3,15 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { countBuckets, type Interval } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { toStaleAt } from '../../shared/store/freshness.ts'
 import type { Answer } from '../answers/answer.ts'
-import { toStaleAt } from '../http/freshness.ts'
 import { toSeriesHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import { answerRecords } from '../records/answer.ts'
 import { refuseCursor } from '../records/cursor.ts'
-import type { Wanted } from '../records/wanted.ts'
-import type { Surroundings } from '../route/define.ts'
-import { idValue, timeValue } from '../route/values.ts'
+import type { Representation } from '../records/representation.ts'
+import type { Surroundings } from '../route/define-route.ts'
 import { nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
-import { pointQuote } from './points.ts'
 import { tablePointsSql } from './table-points.ts'
 
 /** A point's token by its key, and the start of its bucket in Unix milliseconds. */
@@ -22,16 +20,7 @@ interface PricePlace {
   readonly at: number
 }
 
-/** A point as a row of a table: whose it is, then what the interface's series has. */
-export const tableRow = z.strictObject({
-  id: idValue,
-  name: z.string(),
-  symbol: z.string(),
-  timestamp: timeValue,
-  quote: pointQuote,
-})
-
-/** Buckets that one answer without a limit may cover: what a query may take its time for. */
+/** Most buckets of an answer without a limit: more would take longer than a query may. */
 const MAX_BUCKETS = 5_000_000
 
 /** The time of the newest observation of any of the tokens, in Unix milliseconds; null while there is none. */
@@ -64,7 +53,7 @@ function countPlaces(
  * counts rows of all of them together.
  */
 export async function answerPriceTable(
-  call: Surroundings & { readonly wanted: Wanted; readonly entities: readonly Token[] },
+  call: Surroundings & { readonly representation: Representation; readonly entities: readonly Token[] },
   query: { readonly interval: Interval; readonly limit?: number | undefined },
   range: SeriesRange,
   after: PricePlace | undefined,

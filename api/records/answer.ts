@@ -1,11 +1,11 @@
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
 import { writeArray } from '../answers/written-json.ts'
+import type { Representation } from './representation.ts'
 import { type RecordSource, writeTable } from './table.ts'
-import type { Wanted } from './wanted.ts'
 
 /** The source with a record of only some of its members. */
-function pick(source: RecordSource, { fields, hasAllFields }: Wanted): RecordSource {
+function pick(source: RecordSource, { fields, hasAllFields }: Representation): RecordSource {
   if (hasAllFields) return source
   const values = fields.map((name) => `tupleElement(record, '${name}')`)
   const types = fields.map((name, index) => `'${name} ', toTypeName(${values[index]})`).join(", ', ', ")
@@ -17,25 +17,29 @@ function pick(source: RecordSource, { fields, hasAllFields }: Wanted): RecordSou
 }
 
 /** The source with the parameters of its page: a row more than it holds tells whether more follow. */
-function toPage(source: RecordSource, { after }: Wanted): RecordSource {
+function toPage(source: RecordSource, { after }: Representation): RecordSource {
   if (source.page === undefined) return source
   return { ...source, params: { ...source.params, ...(after === '' ? {} : { after }), limit: source.page + 1 } }
 }
 
 /**
- * A route's records as the request wants them: format, members and page. `isLong` is JSON that is streamed instead of kept.
+ * A route's records as the request wants them: format, members and page. `isLong` is JSON that is streamed instead of
+ * kept.
  * @throws DataError `storage`
  */
 export async function answerRecords(
-  { db, wanted }: { db: Database; wanted: Wanted },
+  { db, representation }: { db: Database; representation: Representation },
   source: RecordSource,
   options: { isLong?: boolean } = {},
 ): Promise<Answer & { records: number; next: string; headers: Record<string, string> }> {
-  const paged = toPage(source, wanted)
-  const isKeptJson = wanted.format === 'json' && options.isLong !== true
-  const answer = isKeptJson ? await writeArray(db, pick(paged, wanted)) : await writeTable(db, wanted, paged)
+  const paged = toPage(source, representation)
+  const isKeptJson = representation.format === 'json' && options.isLong !== true
+  const answer = isKeptJson
+    ? await writeArray(db, pick(paged, representation))
+    : await writeTable(db, representation, paged)
   const headers: Record<string, string> = {}
-  if (answer.next !== '') headers.Link = wanted.nextLink(answer.next)
-  if (wanted.format !== 'json') headers['Content-Disposition'] = `attachment; filename="${wanted.fileName}"`
+  if (answer.next !== '') headers.Link = representation.nextLink(answer.next)
+  if (representation.format !== 'json')
+    headers['Content-Disposition'] = `attachment; filename="${representation.toFileName()}"`
   return { ...answer, headers }
 }

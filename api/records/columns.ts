@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { FORMATS } from '../answers/formats.ts'
+import { columnTypes } from './values.ts'
 
 /** One column of a written answer: its name, and what it is of a row that has `record`. */
 interface Column {
@@ -17,24 +18,42 @@ function bare(schema: z.ZodType): { schema: z.ZodType; isNullable: boolean } {
   return { schema, isNullable: false }
 }
 
-/** The ClickHouse type that reads a value of a schema from JSON. */
-export function toClickHouseType(schema: z.ZodType): string {
+/**
+ * A type as `toLeaf` has it of single values. An object that may be null as a whole is a variant: it holds one or
+ * nothing.
+ */
+function toType(schema: z.ZodType, toLeaf: (value: z.ZodType) => string): string {
   const { schema: inner, isNullable } = bare(schema)
-  if (isNullable) return `Nullable(${toClickHouseType(inner)})`
   if (inner instanceof z.ZodObject) {
     const members = Object.entries(inner.shape as z.ZodRawShape)
-    return `Tuple(${members.map(([name, one]) => `${name} ${toClickHouseType(one as z.ZodType)}`).join(', ')})`
+    const types = members.map(([name, one]) => `${name} ${toType(one as z.ZodType, toLeaf)}`)
+    return isNullable ? `Variant(Tuple(${types.join(', ')}))` : `Tuple(${types.join(', ')})`
   }
-  if (inner instanceof z.ZodArray) return `Array(${toClickHouseType(inner.element as z.ZodType)})`
-  if (inner instanceof z.ZodBoolean) return 'Bool'
-  if (inner instanceof z.ZodNumber) return inner.format === null ? 'Float64' : 'Int64'
+  if (inner instanceof z.ZodArray) return `Array(${toType(inner.element as z.ZodType, toLeaf)})`
+  return isNullable ? `Nullable(${toLeaf(inner)})` : toLeaf(inner)
+}
+
+function toJsonLeaf(value: z.ZodType): string {
+  if (value instanceof z.ZodBoolean) return 'Bool'
+  if (value instanceof z.ZodNumber) return value.format === null ? 'Float64' : 'Int64'
   return 'String'
 }
+
+/** The ClickHouse type that reads a value of a schema from JSON. */
+export const toJsonType = (schema: z.ZodType): string => toType(schema, toJsonLeaf)
+
+/** The ClickHouse type in which a statement has the values of a schema, and tables show them. */
+const toColumnType = (schema: z.ZodType): string =>
+  toType(schema, (value) => columnTypes.get(value)?.type ?? toJsonLeaf(value))
+
+/** Values in the order of an object's members as that object. */
+export const toObject = (schema: z.ZodObject, values: string): string =>
+  `CAST(tuple(${values}), $type$${toColumnType(schema)}$type$)`
 
 /** A whole object that may be null is a variant in ClickHouse, which only its JSON takes apart. */
 function flattenNullable(schema: z.ZodObject, name: string, sql: string): Column[] {
   return Object.entries(schema.shape).map(([key, one]) => {
-    const type = toClickHouseType(z.nullable(bare(one as z.ZodType).schema))
+    const type = toJsonType(z.nullable(bare(one as z.ZodType).schema))
     return { name: `${name}_${key}`, sql: `JSONExtract(toJSONString(${sql}), ${quoted(key)}, ${quoted(type)})` }
   })
 }

@@ -3,13 +3,13 @@ import { Problem } from '../problem/problem.ts'
 
 const SEAL_BYTES = 9
 
-/** Ties a place to its query: a cursor of another query, or a damaged one, has another seal. */
+/** A hash of the query and the place in it. A cursor whose hash is another one is damaged, or from another query. */
 const toSeal = (query: string, key: string) =>
   createHash('sha256').update(`${query}\u001f${key}`).digest().subarray(0, SEAL_BYTES)
 
 /**
- * A place in an ordered answer as text for URLs: the sort values of the last record served. It needs no state here, holds
- * however long the client waits, and skips or repeats nothing that stays in its place meanwhile.
+ * A place in an ordered answer as text for URLs: the sort values of the last record served. It needs no state here,
+ * holds however long the client waits, and skips or repeats nothing that stays in its place meanwhile.
  */
 export function writeCursor(query: string, key: string): string {
   return Buffer.concat([toSeal(query, key), Buffer.from(key)]).toString('base64url')

@@ -2,14 +2,12 @@ import { Readable } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Answer, StreamAnswer } from '../answers/answer.ts'
+import { type Answer, MOST_KEPT, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
-import { frame } from '../answers/frame.ts'
-import { withSignal } from '../answers/leaving.ts'
-import { openStream } from '../answers/open-stream.ts'
-import { QUERY_TIMEOUT_MS } from '../answers/written-json.ts'
+import { openFramed } from '../answers/frame.ts'
+import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
 import { toColumns, toSelectList } from './columns.ts'
-import type { Wanted } from './wanted.ts'
+import type { Representation } from './representation.ts'
 
 /** Where a route's records come from. */
 export interface RecordSource {
@@ -26,12 +24,9 @@ export interface RecordSource {
   readonly rowHash?: string
 }
 
-/** Up to here a table is kept as bytes; longer ones are streamed. */
-const MAX_KEPT_RECORDS = 10_000
-
 const summary = z.object({ records: z.int(), newest: z.int(), digest: z.string(), last: z.string(), is_cut: z.int() })
 
-/** How many records a page holds, their newest time, what tells them from others, and where to go on. */
+/** How many records a page holds, their newest time, a digest of them, and where the next page begins. */
 async function summarize(db: Database, source: RecordSource) {
   const { name, sql, params, page, rowHash = 'cityHash64(toJSONString(record))' } = source
   const inPage = page === undefined ? '1' : `at < ${page}`
@@ -50,43 +45,46 @@ FROM (SELECT *, ${rowHash} AS hash, rowNumberInAllBlocks() AS at FROM (${sql}))`
 }
 
 async function collect(answer: StreamAnswer): Promise<Buffer> {
-  const signal = AbortSignal.timeout(QUERY_TIMEOUT_MS)
-  const source = await openStream(answer, signal)
-  return buffer(Readable.from(frame(source, answer, signal)))
+  return buffer(Readable.from(await openFramed(answer, AbortSignal.timeout(ANSWER_TIMEOUT_MS))))
 }
 
 /**
- * Records as a table in the format wanted, written by ClickHouse: short ones as bytes, long ones as a stream. `next` are
- * the sort values of the last record where more follow on the page, else an empty text.
+ * Records as a table in the format wanted, written by ClickHouse: short ones as bytes, long ones as a stream. `next`
+ * are the sort values of the last record where more follow on the page, else an empty text.
  * @throws DataError `storage`
  */
 export async function writeTable(
   db: Database,
-  wanted: Wanted,
+  representation: Representation,
   source: RecordSource,
 ): Promise<Answer & { records: number; next: string }> {
-  const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[wanted.format]
+  const { writing, ending, isEmptyWhole, shape, hasLists } = FORMATS[representation.format]
   const { records, newest, digest, last, is_cut: isCut } = await summarize(db, source)
-  // As many records as the digest is made of, even if one more arrives meanwhile.
+  // The stream is limited to the records that the digest covers: another one may be stored in between.
   const counted = { ...source, params: { ...source.params, ...(source.page === undefined ? {} : { limit: records }) } }
-  const facts = { records, asOf: records === 0 ? null : newest, next: isCut === 1 ? last : '', format: wanted.format }
+  const facts = {
+    records,
+    asOf: records === 0 ? null : newest,
+    next: isCut === 1 ? last : '',
+    format: representation.format,
+  }
   const answer = {
     ...facts,
-    digest: `${wanted.key} ${records} ${newest} ${digest}`,
+    digest: `${representation.key} ${records} ${newest} ${digest}`,
     before: '',
     after: '',
     ending: records === 0 && isEmptyWhole ? null : ending,
-    open: (signal: AbortSignal) =>
-      db.stream({
-        name: `${source.name}-${wanted.format}`,
-        sql: `SELECT\n  ${toSelectList(toColumns(wanted.record, wanted.fields, { shape, hasLists }))}\nFROM (${source.sql})`,
+    ...toStream(db, {
+      statement: {
+        name: `${source.name}-${representation.format}`,
+        sql: `SELECT\n  ${toSelectList(toColumns(representation.record, representation.fields, { shape, hasLists }))}\nFROM (${source.sql})`,
         params: counted.params,
         format: writing.name,
         settings: { ...writing.settings, max_threads: 1 },
-        signal,
-        isLong: true,
-      }),
-    holds: async (signal: AbortSignal) => (await summarize(withSignal(db, signal), counted)).digest === digest,
+      },
+      digest,
+      readDigest: async (bound) => (await summarize(bound, counted)).digest,
+    }),
   }
-  return records > MAX_KEPT_RECORDS ? answer : { ...facts, body: await collect(answer) }
+  return records > MOST_KEPT.tableRecords ? answer : { ...facts, body: await collect(answer) }
 }

@@ -1,8 +1,7 @@
 import { dirname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
-import { parseParameters } from '../parameters/parse.ts'
-import { readQuery } from '../parameters/raw.ts'
+import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { PROBLEM_CODES } from '../problem/codes.ts'
 
 /** Importing the package would load its whole bundle; only its folder is wanted. */

@@ -53,9 +53,9 @@ const MAX_CANDIDATES = 20
 const fold = (text: string) => text.toLowerCase()
 
 function findByName<E extends Named>(kind: EntityKind<E>, registry: Registry, name: string): E {
-  const wanted = fold(name)
-  const exact = kind.all(registry).filter((entity) => fold(entity.name) === wanted)
-  const found = exact.length > 0 ? exact : kind.all(registry).filter((entity) => fold(entity.name).includes(wanted))
+  const asked = fold(name)
+  const exact = kind.all(registry).filter((entity) => fold(entity.name) === asked)
+  const found = exact.length > 0 ? exact : kind.all(registry).filter((entity) => fold(entity.name).includes(asked))
   const [first, second] = found
   if (first === undefined) throw new Problem('not_found', `There is no ${kind.noun} with this name.`, { param: 'name' })
   if (second === undefined) return first
@@ -72,19 +72,19 @@ function findByName<E extends Named>(kind: EntityKind<E>, registry: Registry, na
 export function findOne<E extends Named>(
   kind: EntityKind<E>,
   registry: Registry,
-  wanted: { id?: string | undefined; name?: string | undefined },
+  asked: { id?: string | undefined; name?: string | undefined },
 ): E {
-  if (wanted.id === undefined && wanted.name === undefined) {
+  if (asked.id === undefined && asked.name === undefined) {
     throw new Problem('missing_parameter', `Give the ${kind.noun}'s id or its name.`, {
       param: 'id',
       allowed: ['id', 'name'],
     })
   }
-  const byId = wanted.id === undefined ? undefined : kind.byId(registry, wanted.id)
-  if (wanted.id !== undefined && byId === undefined) {
+  const byId = asked.id === undefined ? undefined : kind.byId(registry, asked.id)
+  if (asked.id !== undefined && byId === undefined) {
     throw new Problem('not_found', `There is no ${kind.noun} with this id.`, { param: 'id' })
   }
-  const byName = wanted.name === undefined ? undefined : findByName(kind, registry, wanted.name)
+  const byName = asked.name === undefined ? undefined : findByName(kind, registry, asked.name)
   if (byId && byName && byId.id !== byName.id) {
     throw new Problem('invalid_parameter', `id and name mean different ${kind.noun}s.`, { param: 'name' })
   }
@@ -98,9 +98,9 @@ export function findOne<E extends Named>(
 export function findEach<E extends Named>(
   kind: EntityKind<E>,
   registry: Registry,
-  wanted: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
+  asked: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
 ): readonly E[] {
-  const { id: ids = [], name: names = [] } = wanted
+  const { id: ids = [], name: names = [] } = asked
   if (ids.length + names.length === 0) return [findOne(kind, registry, {})]
   const found = [
     ...ids.map((id) => findOne(kind, registry, { id })),
@@ -125,14 +125,14 @@ export type Selection = {
 export function selectMany<E extends Named>(
   kind: EntityKind<E>,
   registry: Registry,
-  wanted: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
+  asked: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
 ): Selection {
-  if (wanted.id === undefined && wanted.name === undefined) return { all: true, keys: [], exact: [] }
-  const ids = new Set(wanted.id)
-  const names = (wanted.name ?? []).map(fold)
+  if (asked.id === undefined && asked.name === undefined) return { all: true, keys: [], exact: [] }
+  const ids = new Set(asked.id)
+  const names = (asked.name ?? []).map(fold)
   const fits = (entity: E) => {
     const [name, symbol] = [fold(entity.name), fold(kind.symbolOf(registry, entity) ?? '')]
-    return names.some((wantedName) => name.includes(wantedName) || symbol === wantedName)
+    return names.some((askedName) => name.includes(askedName) || symbol === askedName)
   }
   const found = kind.all(registry).filter((entity) => ids.has(entity.id) || fits(entity))
   const exact = found.filter((entity) => names.includes(fold(entity.name)))

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { answerKnown } from '../records/known.ts'
-import { defineRoute } from '../route/define.ts'
+import { idValue } from '../records/values.ts'
+import { defineRoute } from '../route/define-route.ts'
 import { toFileTime } from '../route/registry-files.ts'
-import { idValue } from '../route/values.ts'
 
 const categoryRecord = z.strictObject({ _id: idValue, name: z.string(), slug: z.string() })
 

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineRoute, type Route } from '../route/define.ts'
+import { defineRoute, type Route } from '../route/define-route.ts'
 
 /** The OpenAPI document; `write` makes it from the list of routes. */
 export const openApiRoute = (write: () => object): Route =>

@@ -5,8 +5,8 @@ import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { FAILING_PROVIDERS, type FailingProviders, readFailingText } from '../../shared/store/failing-providers.ts'
 import { FRESHNESS_STATES, toFreshnessState } from '../../shared/store/freshness.ts'
-import { defineRoute } from '../route/define.ts'
-import { timeValue } from '../route/values.ts'
+import { timeValue } from '../records/values.ts'
+import { defineRoute } from '../route/define-route.ts'
 
 const freshness = z.strictObject({
   dataset: z.string(),

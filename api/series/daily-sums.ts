@@ -1,10 +1,11 @@
-import type { Dataset } from '../../shared/datasets/define.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { Answer } from '../answers/answer.ts'
 import { limit } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
-import type { Wanted } from '../records/wanted.ts'
-import type { Surroundings } from '../route/define.ts'
+import { toObject } from '../records/columns.ts'
+import type { Representation } from '../records/representation.ts'
+import type { Surroundings } from '../route/define-route.ts'
 import { describeSeries } from './series.ts'
 
 /** The parameters of a series of daily sums: `limit` means days back (contract section 2). */
@@ -16,21 +17,19 @@ export const daysBack = {
 }
 
 /**
- * The points of the last `days` days, oldest first. `members` is how the interface calls the count of members, `value`
- * the object that holds the sum.
+ * The points of the last `days` days, oldest first: a record is the day, the sum and how many have a part in it.
  */
 export async function answerDailySums(
-  call: Surroundings & { readonly wanted: Wanted },
-  series: Pick<Dataset, 'name' | 'table'> & { value: string; members: string },
+  call: Surroundings & { readonly representation: Representation },
+  series: Pick<Dataset, 'name' | 'table'>,
   days: number,
 ): Promise<Answer> {
   const at = call.now()
   const from = toBucketStart(at - days * DAY_MS - 1, '1d') + DAY_MS
-  const record = `Tuple(recordedAt DateTime64(3, 'UTC'), ${series.value} Tuple(value Float64, metadata Tuple(${series.members} UInt32)))`
   const { records, ...answer } = await answerRecords(call, {
     name: series.name,
     sql: `SELECT recorded_at AS as_of,
-  CAST(tuple(recorded_at, tuple(value_usd, tuple(member_count))), $record$${record}$record$) AS record
+  ${toObject(call.representation.record, 'recorded_at, tuple(value_usd, tuple(member_count))')} AS record
 FROM ${series.table} FINAL
 WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
 ORDER BY recorded_at`,
@@ -38,6 +37,6 @@ ORDER BY recorded_at`,
   })
   const range = { from, to: toBucketStart(at, '1d') + DAY_MS, open: true }
   const { headers } = describeSeries({ interval: '1d', range, points: records, asOf: answer.asOf })
-  // The oldest day is part of the answer up to the moment that lies exactly that many days later.
+  // The oldest day leaves the answer when it is more than `days` days old.
   return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }
 }

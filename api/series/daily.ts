@@ -2,12 +2,13 @@ import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { countBuckets, DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { toStaleAt } from '../../shared/store/freshness.ts'
 import type { Answer } from '../answers/answer.ts'
-import { toStaleAt } from '../http/freshness.ts'
 import { SERIES_HEADERS, toSeriesHeaders } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
-import { defineRoute, type Route } from '../route/define.ts'
+import { toObject } from '../records/columns.ts'
+import { defineRoute, type Route } from '../route/define-route.ts'
 import { daoKind } from '../route/entities.ts'
 import { checkRange } from './series.ts'
 
@@ -17,11 +18,10 @@ interface DailySeries {
   readonly summary: string
   readonly description: string
   readonly dataset: DatasetFacts
-  /** What the interface calls the time of a point. */
-  readonly time: 'lastUpdated' | 'recordedAt'
-  /** The members after time, `_id` and `dao`: their types as ClickHouse writes them, their values from the table's row. */
-  readonly members: { readonly types: string; readonly values: string }
+  /** A point: its time, `_id`, `dao` and what was counted. */
   readonly point: z.ZodObject
+  /** What was counted, from the table's row. */
+  readonly values: string
 }
 
 const summary = z.object({ points: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
@@ -38,7 +38,6 @@ interface SeriesQuery {
  */
 export function defineDailySeries(series: DailySeries): Route {
   const { table, time: at } = series.dataset.series
-  const record = `Tuple(${series.time} DateTime64(3, 'UTC'), _id String, dao String, ${series.members.types})`
   const points = (limit: string) => `
 FROM ${table} FINAL
 WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
@@ -47,7 +46,7 @@ LIMIT ${limit}`
   const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
     toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
   const sql = `SELECT ${at} AS as_of, toUnixTimestamp64Milli(as_of) AS page_key,
-  CAST(tuple(${at}, ${id}, {id: String}, ${series.members.values}), $record$${record}$record$) AS record${points('{limit: UInt32}')}`
+  ${toObject(series.point, `${at}, ${id}, {id: String}, ${series.values}`)} AS record${points('{limit: UInt32}')}`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
     const statement = `SELECT least(count(), {limit: UInt32}) AS points, count() > {limit: UInt32} AS is_cut,
@@ -73,10 +72,10 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     datasets: [series.dataset],
     headers: SERIES_HEADERS,
     handle: async (call): Promise<Answer> => {
-      const { found: dao, db, now, wanted } = call
+      const { found: dao, db, now, representation } = call
       checkRange(call.query)
       // A page that goes on holds the days before the last one of the page before.
-      const query = wanted.after === '' ? call.query : { ...call.query, end: Number(wanted.after) }
+      const query = representation.after === '' ? call.query : { ...call.query, end: Number(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name, ...range }
       const [{ records: points, ...answer }, summed] = await Promise.all([
@@ -90,8 +89,9 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
 }
 
 /**
- * Days are counted from the wanted start, or from the oldest point where none is wanted or `limit` cut there. A series
- * is stale like a snapshot, unless its range ends before that; the days up to now are more with every midnight.
+ * Age, expiry and headers of an answer. Days are counted from `start`, or from the oldest point where there is no
+ * `start` or `limit` cut the series there. It becomes stale as a snapshot does, unless its range ends earlier. A range
+ * up to now has one day more from the next midnight on.
  */
 function describe(
   dataset: DatasetFacts,

@@ -1,11 +1,9 @@
-import { countBuckets, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { countBuckets, INTERVAL_SECONDS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { toSeriesHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 
-/** What a series covers: whole buckets that start in [from, to), both on the grid and in Unix milliseconds. */
-export interface SeriesRange {
-  readonly from: number
-  readonly to: number
+/** What a series covers: whole buckets that start in the range, which begins and ends on the grid. */
+export interface SeriesRange extends TimeRange {
   /** Whether it reaches up to now, so that time adds buckets to it. */
   readonly open: boolean
 }

@@ -2,51 +2,33 @@ import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
-import type { Encoding } from '../http/encoding.ts'
-import type { FlatHeaders } from '../http/headers.ts'
-import { toUnavailable } from '../problem/problem.ts'
-import { type Flight, startFlight } from './flight.ts'
-import type { Origin } from './metrics.ts'
+import { createFlights } from './flight.ts'
+import type { ReadyAnswer } from './ready.ts'
+import type { Origin } from './request-metrics.ts'
 
-/** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
-export interface EncodedForm {
-  readonly bytes: Buffer
-  readonly headers: string[]
-  readonly full: string[]
-}
-
-/** A whole answer, ready to be sent in every encoding asked for so far. */
-export interface ReadyAnswer {
-  readonly body: Buffer
-  /** What its entity tags are made of; null for an answer of the moment, which nobody can have already. */
-  readonly tag: string | null
-  readonly headers: FlatHeaders
-  readonly staleAt: number | null
-  readonly expiresAt: number
-  /** Compressed already: it has no other encodings. */
-  readonly isPacked?: boolean
-  readonly forms: Map<Encoding, EncodedForm>
-}
-
-interface Kept {
+/** A kept answer, and the versions of its datasets that it was made of. */
+interface Entry {
   readonly answer: ReadyAnswer
-  readonly versions: readonly (string | undefined)[]
+  readonly versions: Versions
   readonly madeAt: number
   /** The feed's count of changes when the versions were last found to be current. */
   foundAt: number
   hits: number
 }
 
-/** How long bytes are served while nobody can tell whether the data changed. */
+/** Of each dataset, undefined while nobody tells of commits. */
+type Versions = readonly (string | undefined)[]
+
+/** How long bytes are served while neither Redis nor the database tells of commits. */
 const UNHEARD_MS = 1000
 /**
- * Most answers made at once. The database has connections for about half of them: the others wait for one, and what of
- * them nobody waits for any more is not done. Longer than that queue nobody should wait.
+ * Most answers made at once. The database has connections for about half of them, the others wait for one. When those
+ * who wait for an answer have left, it is not made. Nobody should wait in a longer queue.
  */
 const MAX_COLD = 64
 /** What an entry costs beyond its bytes. */
 const ENTRY_BYTES = 1024
-/** From so many hits on an answer is asked for so often that a change would leave a crowd waiting for the new one. */
+/** An answer with so many hits is asked for so often that after a change a crowd would wait for the new one. */
 const CROWD_HITS = 100
 /** How long after a change the crowd is still given the old answer, while the new one is made. */
 const STALE_MS = 1000
@@ -57,8 +39,8 @@ export interface ByteCache {
   /** A kept answer that still holds. */
   peek(key: string, datasets: readonly DatasetFacts[]): ReadyAnswer | undefined
   /**
-   * A kept answer, or a new one that everybody who asks meanwhile shares. Streams are not kept. Rejects with the reason of
-   * `left` when whoever asks leaves; `make` is told when the last one of those who share an answer has.
+   * A kept answer, or a new one that all who ask meanwhile share. Streams are not kept. Rejects with the reason of
+   * `left` when the client leaves; `make` is told when all who share the answer have left.
    */
   get(
     key: string,
@@ -68,9 +50,37 @@ export interface ByteCache {
   ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
 }
 
+/** When entries hold: as long as no commit changed their datasets, and the clock did not overtake them. */
+function createValidity(commits: CommitFeed, now: () => number) {
+  return {
+    versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
+    holds: (entry: Entry, datasets: readonly DatasetFacts[]): boolean => {
+      const at = now()
+      if (at >= entry.answer.expiresAt) return false
+      if (entry.foundAt === commits.changes) return true
+      const { versions } = entry
+      if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
+      if (versions.includes(undefined)) return at - entry.madeAt < UNHEARD_MS
+      entry.foundAt = commits.changes
+      return true
+    },
+    /**
+     * Whether a crowd asks for an entry that held until a moment ago. An entry without versions is given to nobody:
+     * when it ceased to hold is not known.
+     */
+    isForCrowd: ({ answer, versions, hits }: Entry, datasets: readonly DatasetFacts[]): boolean => {
+      if (hits < CROWD_HITS || versions.includes(undefined)) return false
+      const over = datasets.flatMap(({ name }, index) =>
+        commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
+      )
+      return now() - Math.min(answer.expiresAt, ...over) < STALE_MS
+    },
+  }
+}
+
 /**
- * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before it
- * was made. One that many ask for is served for a second longer, while its successor is made.
+ * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before
+ * it was made. One that many ask for is served for a second longer, while its successor is made.
  */
 export function createByteCache(options: {
   maxBytes: number
@@ -80,32 +90,14 @@ export function createByteCache(options: {
   onLost: (error: unknown) => void
 }): ByteCache {
   const { commits, now, onLost } = options
-  const kept = new LRUCache<string, Kept>({
+  const kept = new LRUCache<string, Entry>({
     maxSize: Math.max(1, options.maxBytes),
     // Compressed forms are added later and are at most about as long as the body.
     sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
   })
-  const flights = new Map<string, Flight<ReadyAnswer | StreamAnswer>>()
-  const isFull = () => flights.size >= MAX_COLD
+  const flights = createFlights<ReadyAnswer | StreamAnswer>(MAX_COLD)
+  const { versionsOf, holds, isForCrowd } = createValidity(commits, now)
 
-  const holds = (entry: Kept, datasets: readonly DatasetFacts[]) => {
-    const at = now()
-    if (at >= entry.answer.expiresAt) return false
-    if (entry.foundAt === commits.changes) return true
-    const { versions } = entry
-    if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
-    if (versions.includes(undefined)) return at - entry.madeAt < UNHEARD_MS
-    entry.foundAt = commits.changes
-    return true
-  }
-  /** Whether many ask for an entry that held until a moment ago. Of one that nobody could vouch for, no change tells its end. */
-  const isWanted = ({ answer, versions, hits }: Kept, datasets: readonly DatasetFacts[]) => {
-    if (hits < CROWD_HITS || versions.includes(undefined)) return false
-    const over = datasets.flatMap(({ name }, index) =>
-      commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
-    )
-    return now() - Math.min(answer.expiresAt, ...over) < STALE_MS
-  }
   const peek: ByteCache['peek'] = (key, datasets) => {
     const entry = kept.get(key)
     if (entry === undefined || !holds(entry, datasets)) return undefined
@@ -113,26 +105,14 @@ export function createByteCache(options: {
     return entry.answer
   }
   const fly = (key: string, datasets: readonly DatasetFacts[], make: Make) => {
-    // Versions are read before the rows are: a commit in between makes the entry stale, never wrong.
-    const versions = datasets.map(({ name }) => commits.version(name))
-    const flightKey = `${versions.join()} ${key}`
-    const underway = flights.get(flightKey)
-    if (underway !== undefined) return { flight: underway, from: 'flight' as const }
-    if (isFull()) throw toUnavailable('Too many answers are being made at once.')
+    // Versions are read before the rows are: after a commit in between the entry counts as outdated, which it may be.
+    const versions = versionsOf(datasets)
     const madeAt = now()
-    const flight = startFlight(async (abandoned) => {
+    return flights.board(`${versions.join()} ${key}`, async (abandoned) => {
       const answer = await make(abandoned)
       if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
-      land()
       return answer
     })
-    const land = () => {
-      if (flights.get(flightKey) === flight) flights.delete(flightKey)
-    }
-    flights.set(flightKey, flight)
-    // Whoever comes now must not wait for what has failed or is being broken off.
-    flight.abandoned.addEventListener('abort', land)
-    return { flight, from: 'made' as const }
   }
   return {
     peek,
@@ -141,14 +121,15 @@ export function createByteCache(options: {
       const hit = peek(key, datasets)
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = kept.get(key)
-      if (old === undefined || !isWanted(old, datasets)) {
-        const { flight, from } = fly(key, datasets, make)
-        return { answer: await flight.join(left), from }
+      if (old === undefined || !isForCrowd(old, datasets)) {
+        const { flight, isNew } = fly(key, datasets, make)
+        return { answer: await flight.join(left), from: isNew ? 'made' : 'flight' }
       }
-      // What cannot be made now is tried again with the next request, and told to whoever asks once the old has gone.
-      if (!isFull()) {
-        const { flight, from } = fly(key, datasets, make)
-        if (from === 'made') flight.join().catch(onLost)
+      // A failure here reaches no client. The next request tries again, and once the old answer is gone it gets the
+      // failure.
+      if (!flights.isFull) {
+        const { flight, isNew } = fly(key, datasets, make)
+        if (isNew) flight.join().catch(onLost)
       }
       return { answer: old.answer, from: 'stale' }
     },

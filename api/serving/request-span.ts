@@ -40,7 +40,7 @@ function end(span: Span, about: { method: string; request: IncomingMessage; resp
   if (typeof route === 'string') {
     span.updateName(`${method} ${route}`)
     span.setAttribute('http.route', route)
-    // A refused query may hold anything, such as a key meant for somebody else.
+    // A refused query may hold anything, even a key that was meant for another service.
     const { query } = toParts(request)
     if (query !== '' && (statusCode < 400 || statusCode >= 500)) span.setAttribute('url.query', query)
   }

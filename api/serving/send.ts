@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { isKnownTo, toEntityTag } from '../http/conditional.ts'
-import { chooseEncoding, type Encoding, encode } from '../http/encoding.ts'
+import { chooseEncoding, type Encoding } from '../http/accept.ts'
+import { isKnownTo } from '../http/conditional.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import { type Problem, toProblemBody } from '../problem/problem.ts'
-import type { EncodedForm, ReadyAnswer } from './cache.ts'
+import { type EncodedForm, type ReadyAnswer, toForm } from './ready.ts'
 
 /** One request and what is known of it on the way to its response. */
 export interface Exchange {
@@ -24,18 +24,6 @@ export function toMomentHeaders(exchange: Exchange, staleAt: number | null, now:
   const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
   if (staleAt !== null && now > staleAt) headers.push('X-Data-Stale', 'true')
   return headers
-}
-
-/** The form of an answer in one encoding, made on first use. Compressing is the only part that takes its time. */
-async function toForm(answer: ReadyAnswer, encoding: Encoding): Promise<EncodedForm> {
-  const bytes = await encode(answer.body, encoding)
-  const headers = [...FIXED_HEADERS, ...answer.headers]
-  if (answer.tag !== null) headers.push('ETag', toEntityTag(answer.tag, encoding))
-  const full = [...headers, 'Content-Length', String(bytes.length)]
-  if (encoding !== 'identity') full.push('Content-Encoding', encoding)
-  const form = { bytes, headers, full }
-  answer.forms.set(encoding, form)
-  return form
 }
 
 function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
@@ -80,22 +68,4 @@ export function sendProblem(exchange: Exchange, problem: Problem, publicUrl: str
     ...toFlat(problem.particulars.headers ?? {}),
   ])
   response.end(request.method === 'HEAD' ? undefined : body)
-}
-
-/** Headers that stay the same for every response with this answer. */
-export function toAnswerHeaders(facts: {
-  contentType: string
-  cacheControl: string
-  asOf: number | null
-  vary: string
-  own: Readonly<Record<string, string>>
-}): FlatHeaders {
-  const asOf = facts.asOf === null ? undefined : new Date(facts.asOf)
-  return [
-    ...['Content-Type', facts.contentType],
-    ...['Cache-Control', facts.cacheControl],
-    ...['Vary', facts.vary],
-    ...(asOf === undefined ? [] : ['Last-Modified', asOf.toUTCString(), 'X-Data-As-Of', asOf.toISOString()]),
-    ...toFlat(facts.own),
-  ]
 }

@@ -2,19 +2,22 @@ import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Logger } from '../../shared/telemetry/log.ts'
 
-/** A connection is slow while its client takes less than so many bytes in so many milliseconds. */
+/** A client is slow while it takes less than so many bytes in so many milliseconds. */
 export interface Pace {
   readonly bytes: number
   readonly ms: number
 }
 
 /**
- * Far below any line on which a long answer would ever arrive: 64 KiB in half a minute. A phone that loses its network for
- * that long has to ask again.
+ * 64 KiB in half a minute: on a slower line no long answer would ever arrive. A phone that has no network for half a
+ * minute has to ask again.
  */
 const CLOSED_BELOW: Pace = { bytes: 64 * 1024, ms: 30_000 }
 
-/** From this share of a pace's time on a client gives way to another: it takes 64 KiB in no less than five seconds. */
+/**
+ * When places are scarce, a client that needs this share of the pace's time or more for its bytes (five seconds) is
+ * closed.
+ */
 const GIVES_WAY = 1 / 6
 
 /** The clients' connections, by how fast they take what is sent to them. */
@@ -25,37 +28,41 @@ export interface Readers {
   watch(server: Server): void
 }
 
-/** How much a client had taken as it began to take the next `bytes` of the pace, and how many looks ago that was. */
+/** Where the count of a client's next `bytes` began: how much it had taken by then, and how many looks ago that was. */
 interface Mark {
   taken: number
   looks: number
 }
 
 /**
- * How often connections are looked at in the time of a pace. Looks are counted instead of time: a process that stood still
- * has seen nobody read.
+ * How often connections are looked at in the time of a pace. Looks are counted and not time: while the process itself
+ * stood still no client could be seen to read.
  */
 const LOOKS = 30
 
-/** What has left this process: a write that waits in it for the client is not taken before all of it is. */
+/**
+ * How many bytes have left this process. Of a write that is still waiting here nothing counts before all of it has
+ * left.
+ */
 const toTaken = (socket: Socket) => socket.bytesWritten - socket.writableLength
 
 /**
- * Closes connections whose clients take next to nothing of what is sent to them: each holds memory, and with a long answer
- * a statement. A client that has taken everything so far, and waits for the database, is never slow.
+ * Closes connections whose clients take next to nothing of what is sent to them: each holds memory, and with a long
+ * answer a statement. A client that has taken everything so far, and waits for the database, is never slow.
  */
 export function createReaders(log: Logger, pace: Pace = CLOSED_BELOW): Readers {
   const marks = new Map<Socket, Mark>()
-  // For how long a client has been taking as much as the pace wants, as a share of its time.
+  // How long a client has been taking its current `bytes`, as a share of the pace's time.
   const toSlowness = (socket: Socket | null) => {
     const mark = socket === null ? undefined : marks.get(socket)
     if (socket === null || mark === undefined) return 0
-    // Of a large write, such as a kept answer, nobody sees how far it is: it may take as long as all of it does.
+    // How much of a large write, such as a kept answer, has been taken cannot be seen: it gets the time of all its
+    // bytes.
     const share = Math.max(1, socket.writableLength / pace.bytes)
     return mark.looks / (LOOKS * share)
   }
   const close = (sockets: readonly Socket[]) => {
-    // An orderly end would wait behind all that is on its way, up to some megabytes in the system's hands.
+    // An orderly end would have to wait until the client has taken what the system holds for it, up to some megabytes.
     for (const socket of sockets) socket.resetAndDestroy()
     if (sockets.length > 0) log.info({ closed: sockets.length }, 'connections of slow readers were closed')
   }

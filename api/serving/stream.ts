@@ -3,23 +3,25 @@ import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
-import { DataChanged, frame } from '../answers/frame.ts'
-import { openStream } from '../answers/open-stream.ts'
+import { DataChanged, openFramed } from '../answers/frame.ts'
+import { chooseEncoding } from '../http/accept.ts'
 import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
-import { chooseEncoding, createEncoder } from '../http/encoding.ts'
+import { createEncoder } from '../http/encoding.ts'
 import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import { type Exchange, toMomentHeaders } from './send.ts'
 import type { Readers } from './slow-readers.ts'
 
 /**
- * Most long answers of an app on their way at once. Each is a statement that lasts as long as its client reads: 64 of them,
- * all slow, take ClickHouse up to 2.2 GB, about half of what it has by default, and more than half of the reader's quota
- * of execution time. Others go on beside them; beside twice as many they would not.
+ * Most long answers on their way at once. Each is a statement that lasts as long as its client reads. 64 of them, all
+ * slow, take ClickHouse up to 2.2 GB, about half of what it has by default, and more than half of the reader's quota of
+ * execution time. That leaves enough for all other requests; twice as many would not.
  */
 const MAX_STREAMS = 64
 
-/** So much of an answer is read before its head is sent. A shorter one is known to be whole then, or is made anew. */
+/**
+ * So much of an answer is read before its head is sent. A shorter one is known to be whole by then, or is made again.
+ */
 const READ_AHEAD_BYTES = 256 * 1024
 
 async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
@@ -39,7 +41,7 @@ async function readAhead(framed: AsyncGenerator<Buffer>): Promise<Buffer[]> {
 }
 
 async function* join(read: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
-  // What was sent is not held for as long as the rest takes.
+  // Bytes that were sent are let go at once: the rest may take minutes.
   while (read.length > 0) yield read.shift() as Buffer
   yield* rest
 }
@@ -47,7 +49,7 @@ async function* join(read: Buffer[], rest: AsyncGenerator<Buffer>): AsyncGenerat
 /** Most bytes of one write, so that it can be seen how fast a client takes them. */
 const WRITE_BYTES = 64 * 1024
 
-/** The bytes in small writes. Tells of a failure of what is sent, as against one of the client that it is sent to. */
+/** The bytes in small writes. `onFailure` hears of failures of the answer itself, and not of those of the client. */
 async function* toWrites(
   framed: AsyncGenerator<Buffer>,
   left: AbortSignal,
@@ -66,8 +68,8 @@ async function* toWrites(
 type SendStream = (
   exchange: Exchange,
   answer: StreamAnswer,
-  headers: FlatHeaders,
-  moment: { now: number; staleAt: number | null },
+  head: { headers: FlatHeaders; staleAt: number | null },
+  now: number,
   left: AbortSignal,
 ) => Promise<void>
 
@@ -75,7 +77,7 @@ type SendStream = (
 function createPlaces(readers: Readers) {
   const taken = new Set<ServerResponse>()
   return {
-    /** @throws Problem `unavailable` when there is no place, and no client so slow that it has to leave. */
+    /** @throws Problem `unavailable` when all places are taken and none of the clients is slow. */
     take: (response: ServerResponse) => {
       if (taken.size >= MAX_STREAMS) {
         const slowest = readers.closeSlowest(taken)
@@ -89,15 +91,15 @@ function createPlaces(readers: Readers) {
 }
 
 /**
- * Sends long answers as ClickHouse writes them, at the pace of the client. The query ends when the client leaves, and the
- * response breaks off when the query fails or its data changed on the way. Where there are too many, a client that hardly
- * reads is left for a new one.
+ * Sends long answers as ClickHouse writes them, at the pace of the client. The query ends when the client leaves, and
+ * the response breaks off when the query fails or its data changed on the way. Where there are too many, the slowest
+ * client is closed in favour of a new one.
  * @throws DataChanged before anything is sent, when the data of a short answer changed while it was read; the reason of
  * `left` when the client leaves.
  */
 export function createStreaming(readers: Readers): SendStream {
   const places = createPlaces(readers)
-  return async (exchange, answer, headers, moment, left) => {
+  return async (exchange, answer, head, now, left) => {
     left.throwIfAborted()
     const { request, response } = exchange
     const isPacked = FORMATS[answer.format ?? 'json'].isPacked
@@ -105,9 +107,9 @@ export function createStreaming(readers: Readers): SendStream {
     const tag = toTagValue(answer.digest)
     const all = () => [
       ...FIXED_HEADERS,
-      ...headers,
+      ...head.headers,
       ...['ETag', toEntityTag(tag, encoding)],
-      ...toMomentHeaders(exchange, moment.staleAt, moment.now, 'made'),
+      ...toMomentHeaders(exchange, head.staleAt, now, 'made'),
       ...exchange.extra,
       ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
     ]
@@ -116,11 +118,11 @@ export function createStreaming(readers: Readers): SendStream {
     places.take(response)
     const over = new AbortController()
     const signal = AbortSignal.any([left, over.signal])
-    // The end of the response, for whatever reason, is an end of `left` too: what came first is the reason.
+    // However the response ends, `left` is aborted too. Who failed is told by what came first: the answer or the
+    // client.
     let failure: unknown
     try {
-      const source = await openStream(answer, signal)
-      const rest = frame(source, answer, signal)
+      const rest = await openFramed(answer, signal)
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
       })

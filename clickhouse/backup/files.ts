@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { createReadStream, createWriteStream } from 'node:fs'
+import { createReadStream, createWriteStream, existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
@@ -15,6 +15,7 @@ export const manifest = z.object({
   version: z.literal(1),
   createdAt: z.iso.datetime(),
   database: z.string(),
+  /** The schema that the rows are of: the migrations that the database had. */
   migrations: z.array(z.object({ name: z.string(), checksum: z.string() })),
   tables: z.array(
     z.object({
@@ -40,12 +41,19 @@ const NEWLINE = 10
  */
 export async function makeFolder(folder: string): Promise<void> {
   try {
-    await mkdir(folder, { recursive: true })
+    await makeMissing(resolve(folder))
     if ((await readdir(folder)).length === 0) return
   } catch (cause) {
     throw new DataError('config', `${folder} cannot be made or read: ${toReason(cause)}`, { cause })
   }
   throw new DataError('config', `${folder} is not empty: a backup needs a folder of its own`)
+}
+
+/** One after the other: told to make them all, Node tries for ever where the system says no to a name that it lacks (/proc). */
+async function makeMissing(folder: string): Promise<void> {
+  if (existsSync(folder)) return
+  await makeMissing(dirname(folder))
+  await mkdir(folder)
 }
 
 /**
@@ -126,6 +134,9 @@ export async function readManifest(folder: string): Promise<Manifest> {
     throw new DataError('config', `${folder} holds no finished backup: ${toReason(cause)}`, { cause })
   }
 }
+
+/** What a backup is told apart from others by. */
+export const toBackupId = (told: Manifest): string => createHash('sha256').update(JSON.stringify(told)).digest('hex')
 
 export const openFile = (folder: string, path: string): Readable =>
   createReadStream(join(folder, path)).pipe(createGunzip())

@@ -42,7 +42,7 @@ export const settings = z.object({
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
   API_CACHE_MB: z.coerce.number().int().min(0).default(128),
-  // With the time that the last requests have, below that after which a stopping process ends in any case.
+  // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
   API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(10).default(2),
   OPS_HOST: text.default('127.0.0.1'),
   API_OPS_PORT: port.default(9464),
@@ -52,7 +52,7 @@ export const settings = z.object({
 
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
-  // Below the time after which a stopping process ends in any case.
+  // It must stay below the deadline after which a stopping process exits.
   WORKER_DRAIN_SECONDS: z.coerce.number().int().min(0).max(20).default(15),
 
   ...providerSettings,
@@ -150,7 +150,7 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
 /** Options that ask a program to change nothing; `npm run` keeps them for itself unless `--` stands before them. */
 const HARMLESS_OPTIONS = ['dry-run', 'check']
 
-/** A program that was not told to change nothing would do the opposite of what was asked for. */
+/** Without such an option, which npm kept for itself, the program would change what it was asked to leave alone. */
 function findSwallowed(env: Environment): string[] {
   const swallowed = HARMLESS_OPTIONS.filter((option) => env[`npm_config_${option.replace('-', '_')}`] === 'true')
   return swallowed.map(

@@ -13,7 +13,7 @@ export interface Credentials {
 const credentials = z.object({ name: z.string(), password: z.string().min(1) })
 
 const clickhouseAccess = z.object({
-  /** Where it was last ready; nobody knows before its first start. */
+  /** Where it was last ready; absent before its first start. */
   url: z.string().optional(),
   writer: credentials,
   reader: credentials,
@@ -24,8 +24,8 @@ export type ClickHouseAccess = z.infer<typeof clickhouseAccess>
 export type RedisAccess = z.infer<typeof redisAccess>
 
 /**
- * How the stores of a data folder are reached: each writes it there when it is ready, for its owner's eyes alone, and every
- * part that runs on the same folder finds it, so that passwords pass through no command line and no environment.
+ * How the stores of a data folder are reached: each writes it there when it is ready, for its owner's eyes alone, and
+ * every part that runs on the same folder finds it, so that passwords pass through no command line and no environment.
  */
 const toFile = (dir: string) => join(dir, 'access.json')
 

@@ -3,7 +3,9 @@ import { z } from 'zod'
 import { readRegistryFile } from '../registry/registry-file.ts'
 import { chainRecord } from '../registry/schema.ts'
 
-/** The slugs of the registry's EVM chains. A file with mistakes names none here and all of them when it is loaded. */
+/**
+ * The slugs of the registry's EVM chains; none when the file has mistakes, which are told when the registry is loaded.
+ */
 function toEvmChains(): ReadonlySet<string> {
   const registry = join(import.meta.dirname, '../registry')
   const { records } = readRegistryFile(registry, 'chains.json', 'slug', chainRecord, [])

@@ -1,8 +1,8 @@
 import type { Config } from './config.ts'
 
-/** Shorter texts are words, such as a demo's key, which would be taken out of every line. */
+/** A shorter secret, such as a demo's key, may be an ordinary word: taking it out would spoil every line. */
 const SHORTEST = 8
-/** Segments of a URL's path that are as long and have a digit are keys, as nodes' providers make them. */
+/** A segment of a URL's path that is as long and has a digit counts as a key: providers of nodes put keys there. */
 const SHORTEST_SEGMENT = 16
 
 const MASK = '[redacted]'
@@ -17,7 +17,7 @@ export function toUrlSecrets(text: string): string[] {
   return found.flatMap((each) => [each, decode(each)]).filter((each) => each.length >= SHORTEST)
 }
 
-/** A part of a URL may have percent signs that encode nothing: it stands as it is then. */
+/** A part of a URL, decoded where it can be: a percent sign may also stand for itself. */
 function decode(part: string): string {
   try {
     return decodeURIComponent(part)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 /** What providers may fill in a DAO's record, where the registry's files leave it empty; by column of `daos`. */
 export const LINK_FIELDS = ['website', 'twitter', 'discord', 'telegram', 'whitepaper', 'image'] as const

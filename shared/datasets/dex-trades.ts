@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 const address = z.string().regex(/^0x[0-9a-f]{40}$/, 'must be a lower-case address')
 

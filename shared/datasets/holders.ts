@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 /** The most holders that a snapshot keeps. */
 export const TOP_HOLDERS = 100

@@ -1,10 +1,10 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 /**
- * What the basket of the index is worth in USD in the 5-minute slot that begins at `created_at`, under the composition in
- * force then; `observed_at` is the time of the newest price in it. A retracted row takes back the point of its slot; of
- * several rows the one that was computed last counts.
+ * What the basket of the index is worth in USD in the 5-minute slot that begins at `created_at`, under the composition
+ * in force then; `observed_at` is the time of the newest price in it. A retracted row takes back the point of its slot;
+ * of several rows the one that was computed last counts.
  */
 export const indexPointRow = z.strictObject({
   index_key: z.number().int().nonnegative(),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 const decimal = z.string().regex(/^\d+(\.\d*[1-9])?$/, 'must be a decimal number')
 

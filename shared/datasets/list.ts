@@ -1,5 +1,5 @@
 import { daoLinks } from './daos.ts'
-import type { Dataset } from './define.ts'
+import type { Dataset } from './define-dataset.ts'
 import { dexTrades } from './dex-trades.ts'
 import { discordMembers } from './discord.ts'
 import { governance } from './governance.ts'

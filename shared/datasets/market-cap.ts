@@ -1,5 +1,5 @@
 import { dailySumRow } from './daily-sum.ts'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 /** The market capitalization of all live tokens together, by day. */
 export const marketCap = defineDataset({

@@ -4,7 +4,7 @@ const countOrNull = z.int().nonnegative().nullable()
 
 /**
  * How many members a DAO's community has on a day, and how many of them are active (online as the network counts).
- * Unknown is null, but a row that counts nothing says nothing.
+ * Unknown is null; a row in which all is unknown is rejected.
  */
 export const membersRow = z
   .strictObject({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 /** The total value locked of a DAO's protocols at one time, in USD. */
 export const protocolTvlRow = z.strictObject({

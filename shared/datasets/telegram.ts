@@ -1,4 +1,4 @@
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 import { membersRow } from './members.ts'
 
 /** Members of DAOs' communities on Telegram: a row per DAO and day. */

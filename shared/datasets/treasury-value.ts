@@ -1,5 +1,5 @@
 import { dailySumRow } from './daily-sum.ts'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 /** The treasuries of all live DAOs together, by day. */
 export const treasuryValue = defineDataset({

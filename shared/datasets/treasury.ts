@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 const holding = z.strictObject({
   symbol: z.string().min(1),
@@ -10,9 +10,9 @@ const holding = z.strictObject({
 type Holding = z.infer<typeof holding>
 
 /**
- * Everything that a DAO's treasury holds as of a day: its own tokens too. `quantity` is in whole tokens; `value_usd` of a
- * token is null where no source prices it, and such tokens come last. The total is the sum of the known values, added in
- * the order of the list. `source` names the provider: values of two sources are not compared with each other.
+ * Everything that a DAO's treasury holds as of a day: its own tokens too. `quantity` is in whole tokens; `value_usd` of
+ * a token is null where no source prices it, and such tokens come last. The total is the sum of the known values, added
+ * in the order of the list. `source` names the provider: values of two sources are not compared with each other.
  */
 export const daoTreasuryRow = z
   .strictObject({

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 const count = z.int().nonnegative()
 

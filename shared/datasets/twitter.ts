@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { defineDataset } from './define.ts'
+import { defineDataset } from './define-dataset.ts'
 
 const countOrNull = z.int().nonnegative().nullable()
 
-/** What a DAO's account on X counts on a day; unknown is null, but a row that counts nothing says nothing. */
+/** What a DAO's account on X counts on a day. Unknown is null; a row in which all is unknown is rejected. */
 export const twitterCountsRow = z
   .strictObject({
     dao: z.int().nonnegative(),

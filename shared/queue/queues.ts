@@ -48,8 +48,8 @@ const DEFAULT_OPTIONS: JobsOptions = {
 }
 
 /**
- * The prefix of a queue's own keys. On a cluster, where the configured prefix stands in braces, each queue has a word of
- * its own in them: its keys are on one node, as its scripts need, and queues are spread over the nodes.
+ * The prefix of a queue's own keys. On a cluster, where the configured prefix stands in braces, each queue has a word
+ * of its own in them: its keys are on one node, as its scripts need, and queues are spread over the nodes.
  */
 export const toQueuePrefix = (prefix: string, dataset: string): string =>
   prefix.startsWith('{') ? `{${prefix.slice(1, -1)}:${dataset}}` : prefix
@@ -58,7 +58,7 @@ export const toQueuePrefix = (prefix: string, dataset: string): string =>
 export function createQueue(dataset: string, connection: Redis, prefix: string): DatasetQueue {
   const options = { connection, prefix: toQueuePrefix(prefix, dataset), defaultJobOptions: DEFAULT_OPTIONS }
   const queue: DatasetQueue = new Queue(dataset, options)
-  // The connection logs its own errors; a queue that nobody listens to prints each of them once more.
+  // The connection logs its own errors. Without a listener here the queue would print each of them a second time.
   queue.on('error', () => undefined)
   return queue
 }

@@ -6,9 +6,9 @@ import type { Logger } from '../telemetry/log.ts'
 type Use = 'commands' | 'blocking' | 'subscriber'
 
 /**
- * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit. `commands`
- * fail after a few tries, so that a caller hears of it. A `subscriber` that gets no answer is taken for dead, and
- * subscribes anew by itself on every connection.
+ * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit.
+ * `commands` fail after a few tries, so that a caller hears of it. A `subscriber` that gets no answer is taken for
+ * dead, and subscribes anew by itself on every connection.
  */
 const OPTIONS = {
   commands: { maxRetriesPerRequest: 3 },
@@ -73,7 +73,7 @@ export async function requireRedis(redis: Redis): Promise<void> {
   }
 }
 
-/** A cluster that cannot be reached keeps commands back without end. */
+/** While a cluster cannot be reached, commands wait for it without end. */
 function untilLate(answered: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     const timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)

@@ -11,6 +11,8 @@ type Params = Readonly<Record<string, unknown>>
 /** One statement: `name` is what metrics and logs call it, `params` fill the `{name: Type}` places of `sql`. */
 export interface Statement {
   name: string
+  /** Under which the server knows the statement; it runs no two at once under one id. A new one unless it is given. */
+  id?: string
   sql: string
   params?: Params
   settings?: Readonly<Record<string, string | number>>
@@ -27,8 +29,8 @@ export interface Database {
   /** The rows of a SELECT, each checked against `schema`. */
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /**
-   * The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. One that `isLong` lasts
-   * as long as somebody far away takes to read it: it has a connection that no other statement waits for.
+   * The bytes that ClickHouse writes for a SELECT in `format` (default `JSONEachRow`), as a stream. One that `isLong`
+   * may last for minutes, because a slow client reads it: it has a connection that no other statement waits for.
    */
   stream(statement: Statement & { format?: string; isLong?: boolean }): Promise<Readable>
   /** DDL and other statements without an answer. */
@@ -45,9 +47,11 @@ export interface Database {
   close(): Promise<void>
 }
 
-/** Of all statements that end as soon as the engine can; more wait here, each until one of these has ended. */
+/** Most connections for statements that end as soon as the engine can. Further statements wait until one is free. */
 const MAX_CONNECTIONS = 32
-/** Of long streams: more than anybody opens, so that none ever waits. Whoever opens them for clients bounds them. */
+/**
+ * Most connections for long streams: more than are ever open, so that none waits. Whoever opens streams bounds them.
+ */
 const MAX_LONG_CONNECTIONS = 256
 
 /**
@@ -63,11 +67,17 @@ const SETTINGS = {
   do_not_merge_across_partitions_select_final: 1,
 } as const
 
-/** Told apart by what helps: an engine's own word names its code, anything else is the connection. */
+/** A failure that the engine told has its code in the message; any other is one of the connection. */
 function toStorageError(name: string, url: string, error: unknown): DataError {
   const what =
     error instanceof ClickHouseError ? `code ${error.code} ${error.type ?? ''}` : `no answer from ${new URL(url).host}`
   return new DataError('storage', `ClickHouse, ${name}: ${what}: ${toReason(error)}`, { cause: error })
+}
+
+/** ClickHouse's own number for what went wrong in a statement; undefined where it said none. */
+export function toClickHouseCode(error: unknown): string | undefined {
+  const cause = error instanceof DataError ? error.cause : error
+  return cause instanceof ClickHouseError ? cause.code : undefined
 }
 
 /** Runs a statement as one step of a trace; whatever fails comes out as a DataError. */
@@ -81,7 +91,7 @@ function guarded<T>(statement: TracedStatement, work: (trace: QueryTrace | undef
   })
 }
 
-/** The client heeds a signal up to the head of an answer; its body is read to the end unless somebody closes it. */
+/** The client heeds a signal only until an answer's head is there. From then on `close` has to end the reading. */
 async function untilAborted<T>(signal: AbortSignal | undefined, reading: Promise<T>, close: () => void): Promise<T> {
   signal?.addEventListener('abort', close)
   if (signal?.aborted) close()
@@ -92,7 +102,10 @@ async function untilAborted<T>(signal: AbortSignal | undefined, reading: Promise
   }
 }
 
-/** The same for a stream. It may break off before anybody reads it: who reads it later hears of it all the same. */
+/**
+ * The same for a stream. It may break off before anybody reads it: the listener keeps that from ending the process, and
+ * whoever reads the stream later gets the error all the same.
+ */
 function endWith(signal: AbortSignal | undefined, stream: Readable): Readable {
   stream.on('error', () => {})
   return signal === undefined ? stream : addAbortSignal(signal, stream)
@@ -101,13 +114,11 @@ function endWith(signal: AbortSignal | undefined, stream: Readable): Readable {
 /** `OPTIMIZE` of `OPTIMIZE TABLE ...`. */
 const toOperation = (sql: string) => /^\s*(\w+)/.exec(sql)?.[1]?.toUpperCase() ?? 'COMMAND'
 
-/** Opens a database for writing, or read-only as the API's user. The connection pool lives until `close`. */
-export function createDatabase(
-  config: Config['clickhouse'],
-  access: 'write' | 'read',
-  options: { database?: string } = {},
-): Database {
-  const database = options.database ?? config.database
+/**
+ * The connections of a database. `quick` is for statements that end as soon as the engine can, `long` for streams that
+ * last as long as their readers take; it opens no connection before the first of them.
+ */
+function createClients(config: Config['clickhouse'], access: 'write' | 'read', database: string) {
   const settings = {
     url: config.url,
     username: access === 'write' ? config.user : config.readUser,
@@ -119,70 +130,76 @@ export function createDatabase(
     log: { level: ClickHouseLogLevel.OFF },
     keep_alive: { enabled: true },
   }
-  const client: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_CONNECTIONS })
-  // It opens no connection before the first long stream.
-  const longClient: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_LONG_CONNECTIONS })
-  const common = (s: Statement, trace: QueryTrace | undefined) => {
-    // The client never looks at a signal that is aborted already.
-    s.signal?.throwIfAborted()
-    return toRequest(s, trace)
-  }
-  const toRequest = (s: Statement, trace: QueryTrace | undefined) => ({
-    query: s.sql,
-    ...(trace === undefined ? {} : { http_headers: trace.headers }),
-    ...(s.params === undefined ? {} : { query_params: { ...s.params } }),
-    ...(s.settings === undefined ? {} : { clickhouse_settings: { ...s.settings } }),
-    ...(s.signal === undefined ? {} : { abort_signal: s.signal }),
-  })
+  const quick: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_CONNECTIONS })
+  const long: ClickHouseClient = createClient({ ...settings, max_open_connections: MAX_LONG_CONNECTIONS })
+  return { quick, long, close: async () => void (await Promise.all([quick.close(), long.close()])) }
+}
+
+/** What every request of the client says beside its statement. */
+const toOptions = (trace: QueryTrace | undefined, settings?: Statement['settings'], signal?: AbortSignal) => ({
+  ...(trace === undefined ? {} : { http_headers: trace.headers }),
+  ...(settings === undefined ? {} : { clickhouse_settings: { ...settings } }),
+  ...(signal === undefined ? {} : { abort_signal: signal }),
+})
+
+function toRequest({ id, sql, params, settings, signal }: Statement, trace: QueryTrace | undefined) {
+  // The client never looks at a signal that is aborted already.
+  signal?.throwIfAborted()
+  const values = params === undefined ? {} : { query_params: { ...params } }
+  return { query: sql, ...(id === undefined ? {} : { query_id: id }), ...values, ...toOptions(trace, settings, signal) }
+}
+
+function parseRows<S extends z.ZodType>({ name, schema }: Statement & { schema: S }, rows: unknown[]): z.output<S>[] {
+  const parsed = schema.array().safeParse(rows)
+  if (parsed.success) return parsed.data as z.output<S>[]
+  throw new DataError('storage', `ClickHouse, ${name}: an answer of an unexpected shape: ${parsed.error.message}`)
+}
+
+/** Opens a database for writing, or read-only as the API's user. The connection pool lives until `close`. */
+export function createDatabase(
+  config: Config['clickhouse'],
+  access: 'write' | 'read',
+  options: { database?: string } = {},
+): Database {
+  const database = options.database ?? config.database
+  const { quick, long, close } = createClients(config, access, database)
+  const where = { url: config.url, database }
   const traced = ({ name, sql, signal }: Statement, operation: string): TracedStatement => {
-    return { name, operation, sql, signal, url: config.url, database }
+    return { name, operation, sql, signal, ...where }
   }
   return {
     name: database,
     cluster: config.cluster,
     rows: (s) =>
       guarded(traced(s, 'SELECT'), async (trace) => {
-        const result = await client.query({ ...common(s, trace), format: 'JSONEachRow' })
+        const result = await quick.query({ ...toRequest(s, trace), format: 'JSONEachRow' })
         const rows = await untilAborted(s.signal, result.json<unknown>(), () => result.close())
         trace?.rows(rows.length)
-        const parsed = s.schema.array().safeParse(rows)
-        if (parsed.success) return parsed.data as z.output<typeof s.schema>[]
-        throw new DataError(
-          'storage',
-          `ClickHouse, ${s.name}: an answer of an unexpected shape: ${parsed.error.message}`,
-        )
+        return parseRows(s, rows)
       }),
     stream: (s) =>
       guarded(traced(s, 'SELECT'), async (trace) => {
-        const statement = common(s, trace)
         const query = `${s.sql}\nFORMAT ${s.format ?? 'JSONEachRow'}`
-        const result = await (s.isLong ? longClient : client).exec({ ...statement, query })
+        const result = await (s.isLong ? long : quick).exec({ ...toRequest(s, trace), query })
         return endWith(s.signal, result.stream as Readable)
       }),
     command: (s) =>
-      guarded(traced(s, toOperation(s.sql)), async (trace) => void (await client.command(common(s, trace)))),
+      guarded(traced(s, toOperation(s.sql)), async (trace) => void (await quick.command(toRequest(s, trace)))),
     insert: ({ table, rows, settings, signal }) => {
       const name = `insert into ${table}`
-      return guarded({ name, operation: 'INSERT', table, signal, url: config.url, database }, async (trace) => {
-        await client.insert({
-          table,
-          values: [...rows],
-          format: 'JSONEachRow',
-          ...(trace === undefined ? {} : { http_headers: trace.headers }),
-          ...(settings === undefined ? {} : { clickhouse_settings: { ...settings } }),
-          ...(signal === undefined ? {} : { abort_signal: signal }),
-        })
+      return guarded({ name, operation: 'INSERT', table, signal, ...where }, async (trace) => {
+        const values = { table, values: [...rows], format: 'JSONEachRow' } as const
+        await quick.insert({ ...values, ...toOptions(trace, settings, signal) })
       })
     },
     load: ({ table, columns, format, data }) => {
       const name = `load into ${table}`
-      return guarded({ name, operation: 'INSERT', table, url: config.url, database }, async (trace) => {
+      return guarded({ name, operation: 'INSERT', table, ...where }, async (trace) => {
         const query = `INSERT INTO ${table} (${columns.join(', ')}) FORMAT ${format}`
-        const http = trace === undefined ? {} : { http_headers: trace.headers }
-        const { stream } = await client.exec({ query, values: data, ...http })
+        const { stream } = await quick.exec({ query, values: data, ...toOptions(trace) })
         for await (const _ of stream);
       })
     },
-    close: async () => void (await Promise.all([client.close(), longClient.close()])),
+    close,
   }
 }

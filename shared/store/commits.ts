@@ -7,12 +7,14 @@ import type { Database } from './clickhouse.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
 
-/** A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds; without them, any. */
+/**
+ * A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds; without them, any.
+ */
 const commit = z.object({ dataset: z.string(), from: z.number().optional(), to: z.number().optional() })
 
 export type Commit = z.infer<typeof commit>
 
-/** The job under which `job_state` holds each dataset's last commit, for readers that Redis cannot tell. */
+/** The job under which `job_state` holds each dataset's last commit, for readers that cannot hear Redis. */
 const STATE_JOB = 'commits'
 
 /**
@@ -47,7 +49,9 @@ export interface CommitFeed {
   close(): void
 }
 
-/** How often a silent connection is asked whether it still stands; the subscriber's socket timeout bounds the answer. */
+/**
+ * How often a silent connection is asked whether it still stands; the subscriber's socket timeout bounds the answer.
+ */
 const PING_MS = 2_000
 /** How often the recorded commits are read while Redis cannot be heard. */
 const POLL_MS = 1_000
@@ -66,101 +70,147 @@ async function readRecorded(db: Database): Promise<Map<string, string>> {
   return new Map(rows.map(({ dataset, value }) => [dataset, value]))
 }
 
-/**
- * Follows commits over Redis, from when the connection stands; `subscriber` is the feed's own. While the connection is
- * away the recorded commits are read once a second; until the first such reading, or while it fails, every version is
- * unknown, so that nobody serves bytes whose change it could not have heard of. Every subscription begins new versions
- * of everything: what was published in between needs no looking up.
- */
-export function createCommitFeed(
-  subscriber: Redis,
-  options: { prefix: string; db: Database; log: Logger; now?: () => number },
-): CommitFeed {
-  const { prefix, db, log, now = Date.now } = options
-  const versions = new Map<string, { version: string; since: number }>()
+interface Version {
+  readonly version: string
+  /** When this process learnt of it, in Unix milliseconds. */
+  readonly since: number
+}
+
+/** The versions that this process knows, and who tells of new ones. */
+function createVersions(now: () => number) {
+  const versions = new Map<string, Version>()
   const listeners: ((change: Commit | undefined) => void)[] = []
-  let base: { version: string; since: number } | undefined
+  /** Of datasets without a commit since the source began to tell. */
+  let base: Version | undefined
   let source: CommitFeed['source'] = 'nobody'
   let changes = 0
-  let closed = false
-
   const tell = (change: Commit | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
-  const begin = (from: CommitFeed['source']) => {
-    source = from
-    versions.clear()
-    base = from === 'nobody' ? undefined : { version: `${from}.${changes}`, since: now() }
-    tell(undefined)
-  }
-  const heard = (change: Commit) => {
-    versions.set(change.dataset, { version: `${source}.${changes}.${change.dataset}`, since: now() })
-    tell(change)
-  }
-
-  const listen = async () => {
-    try {
-      await subscriber.subscribe(channel(prefix))
-      if (!closed) begin('redis')
-    } catch (error) {
-      log.warn({ reason: toReason(error) }, 'commits cannot be followed')
-      subscriber.disconnect(true)
-    }
-  }
-  subscriber.on('ready', listen)
-  subscriber.on('close', () => {
-    if (source === 'redis') begin('nobody')
-    void poll()
-  })
-  subscriber.on('message', (_channel, text: string) => {
-    const parsed = commit.safeParse(toJson(text))
-    if (parsed.success) return heard(parsed.data)
-    // Somebody else writes on the channel: what it meant is not known, so anything may have changed.
-    log.warn({ reason: parsed.error.message }, 'a commit that makes no sense')
-    begin('redis')
-  })
-
-  let last = new Map<string, string>()
-  let polling = false
-  const isAway = () => !closed && source !== 'redis'
-  const poll = async () => {
-    if (!isAway() || polling) return
-    polling = true
-    try {
-      const found = await readRecorded(db)
-      if (!isAway()) return
-      if (source === 'nobody') begin('records')
-      else for (const [dataset, value] of found) if (last.get(dataset) !== value) heard({ dataset })
-      last = found
-    } catch (error) {
-      log.debug({ reason: toReason(error) }, 'recorded commits cannot be read')
-      if (isAway() && source === 'records') begin('nobody')
-    } finally {
-      polling = false
-    }
-  }
-  // Behind a proxy or a dropped route a connection can die without a word: only a missing answer tells.
-  const pings = setInterval(() => {
-    if (source !== 'redis') return
-    subscriber.ping().catch((error: unknown) => log.debug({ reason: toReason(error) }, 'no answer from redis'))
-  }, PING_MS)
-  const polls = setInterval(poll, POLL_MS)
   return {
-    version: (dataset) => (versions.get(dataset) ?? base)?.version,
-    since: (dataset) => (versions.get(dataset) ?? base)?.since ?? 0,
     get source() {
       return source
     },
     get changes() {
       return changes
     },
-    follow: (listener) => void listeners.push(listener),
+    of: (dataset: string) => versions.get(dataset) ?? base,
+    follow: (listener: (change: Commit | undefined) => void) => void listeners.push(listener),
+    /** Another source tells from now on. What happened before that is not known, so that every version is a new one. */
+    begin: (from: CommitFeed['source']) => {
+      source = from
+      versions.clear()
+      base = from === 'nobody' ? undefined : { version: `${from}.${changes}`, since: now() }
+      tell(undefined)
+    },
+    heard: (change: Commit) => {
+      versions.set(change.dataset, { version: `${source}.${changes}.${change.dataset}`, since: now() })
+      tell(change)
+    },
+  }
+}
+
+type Versions = ReturnType<typeof createVersions>
+
+interface FeedOptions {
+  readonly prefix: string
+  readonly db: Database
+  readonly log: Logger
+  readonly now?: () => number
+}
+
+/** Hears commits over Redis while the connection stands; `onLost` is called when it does not any more. */
+function listen(subscriber: Redis, versions: Versions, { prefix, log }: FeedOptions, onLost: () => void) {
+  let closed = false
+  subscriber.on('ready', async () => {
+    try {
+      await subscriber.subscribe(channel(prefix))
+      if (!closed) versions.begin('redis')
+    } catch (error) {
+      log.warn({ reason: toReason(error) }, 'commits cannot be followed')
+      subscriber.disconnect(true)
+    }
+  })
+  subscriber.on('close', () => {
+    if (versions.source === 'redis') versions.begin('nobody')
+    onLost()
+  })
+  subscriber.on('message', (_channel, text: string) => {
+    const parsed = commit.safeParse(toJson(text))
+    if (parsed.success) return versions.heard(parsed.data)
+    // Somebody else writes on the channel: what it meant is not known, so anything may have changed.
+    log.warn({ reason: parsed.error.message }, 'a commit that makes no sense')
+    versions.begin('redis')
+  })
+  // Behind a proxy or a dropped route a connection can die without a word: only a missing answer tells.
+  const pings = setInterval(() => {
+    if (versions.source !== 'redis') return
+    subscriber.ping().catch((error: unknown) => log.debug({ reason: toReason(error) }, 'no answer from redis'))
+  }, PING_MS)
+  return {
     close: () => {
       closed = true
       clearInterval(pings)
-      clearInterval(polls)
       subscriber.disconnect()
+    },
+  }
+}
+
+/** Reads the recorded commits, at once when asked and once a second, while Redis cannot be heard. */
+function createPolling(versions: Versions, { db, log }: FeedOptions) {
+  let last = new Map<string, string>()
+  let [isPolling, closed] = [false, false]
+  const isAway = () => !closed && versions.source !== 'redis'
+  const poll = async () => {
+    if (!isAway() || isPolling) return
+    isPolling = true
+    try {
+      const found = await readRecorded(db)
+      if (!isAway()) return
+      if (versions.source === 'nobody') versions.begin('records')
+      else for (const [dataset, value] of found) if (last.get(dataset) !== value) versions.heard({ dataset })
+      last = found
+    } catch (error) {
+      log.debug({ reason: toReason(error) }, 'recorded commits cannot be read')
+      if (isAway() && versions.source === 'records') versions.begin('nobody')
+    } finally {
+      isPolling = false
+    }
+  }
+  const polls = setInterval(poll, POLL_MS)
+  return {
+    poll: () => void poll(),
+    close: () => {
+      closed = true
+      clearInterval(polls)
+    },
+  }
+}
+
+/**
+ * Follows commits over Redis, from when the connection stands; `subscriber` is the feed's own. While the connection is
+ * away, the recorded commits are read once a second. Until the first such reading, or while it fails, every version is
+ * unknown: answers are then hardly kept, because nobody can tell whether they are still true. With every subscription
+ * all versions are new ones, so that what was published while the connection was away need not be found out.
+ */
+export function createCommitFeed(subscriber: Redis, options: FeedOptions): CommitFeed {
+  const versions = createVersions(options.now ?? Date.now)
+  const polling = createPolling(versions, options)
+  const listening = listen(subscriber, versions, options, polling.poll)
+  return {
+    version: (dataset) => versions.of(dataset)?.version,
+    since: (dataset) => versions.of(dataset)?.since ?? 0,
+    get source() {
+      return versions.source
+    },
+    get changes() {
+      return versions.changes
+    },
+    follow: versions.follow,
+    close: () => {
+      polling.close()
+      listening.close()
     },
   }
 }

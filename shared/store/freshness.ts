@@ -6,11 +6,16 @@ import type { Database } from './clickhouse.ts'
 export const FRESHNESS_STATES = ['fresh', 'late', 'stale', 'empty'] as const
 export type FreshnessState = (typeof FRESHNESS_STATES)[number]
 
-/** A datum this many cadences old has missed its slot by more than a run of its job takes. */
+/** Data older than this many cadences has missed a slot by more than the time that its job takes. */
 const LATE_AFTER_CADENCES = 1.5
 
 /** Data is stale once it is older than this many cadences (contract section 6). */
-export const STALE_AFTER_CADENCES = 2
+const STALE_AFTER_CADENCES = 2
+
+/** From when on data of a time counts as stale, both in Unix milliseconds. */
+export function toStaleAt(asOf: number, { cadence }: Pick<DatasetFacts, 'cadence'>): number {
+  return asOf + STALE_AFTER_CADENCES * INTERVAL_SECONDS[cadence] * 1000
+}
 
 /** How a dataset stands whose newest datum is so many seconds old; null is a dataset without any. */
 export function toFreshnessState(lagSeconds: number | null, cadence: Cadence): FreshnessState {

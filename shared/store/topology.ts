@@ -17,16 +17,14 @@ export const quoteName = (name: string): string => `'${name}'`
 
 /**
  * The settings of every statement on a cluster.
- * - An insert is done when a majority of each shard's replicas has the rows, in the views' tables too. With two replicas
- *   that is both of them: a node that is down stops writes, which jobs repeat for over an hour, but never reads. With
- *   three, one may be down.
- * - Reads and inserts ask each shard's replicas in one order, and the node that was asked is no exception: a job reads
- *   what it wrote, and the API what a commit told of, whichever node the connection reaches. Others stand in for a
- *   replica that is down.
- * - A shard without a replica that answers makes a statement fail, whatever a server's profile says: an answer lacks
- *   nothing.
- * - A table inside a subquery is read whole, over all shards, once. Rows of one entity are on one shard, so that a query
- *   about one asks only that.
+ * - An insert is done when a majority of each shard's replicas has the rows, in the views' tables too. With two
+ *   replicas that is both of them: a node that is down stops writes, which jobs repeat for over an hour, but never
+ *   reads. With three, one may be down.
+ * - Reads and inserts ask the replicas of a shard in the same order, whichever node the connection reaches. So a job
+ *   reads what it wrote, and the API what a commit told of. When a replica is down the next one in the order is asked.
+ * - A statement fails when no replica of a shard answers, whatever a server's profile says: an answer is never a part.
+ * - A table inside a subquery is read whole, over all shards, once. Rows of one entity are on one shard, so that a
+ *   query about one asks only that.
  * - What is computed and inserted in one statement goes through the sharding key, not to the shard that computed it.
  */
 export const CLUSTER_SETTINGS = {

@@ -21,7 +21,7 @@ export function within<T>(span: Span, work: () => T): T {
   return context.with(trace.setSpan(context.active(), span), work)
 }
 
-/** The span of one step of what is being traced; undefined outside of a trace: a step alone is no trace of its own. */
+/** A span for one step of what is being traced. Undefined outside of a trace: a step does not begin one. */
 export function startStep(name: string, describe: () => { kind: number; attributes: Attributes }): Span | undefined {
   return trace.getActiveSpan() === undefined ? undefined : tracer.startSpan(name, describe())
 }
@@ -32,7 +32,7 @@ export function toErrorType(error: unknown): string {
   return 'code' in error && typeof error.code === 'string' ? error.code : error.name
 }
 
-/** Marks a span as failed. Only a DataError's message is shown: it never holds a key, which nobody knows of others. */
+/** Marks a span as failed. Only a DataError's message is shown, because it never holds a key; another error's might. */
 export function recordFailure(span: Span, error: unknown): void {
   const message = error instanceof DataError ? error.message : undefined
   span.setAttribute('error.type', toErrorType(error))

@@ -3,7 +3,14 @@ import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { type Chunk, planChunks } from '../../workers/schedule/chunks.ts'
-import { atLeast, type BenchContext, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define.ts'
+import {
+  atLeast,
+  type BenchContext,
+  type Benchmark,
+  type BenchRow,
+  type BenchTable,
+  type Findings,
+} from './define-benchmark.ts'
 import { compare, compareWithItself, type Side } from './measure.ts'
 import { readPeakBytes, readResidentBytes } from './processes.ts'
 import { collect, type Stack, withStack } from './stack.ts'

@@ -16,7 +16,7 @@ import { createHandFeed } from '../support/api.ts'
 import { storeMarket } from '../support/market.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
-import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define.ts'
+import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { compare, compareWithItself, type Side, timed } from './measure.ts'
 import { readCpuSeconds, readResidentBytes } from './processes.ts'
@@ -248,7 +248,7 @@ async function measureSeries(
     await compare({
       what: points(sizes.year),
       unit: 'ms',
-      a: timed('API, closed parts kept', read(processes.api, warm, sizes.year)),
+      a: timed('API, fragments kept', read(processes.api, warm, sizes.year)),
       b: timed('API, first time', first),
       rounds: ROUNDS - 2,
     }),

@@ -1,6 +1,13 @@
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { atMost, type BenchContext, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define.ts'
+import {
+  atMost,
+  type BenchContext,
+  type Benchmark,
+  type BenchRow,
+  type BenchTable,
+  type Findings,
+} from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { listPriceData, type PriceData } from './price-data.ts'
 

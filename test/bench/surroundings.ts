@@ -1,5 +1,5 @@
 import { createFragments } from '../../api/answers/fragments.ts'
-import type { Surroundings } from '../../api/route/define.ts'
+import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'
 

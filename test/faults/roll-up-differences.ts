@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { toDeriveParams } from '../../shared/datasets/define.ts'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { findRollUps, type RollUp } from '../../workers/rebuild/roll-ups.ts'

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import { toClock, toSlotTime } from './slot-clock.ts'
 
 const filled = z.object({ entity: z.number(), slots: z.array(z.number()) })

@@ -1,16 +1,20 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { appendFileSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { hashContent, listTables } from '../../clickhouse/backup/content.ts'
 import type { Manifest } from '../../clickhouse/backup/files.ts'
 import { backUp } from '../../clickhouse/backup.ts'
+import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toProgram } from '../../tools/children.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
+import { copyMigrations } from '../support/migration-files.ts'
 import type { Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 import { createSite, readAnswers, SITE_NOW } from '../support/site.ts'
@@ -27,8 +31,36 @@ afterAll(async () => {
   rmSync(folders, { recursive: true, force: true })
 })
 
-const run = ({ server, db }: Pick<TestDatabase, 'server' | 'db'>, folder: string, intoExisting = false) =>
-  restore(server, db, folder, { intoExisting, log: silent, onTable: () => {} })
+type Options = Partial<Parameters<typeof restore>[3]>
+
+const run = ({ server, db }: Pick<TestDatabase, 'server' | 'db'>, folder: string, options: Options = {}) =>
+  restore(server, db, folder, { intoExisting: false, log: silent, onTable: () => {}, ...options })
+
+/** An empty database that goes with the test. */
+async function createEmpty() {
+  const config = createTestConfig()
+  const target = await createTestDatabase(config, { empty: true })
+  onTestFinished(() => target.drop())
+  return { ...target, config }
+}
+
+/** The backup of a database with a few prices, of the shipped schema or of that of a folder. */
+async function backUpPrices(name: string, migrations?: string) {
+  const source = await createEmpty()
+  await migrate(source.server, source.db, source.db.name, silent, migrations)
+  await storeMarket(source.db, { keys: [1, 2], until: SITE_NOW, points: 3, stepMs: 300_000 })
+  const folder = join(folders, name)
+  const told = await backUp(source.db, folder, () => {})
+  return { source, folder, told }
+}
+
+const exists = async ({ server, db }: Pick<TestDatabase, 'server' | 'db'>) => {
+  const sql = 'SELECT name FROM system.databases WHERE name = {name: String}'
+  const rows = await server.rows({ name: 'exists', sql, params: { name: db.name }, schema: z.unknown() })
+  return rows.length > 0
+}
+
+const LATER = { '900_later.sql': 'ALTER TABLE market_caps DROP COLUMN IF EXISTS member_count;' }
 
 const hashes = async (db: Database) => {
   const found: Record<string, string> = {}
@@ -36,7 +68,8 @@ const hashes = async (db: Database) => {
   return found
 }
 
-const hashesOf = ({ tables }: Manifest) => Object.fromEntries(tables.map(({ name, sha256 }) => [name, sha256]))
+const hashesOf = ({ tables }: Pick<Manifest, 'tables'>) =>
+  Object.fromEntries(tables.map(({ name, sha256 }) => [name, sha256]))
 
 describe('a backup', () => {
   it('holds every table, and a database made of it answers the same bytes', async () => {
@@ -87,10 +120,10 @@ describe('a backup', () => {
     await backUp(source.db, folder, () => {})
     await expect(backUp(source.db, folder, () => {})).rejects.toMatchObject({ code: 'config' })
     await expect(run(source, folder)).rejects.toThrow(/is not empty \(token_prices, /)
-    const restored = await run(source, folder, true)
+    const restored = await run(source, folder, { intoExisting: true })
     expect(restored.every(({ equal }) => equal)).toBe(true)
     await storeMarket(source.db, { keys: [2], until: SITE_NOW, points: 3, stepMs: 300_000 })
-    const beside = await run(source, folder, true)
+    const beside = await run(source, folder, { intoExisting: true })
     expect(beside.find(({ name }) => name === 'token_prices')).toMatchObject({ rows: 3, equal: false })
     await source.drop()
   })
@@ -112,6 +145,94 @@ describe('a backup', () => {
   })
 })
 
+describe("a backup's schema", () => {
+  it('is made first where it is an older one, and upgraded when the rows are stored', async () => {
+    const { folder, told } = await backUpPrices('older')
+    const target = await createEmpty()
+    const migrations = copyMigrations(LATER)
+    const restored = await run(target, folder, { migrations })
+    expect(restored.every(({ equal }) => equal)).toBe(true)
+    const again = join(folders, 'upgraded')
+    const upgraded = await backUp(target.db, again, () => {})
+    expect(upgraded.migrations.map(({ name }) => name)).toEqual([
+      ...told.migrations.map(({ name }) => name),
+      '900_later.sql',
+    ])
+    const columns = ({ tables }: Manifest) => tables.find(({ name }) => name === 'market_caps')?.columns
+    expect(columns(told)).toContain('member_count')
+    expect(columns(upgraded)).not.toContain('member_count')
+    const unchanged = ({ tables }: Manifest) =>
+      hashesOf({ tables: tables.filter(({ name }) => name !== 'market_caps') })
+    expect(unchanged(upgraded)).toEqual(unchanged(told))
+    // Rows of the older shape are not stored into the newer one.
+    await expect(run(target, folder, { migrations, intoExisting: true })).rejects.toThrow(
+      /has 900_later.sql, which the backup is older than/,
+    )
+  })
+
+  it('is refused before anything is made when it is newer, not released, or from before the first release', async () => {
+    const { folder, told } = await backUpPrices('newer', copyMigrations(LATER))
+    const target = await createEmpty()
+    await expect(run(target, folder)).rejects.toThrow(/of a newer program, which has 900_later.sql/)
+    const other = copyMigrations({ '900_later.sql': 'DROP TABLE IF EXISTS market_caps;' })
+    await expect(run(target, folder, { migrations: other })).rejects.toThrow(/nobody released: its 900_later.sql/)
+    const [first, ...rest] = told.migrations
+    const early = { ...told, migrations: [{ ...first, checksum: 'of another file' }, ...rest] }
+    writeFileSync(join(folder, 'manifest.json'), JSON.stringify(early))
+    await expect(run(target, folder)).rejects.toMatchObject({
+      code: 'schema_too_old',
+      message: expect.stringContaining(`before the first release (its ${first?.name} is another one)`),
+    })
+    expect(await exists(target)).toBe(false)
+  })
+})
+
+describe('a restore', () => {
+  const stop = () => {
+    throw new Error('stopped')
+  }
+
+  it('goes on where it was stopped, and until then nobody else has the database', async () => {
+    const { folder, told } = await backUpPrices('stopped')
+    const { folder: another } = await backUpPrices('another')
+    const target = await createEmpty()
+    await expect(run(target, folder, { onTable: ({ name }) => name === 'token_prices' && stop() })).rejects.toThrow(
+      'stopped',
+    )
+    await expect(requireMigrated(target.db)).rejects.toThrow(/holds a part of a backup: npm run restore/)
+    await expect(migrate(target.server, target.db, target.db.name, silent)).rejects.toThrow(/holds a part of a backup/)
+    await expect(run(target, another)).rejects.toThrow(/holds a part of another backup/)
+    let takenUp = 0
+    const restored = await run(target, folder, { onTakenUp: () => (takenUp += 1) })
+    expect([takenUp, restored.every(({ equal }) => equal)]).toEqual([1, true])
+    expect(await hashes(target.db)).toEqual(hashesOf(told))
+    await requireMigrated(target.db)
+    await expect(run(target, folder)).rejects.toThrow(/is not empty/)
+  })
+
+  it('that was stopped while it upgraded stores no row again', async () => {
+    const { folder } = await backUpPrices('stopped-late')
+    const target = await createEmpty()
+    const migrations = copyMigrations(LATER)
+    const onInfo = ({ migration }: { migration: string }) => migration === '900_later.sql' && stop()
+    const log = Object.create(silent, { info: { value: onInfo } })
+    await expect(run(target, folder, { migrations, log })).rejects.toThrow('stopped')
+    const stored: string[] = []
+    const restored = await run(target, folder, { migrations, onTable: ({ name }) => stored.push(name) })
+    expect([stored, restored.every(({ equal }) => equal)]).toEqual([[], true])
+    await requireMigrated(target.db)
+  })
+
+  it('is the only one into its database', async () => {
+    const { folder, told } = await backUpPrices('twice')
+    const target = await createEmpty()
+    const [one, two] = await Promise.allSettled([run(target, folder), run(target, folder)])
+    const reasons = [one, two].flatMap((outcome) => (outcome?.status === 'rejected' ? [outcome.reason.message] : []))
+    expect(reasons).toEqual([`another restore into ${target.db.name} is under way: wait until it has ended`])
+    expect(await hashes(target.db)).toEqual(hashesOf(told))
+  })
+})
+
 describe('the commands', () => {
   const command = (file: string, ...args: string[]) => {
     const env = { ...process.env, ...toStoreSettings(site.config) }
@@ -122,6 +243,23 @@ describe('the commands', () => {
     })
     return { status, stdout, stderr }
   }
+
+  it('take up a restore that was killed', async () => {
+    const { folder, told } = await backUpPrices('killed')
+    const target = await createEmpty()
+    const env = { ...process.env, ...toStoreSettings(target.config) }
+    const path = join(import.meta.dirname, '../../clickhouse/restore.ts')
+    const args = [...toProgram(path), folder]
+    const killed = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    await once(killed.stderr, 'data')
+    killed.kill('SIGKILL')
+    await once(killed, 'exit')
+    const sql = "SELECT query_id FROM system.processes WHERE query_id LIKE 'restore into %'"
+    await expect.poll(() => target.server.rows({ name: 'locks', sql, schema: z.unknown() })).toEqual([])
+    const again = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
+    expect(again).toMatchObject({ status: 0, stderr: expect.stringContaining('was stopped: it goes on') })
+    expect(await hashes(target.db)).toEqual(hashesOf(told))
+  })
 
   it('say what they would do, and what is wrong without a stack', () => {
     const folder = join(folders, 'commands')

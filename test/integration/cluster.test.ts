@@ -5,16 +5,20 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { z } from 'zod'
 import { backUp } from '../../clickhouse/backup.ts'
 import { renderStatement } from '../../clickhouse/cluster/render.ts'
-import { loadMigrations, MIGRATIONS_TABLE, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
+import { loadMigrations, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { restore } from '../../clickhouse/restore.ts'
+import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { onCluster } from '../../shared/store/topology.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { rebuild } from '../../workers/rebuild/rebuild.ts'
 import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
 import { toShadow } from '../../workers/rebuild/shadow.ts'
 import { startCluster, type TestCluster } from '../support/cluster.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { copyMigrations } from '../support/migration-files.ts'
+import { startOwnClickHouse } from '../support/own-clickhouse.ts'
 import type { Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 import { createSite, EVERY_REQUEST, readAnswers, SITE_NOW, withoutStoredTimes } from '../support/site.ts'
@@ -72,15 +76,20 @@ describe('two shards', () => {
   it('take over what one server has, and three shards what two have', async () => {
     const expected = await readAnswers(one, one.config)
     let from = one.database.db
+    // What one server has is older than what two are upgraded to, which have the schema of three.
+    const migrations = copyMigrations({
+      '900_note.sql': "ALTER TABLE market_caps ADD COLUMN IF NOT EXISTS note String DEFAULT 'none';",
+    })
     const made: TestDatabase[] = []
     for (const shards of [2, 3]) {
       const backup = join(folder, String(shards))
       await backUp(from, backup, () => {})
       const config = createTestConfig(cluster.settings(shards))
       const moved = await createTestDatabase(config, { empty: true })
-      const options = { intoExisting: false, log: silent, onTable: () => {} }
+      const options = { intoExisting: false, log: silent, onTable: () => {}, migrations }
       const tables = await restore(moved.server, moved.db, backup, options)
       expect(tables.filter(({ equal }) => !equal)).toEqual([])
+      expect((await requireMigrated(moved.db)).applied.has('900_note.sql')).toBe(true)
       expect(await readShards(moved.db)).toHaveLength(shards)
       expect(await readAnswers(one, config)).toEqual(expected)
       from = moved.db
@@ -171,11 +180,22 @@ describe('the schema of a cluster', () => {
     await server.close()
   })
 
-  it('is not begun where the server does not know the cluster', async () => {
-    const config = createTestConfig({ CLICKHOUSE_CLUSTER: 'nowhere' })
-    const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
-    const db = createDatabase(config.clickhouse, 'write')
-    await expect(migrate(server, db, db.name, silent)).rejects.toMatchObject({ code: 'storage' })
-    await Promise.all([server.close(), db.close()])
+  it('is not begun where the server does not know the cluster, or has no Keeper', async () => {
+    const port = await findFreePort()
+    const shard = `<shard><replica><host>127.0.0.1</host><port>${port}</port></replica></shard>`
+    const configuration = `<remote_servers><alone>${shard}</alone></remote_servers>`
+    const lone = await startOwnClickHouse({ tcpPort: port, configuration })
+    onTestFinished(() => lone.stop())
+    for (const [name, reason] of [
+      ['nowhere', 'knows no cluster of that name'],
+      ['alone', 'has no Keeper'],
+    ]) {
+      const config = createTestConfig({ ...lone.settings, CLICKHOUSE_CLUSTER: String(name) })
+      const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
+      const db = createDatabase(config.clickhouse, 'write')
+      const message = expect.stringContaining(`CLICKHOUSE_CLUSTER says ${name}, and the ClickHouse server ${reason}`)
+      await expect(migrate(server, db, db.name, silent)).rejects.toMatchObject({ code: 'config', message })
+      await Promise.all([server.close(), db.close()])
+    }
   })
 })

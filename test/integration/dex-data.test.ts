@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { toDeriveParams } from '../../shared/datasets/define.ts'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { type DexTradeRow, dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 

@@ -1,24 +1,47 @@
-import { appendFileSync, cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { appendFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { renderStatement } from '../../clickhouse/cluster/render.ts'
-import { findDrift, loadMigrations, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
+import { loadMigrations, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
+import { findDrift } from '../../clickhouse/schema/drift.ts'
+import { loadReleased } from '../../clickhouse/schema/released.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { copyMigrations } from '../support/migration-files.ts'
 import { silent } from '../support/silent.ts'
 
-const files = join(import.meta.dirname, '../../clickhouse/migrations')
+const NOTE = (column: string) => `ALTER TABLE market_caps ADD COLUMN IF NOT EXISTS ${column} String;`
 
-function copyOfMigrations(): string {
-  const copy = mkdtempSync(join(tmpdir(), 'dao-data-migrations-'))
-  for (const file of readdirSync(files).filter((name) => name.endsWith('.sql')))
-    cpSync(join(files, file), join(copy, file))
-  return copy
-}
+describe('released migrations', () => {
+  it('are there, as they were released', () => {
+    const files = new Map(loadMigrations().map(({ name, checksum }) => [name, checksum]))
+    expect(loadReleased().size).toBeGreaterThan(0)
+    for (const [name, checksum] of loadReleased()) expect([name, files.get(name)]).toEqual([name, checksum])
+  })
+
+  it('are neither edited nor removed, and newer ones come after them', () => {
+    const copy = copyMigrations({ '000_early.sql': NOTE('early'), '900_late.sql': NOTE('late') })
+    const [first = '', second = ''] = loadReleased().keys()
+    appendFileSync(join(copy, first), '\n-- a late thought\n')
+    rmSync(join(copy, second))
+    const mistakes = [
+      `${first} is released and was edited`,
+      `${second} is released and its file is gone`,
+      '000_early.sql is new',
+    ]
+    for (const mistake of mistakes) expect(() => loadMigrations(copy)).toThrow(mistake)
+    expect(() => loadMigrations(copy)).not.toThrow('900_late.sql')
+  })
+
+  it('stand on a list that can be read', () => {
+    const copy = copyMigrations()
+    appendFileSync(join(copy, 'released.sha256'), 'abc  900_late.sql\n')
+    expect(() => loadMigrations(copy)).toThrow('this is no checksum and file: abc  900_late.sql')
+  })
+})
 
 describe('migrations', () => {
   let config: Config
@@ -56,17 +79,31 @@ describe('migrations', () => {
     await database.server.command({ name: 'create', sql: `CREATE DATABASE ${config.clickhouse.database}` })
     await expect(requireMigrated(database.db)).rejects.toThrow(/lacks 001_tokens.sql, 002_.*npm run migrate/)
     await run()
-    await expect(requireMigrated(database.db)).resolves.toBeUndefined()
+    expect([...(await requireMigrated(database.db)).applied.keys()]).toEqual(loadMigrations().map(({ name }) => name))
   })
 
   it('refuse a file that was edited after it was applied, and one that is gone', async () => {
-    const copy = copyOfMigrations()
+    const copy = copyMigrations({ '900_one.sql': NOTE('one'), '901_two.sql': NOTE('two') })
     await run(copy)
-    const [first, second] = loadMigrations(copy)
-    appendFileSync(join(copy, first?.name ?? ''), '\n-- a late thought\n')
-    rmSync(join(copy, second?.name ?? ''))
-    await expect(run(copy)).rejects.toThrow(`${first?.name} was edited after it was applied`)
-    await expect(run(copy)).rejects.toThrow(`${second?.name} is applied but its file is gone`)
+    appendFileSync(join(copy, '900_one.sql'), '\n-- a late thought\n')
+    rmSync(join(copy, '901_two.sql'))
+    await expect(run(copy)).rejects.toThrow('900_one.sql was edited after it was applied')
+    await expect(run(copy)).rejects.toThrow('901_two.sql is applied but its file is gone')
+  })
+
+  it('refuse a database from before the first release, and leave it as it is', async () => {
+    await run()
+    const [early] = loadReleased().keys()
+    const row = { name: early, checksum: 'of another file', applied_at: new Date().toISOString() }
+    await database.db.insert({ table: 'migrations', rows: [row] })
+    const copy = copyMigrations({ '900_one.sql': NOTE('one') })
+    const refusal = {
+      code: 'schema_too_old',
+      message: expect.stringMatching(`made before the first release .*${early}`),
+    }
+    await expect(run(copy)).rejects.toMatchObject(refusal)
+    await expect(requireMigrated(database.db)).rejects.toMatchObject(refusal)
+    expect((await applied()).map(({ name }) => name)).not.toContain('900_one.sql')
   })
 
   it('tell a schema that drifted, column by column', async () => {

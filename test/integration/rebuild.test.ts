@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
-import { toDeriveParams } from '../../shared/datasets/define.ts'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -164,6 +164,14 @@ describe('a roll-up that is computed anew', () => {
     await run('token_price_rollups')
     expect(await dump('token_price_rollups')).toBe(kept)
     expect(await tables()).toEqual([])
+  })
+
+  it('is computed by one run at a time', async () => {
+    const before = await dump('token_price_rollups')
+    const [one, two] = await Promise.allSettled([run('token_price_rollups'), run('token_price_rollups')])
+    const reasons = [one, two].flatMap((outcome) => (outcome?.status === 'rejected' ? [outcome.reason.message] : []))
+    expect(reasons).toEqual(['token_price_rollups is being computed by another run: wait until it has ended'])
+    expect([await dump('token_price_rollups'), await tables()]).toEqual([before, []])
   })
 
   it('counts a row that is on its way to the new table', async () => {

@@ -41,6 +41,17 @@ it('starts a part again and says so', async () => {
   expect([await countStarts(), lost]).toEqual([2, []])
 })
 
+it('ends one part, which may be started anew', async () => {
+  const { part, countStarts } = await createPart(`${READY} setInterval(() => {}, 1000)`)
+  const { pid } = await supervisor.start(part)
+  await supervisor.end(part)
+  expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH')
+  const again = await supervisor.start(part)
+  process.kill(Number(again.pid), 'SIGKILL')
+  await expect.poll(() => said, WAIT).toContain('part is back')
+  expect([await countStarts(), said.length, lost]).toEqual([3, 2, []])
+})
+
 it('gives up, with its last words, when a part keeps dying', async () => {
   const { part, countStarts } = await createPart(
     `${READY} console.error('no use'); setTimeout(() => process.exit(3), 50)`,

@@ -115,9 +115,11 @@ describe('the API process', () => {
       await api.stop()
       const reports = readdirSync(dir).map((name) => readFileSync(join(dir, name), 'utf8'))
       for (const name of readdirSync(dir)) rmSync(join(dir, name))
-      return ['api', 'sdk-node'].filter((name) => reports.some((report) => report.includes(`@opentelemetry/${name}/`)))
+      return ['api', 'sdk-trace-node'].filter((name) =>
+        reports.some((report) => report.includes(`@opentelemetry/${name}/`)),
+      )
     }
-    expect(await loaded(collector.env)).toEqual(['api', 'sdk-node'])
+    expect(await loaded(collector.env)).toEqual(['api', 'sdk-trace-node'])
     const sent = collector.requests.length
     expect(await loaded({})).toEqual(['api'])
     expect(await loaded({ ...collector.env, OTEL_SDK_DISABLED: 'true' })).toEqual(['api'])

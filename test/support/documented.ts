@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { exampleOf, takesSeveral } from '../../api/parameters/parse.ts'
-import type { Route } from '../../api/route/define.ts'
+import type { Route } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
 
 /** A route about one record takes a single id, and then wants it or the name. */

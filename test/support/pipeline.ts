@@ -3,15 +3,15 @@ import type { Config } from '../../shared/config/config.ts'
 import { createQueue, type DatasetQueue } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createHttpClients } from '../../workers/http/client.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { createHttpClients } from '../../workers/providers/http/client.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
 import { createRecomputation } from '../../workers/schedule/recompute.ts'
 import type { Chain } from '../upstream/chain.ts'
 import { createUpstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
 import { silent } from './silent.ts'
-import { toStandInSettings } from './stand-in-settings.ts'
 
 type Upstream = Awaited<ReturnType<typeof createUpstream>>
 
@@ -32,6 +32,8 @@ export interface PipelineOptions {
   /** A clock of the test's own, in place of one that stands still at `now`. */
   readonly clock?: { now: number }
   readonly dataDir?: string
+  /** In place of the shipped one. */
+  readonly registry?: Registry
   /** Chains in place of the world's own, by slug. */
   readonly chains?: Readonly<Record<string, Chain>>
   readonly settings?: Readonly<Record<string, string>>
@@ -40,7 +42,7 @@ export interface PipelineOptions {
 }
 
 export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
-  const registry = loadRegistry()
+  const registry = options.registry ?? loadRegistry()
   const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:05:09Z') }
   const { dataDir = null, chains = {} } = options
   const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains })

@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
-import { createByteCache, type ReadyAnswer } from '../../api/serving/cache.ts'
+import { createByteCache } from '../../api/serving/cache.ts'
+import type { ReadyAnswer } from '../../api/serving/ready.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 

@@ -1,8 +1,8 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { accepts } from '../../api/http/accept.ts'
+import { chooseEncoding, chooseMediaType } from '../../api/http/accept.ts'
 import { isKnownTo, toEntityTag, toTagValue } from '../../api/http/conditional.ts'
-import { chooseEncoding, encode } from '../../api/http/encoding.ts'
+import { encode } from '../../api/http/encoding.ts'
 
 describe('entity tags', () => {
   it('differ with the bytes and with the encoding, and are strong', () => {
@@ -48,14 +48,14 @@ describe('Accept', () => {
   it.each([undefined, '', '*/*', 'application/json', 'application/*', 'text/html, */*;q=0.1', 'APPLICATION/JSON'])(
     '%s takes JSON',
     (header) => {
-      expect(accepts(header, 'application/json')).toBe(true)
+      expect(chooseMediaType(header, ['application/json'])).toBe('application/json')
     },
   )
 
   it.each(['text/html', 'application/xml', 'application/json;q=0', 'application/json;q=0, */*', 'image/*'])(
     '%s does not',
     (header) => {
-      expect(accepts(header, 'application/json')).toBe(false)
+      expect(chooseMediaType(header, ['application/json'])).toBeUndefined()
     },
   )
 })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { chooseFormat, FORMAT_NAMES, FORMATS } from '../../api/answers/formats.ts'
 import { PROBLEM_CODES } from '../../api/problem/codes.ts'
-import { toClickHouseType, toColumns } from '../../api/records/columns.ts'
+import { toColumns, toJsonType } from '../../api/records/columns.ts'
 import { readCursor, writeCursor } from '../../api/records/cursor.ts'
 import { toFileName } from '../../api/records/file-name.ts'
 import { routes } from '../../api/routes.ts'
@@ -60,8 +60,8 @@ describe('columns', () => {
   })
 
   it('have types that read JSON', () => {
-    expect(toClickHouseType(z.array(record))).toBe(
-      'Array(Tuple(_id String, data Tuple(at String, deep Tuple(usd Nullable(Float64))), list Array(String), token Nullable(Tuple(name String, decimal Int64))))',
+    expect(toJsonType(z.array(record))).toBe(
+      'Array(Tuple(_id String, data Tuple(at String, deep Tuple(usd Nullable(Float64))), list Array(String), token Variant(Tuple(name String, decimal Int64))))',
     )
   })
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { limit, manyIds, manyNames, oneId, oneName, oneOf, optionalLimit, time } from '../../api/parameters/kinds.ts'
 import { nearestWord } from '../../api/parameters/nearest.ts'
-import { parseParameters, type QueryShape } from '../../api/parameters/parse.ts'
-import { readQuery } from '../../api/parameters/raw.ts'
+import { parseParameters, type QueryShape, readQuery } from '../../api/parameters/parse.ts'
+
 import { Problem } from '../../api/problem/problem.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
 

@@ -2,12 +2,26 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
-import { writeTable } from '../../clickhouse/backup/files.ts'
+import { makeFolder, writeTable } from '../../clickhouse/backup/files.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'backup-files-'))
 let tables = 0
 
 afterAll(() => rmSync(folder, { recursive: true }))
+
+describe("a backup's folder", () => {
+  it('is made with those above it, and has to be empty', async () => {
+    const deep = join(folder, 'some/where/else')
+    await makeFolder(deep)
+    await makeFolder(deep)
+    await expect(makeFolder(join(folder, 'some'))).rejects.toThrow('is not empty')
+  })
+
+  it.each(['/proc/nope', '/proc/nope/deeper'])('is refused at once where nothing can be made: %s', async (nowhere) => {
+    const refusal = { code: 'config', message: expect.stringMatching(`^${nowhere} cannot be made or read: ENOENT`) }
+    await expect(makeFolder(nowhere)).rejects.toMatchObject(refusal)
+  })
+})
 
 const write = (...chunks: string[]) => {
   const content = async function* () {

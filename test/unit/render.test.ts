@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { type Cluster, renderStatement } from '../../clickhouse/cluster/render.ts'
 import { SHARDED } from '../../clickhouse/cluster/sharding.ts'
-import { loadMigrations, MIGRATIONS_TABLE } from '../../clickhouse/migrate.ts'
+import { loadMigrations } from '../../clickhouse/migrate.ts'
+import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
 
 const cluster = { cluster: 'dao', database: 'dao_data' }
 const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]

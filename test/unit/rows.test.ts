@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Dataset } from '../../shared/datasets/define.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'

@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { loadConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
@@ -42,8 +43,8 @@ async function runRebuild(db: Database, rollUp: RollUp, force: boolean): Promise
   const rebuilt = await rebuild(db, rollUp, {
     now: Date.now,
     force,
-    onPlan: (parts) => {
-      progress = createProgress(rollUp.table, parts, process.stderr)
+    onPlan: (batches) => {
+      progress = createProgress(rollUp.table, batches, process.stderr)
     },
     onStep: () => progress?.step(0),
   })
@@ -65,6 +66,7 @@ async function main(): Promise<void> {
   if (positionals.length > 1) throw new DataError('payload', `one table per run: ${positionals.join(', ')} are several`)
   const config = loadConfig()
   const db = createDatabase(config.clickhouse, 'write')
+  await requireMigrated(db)
   const redis = createRedis(config.redis.url, createLog('rebuild', 'error'))
   await requireRedis(redis)
   const rollUp = await findRollUp(db, config.clickhouse.database, positionals[0])

@@ -1,13 +1,13 @@
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { defineJob, WHOLE_REGISTRY } from '../job/define.ts'
+import { defineJob, WHOLE_REGISTRY } from '../job/define-job.ts'
 import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
 /**
- * Each live token's first known market cap of the day. That is mostly the first observation's, which the daily roll-up
- * keeps; only where that one has none the day's other observations are read. Sources say 0 where they do not know the
- * circulating supply: that is unknown too.
+ * Each live token's first known market cap of the day. Mostly that is the day's first observation, which the daily
+ * roll-up holds. Only where that one has no market cap are the day's other observations read. Sources send 0 when they
+ * do not know the circulating supply, so 0 counts as unknown.
  */
 const MARKET_CAPS = `
   WITH

@@ -1,11 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
-import { toDeriveParams } from '../../shared/datasets/define.ts'
+import { toBatches } from '../../shared/batches.ts'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
 import { readNewest } from '../../shared/store/freshness.ts'
+import { type Lock, withLock } from '../../shared/store/lock.ts'
 import { quoteName } from '../../shared/store/topology.ts'
 import { openState } from '../job/state.ts'
 import type { RollUp } from './roll-ups.ts'
@@ -18,8 +20,8 @@ export interface RebuildOptions {
   readonly now: () => number
   /** Swaps also when the new table has fewer rows than the live one. */
   readonly force: boolean
-  /** Called when it is known in how many parts the table is computed. */
-  readonly onPlan: (parts: number) => void
+  /** Called when it is known in how many batches of entities the table is computed. */
+  readonly onPlan: (batches: number) => void
   readonly onStep: () => void
   /** Called with everything computed and both tables fed, before they are swapped. */
   readonly beforeSwap?: () => Promise<void>
@@ -35,10 +37,16 @@ export interface Rebuilt {
  * Computes a roll-up anew beside the live table and puts it in its place at once. No row that arrives meanwhile is lost:
  * the shadow table is fed by a view of its own before it is filled, both views feed both tables until after the swap,
  * what arrives during the swap is stored once more, and every row replaces by its natural key, so that being stored twice changes nothing. A run that was stopped leaves
- * the shadow behind, fed, and the next one goes on with the part that was not finished.
- * @throws DataError `storage` when ClickHouse fails, or when the new table has fewer rows than the live one.
+ * the shadow behind, fed, and the next one goes on with the batch that was not finished.
+ * @throws DataError `storage` when ClickHouse fails, another run computes the table, or the new table has fewer rows.
  */
 export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOptions): Promise<Rebuilt> {
+  const name = `rebuild ${db.name}.${rollUp.table}`
+  const taken = `${rollUp.table} is being computed by another run: wait until it has ended`
+  return withLock(db, { name, taken }, (lock) => rebuildAlone(db, rollUp, options, lock))
+}
+
+async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOptions, lock: Lock): Promise<Rebuilt> {
   const { table, feed } = rollUp
   const shadow = toShadow(db, table)
   const live = await readUuid(db, shadow.storedLive)
@@ -54,6 +62,7 @@ export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOpti
     )
   }
   await options.beforeSwap?.()
+  lock.requireHeld()
   if ((await readUuid(db, shadow.storedLive)) !== live)
     throw new DataError('storage', `${table} was swapped by somebody else meanwhile: nothing is changed by this run`)
   await swap(db, shadow, feed)
@@ -108,7 +117,7 @@ async function untilEarlierInsertsEnd(db: Database): Promise<void> {
 
 const INSERT_POLL_MS = 100
 
-/** Fills the shadow part by part, from where an earlier run over the same shadow stopped. */
+/** Fills the shadow batch by batch, from where an earlier run over the same shadow stopped. */
 async function fill(
   db: Database,
   rollUp: RollUp,
@@ -121,9 +130,9 @@ async function fill(
   const from = doneUuid === uuid && doneUpTo !== undefined ? Number(doneUpTo) : -1
   const newest = rollUp.dataset === undefined ? null : await readNewest(db, rollUp.dataset)
   const slot = toBucketStart(newest ?? now(), rollUp.dataset?.cadence ?? '1d')
-  const parts = await toParts(db, rollUp)
-  onPlan(parts.length)
-  for (const entities of parts) {
+  const batches = await readBatches(db, rollUp)
+  onPlan(batches.length)
+  for (const entities of batches) {
     const last = entities.at(-1) ?? 0
     if (last > from) {
       const params = toDeriveParams({ entities, read: entities, slot })
@@ -137,14 +146,12 @@ async function fill(
 
 const keyRow = z.object({ key: z.number() })
 
-/** The entities of each part in the order of their keys; one part without any where it takes all of them at once. */
-async function toParts(db: Database, { entity, raw }: RollUp): Promise<number[][]> {
+/** The entities in batches, in the order of their keys; one empty batch where a row needs all of them at once. */
+async function readBatches(db: Database, { entity, raw }: RollUp): Promise<number[][]> {
   if (entity === undefined) return [[]]
   const sql = `SELECT DISTINCT ${entity} AS key FROM ${raw} ORDER BY key`
   const keys = (await db.rows({ name: 'entities', sql, schema: keyRow })).map(({ key }) => key)
-  const parts: number[][] = []
-  for (let at = 0; at < keys.length; at += ENTITIES_AT_ONCE) parts.push(keys.slice(at, at + ENTITIES_AT_ONCE))
-  return parts
+  return toBatches(keys, ENTITIES_AT_ONCE)
 }
 
 async function readUuid(db: Database, table: string): Promise<string | undefined> {

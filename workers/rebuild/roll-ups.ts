@@ -1,8 +1,6 @@
-import { ClickHouseError } from '@clickhouse/client'
 import { z } from 'zod'
-import type { Dataset } from '../../shared/datasets/define.ts'
-import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import { type Database, toClickHouseCode } from '../../shared/store/clickhouse.ts'
 import { toLocal, toLogical } from '../../shared/store/topology.ts'
 
 /** What of a dataset tells which tables are computed from it. */
@@ -15,7 +13,7 @@ export interface RollUp {
   readonly dataset: Source | undefined
   /** The stored rows that it is computed from. */
   readonly raw: string
-  /** The column by which `raw` can be computed in parts; undefined where a row needs more than one entity's. */
+  /** The column by which `raw` can be computed in batches; undefined where a row needs more than one entity's. */
   readonly entity: string | undefined
   /** The SELECT of a second view, on `source`, that feeds a shadow of the table with what is inserted meanwhile. */
   readonly feed: string
@@ -106,8 +104,7 @@ async function readColumns(
     const rows = await db.rows({ name: 'columns', sql: `DESCRIBE (${select})`, params, schema: columnRow })
     return rows.map(({ name }) => name)
   } catch (error) {
-    const cause = error instanceof DataError ? error.cause : error
-    if (cause instanceof ClickHouseError && cause.code === UNKNOWN_IDENTIFIER) return undefined
+    if (toClickHouseCode(error) === UNKNOWN_IDENTIFIER) return undefined
     throw error
   }
 }

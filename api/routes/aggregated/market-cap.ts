@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { marketCap } from '../../../shared/datasets/market-cap.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
-import { defineRoute } from '../../route/define.ts'
-import { timeValue } from '../../route/values.ts'
+import { timeValue, uint32 } from '../../records/values.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { answerDailySums, daysBack } from '../../series/daily-sums.ts'
 
 const point = z.strictObject({
   recordedAt: timeValue,
-  marketCapUsd: z.strictObject({ value: z.number(), metadata: z.strictObject({ tokensIncluded: z.int() }) }),
+  marketCapUsd: z.strictObject({ value: z.number(), metadata: z.strictObject({ tokensIncluded: uint32 }) }),
 })
 
 export const marketCapRoute = defineRoute({
@@ -20,6 +20,5 @@ export const marketCapRoute = defineRoute({
   record: point,
   datasets: [marketCap],
   headers: SERIES_HEADERS,
-  handle: (call) =>
-    answerDailySums(call, { ...marketCap, value: 'marketCapUsd', members: 'tokensIncluded' }, call.query.limit),
+  handle: (call) => answerDailySums(call, marketCap, call.query.limit),
 })

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { treasuryValue } from '../../../shared/datasets/treasury-value.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
-import { defineRoute } from '../../route/define.ts'
-import { timeValue } from '../../route/values.ts'
+import { timeValue, uint32 } from '../../records/values.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { answerDailySums, daysBack } from '../../series/daily-sums.ts'
 
 const point = z.strictObject({
   recordedAt: timeValue,
-  treasuryValueUsd: z.strictObject({ value: z.number(), metadata: z.strictObject({ daosIncluded: z.int() }) }),
+  treasuryValueUsd: z.strictObject({ value: z.number(), metadata: z.strictObject({ daosIncluded: uint32 }) }),
 })
 
 export const treasuryValueRoute = defineRoute({
@@ -20,6 +20,5 @@ export const treasuryValueRoute = defineRoute({
   record: point,
   datasets: [treasuryValue],
   headers: SERIES_HEADERS,
-  handle: (call) =>
-    answerDailySums(call, { ...treasuryValue, value: 'treasuryValueUsd', members: 'daosIncluded' }, call.query.limit),
+  handle: (call) => answerDailySums(call, treasuryValue, call.query.limit),
 })

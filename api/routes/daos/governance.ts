@@ -1,16 +1,12 @@
 import { z } from 'zod'
 import { governance } from '../../../shared/datasets/governance.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
-import type { Answer } from '../../answers/answer.ts'
-import { withSignal } from '../../answers/leaving.ts'
+import { type Answer, MOST_KEPT, toStream } from '../../answers/answer.ts'
 import { JSON_SETTINGS, writeArray } from '../../answers/written-json.ts'
 import { Problem } from '../../problem/problem.ts'
-import { defineRoute } from '../../route/define.ts'
+import { idValue } from '../../records/values.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { daoKind } from '../../route/entities.ts'
-import { idValue } from '../../route/values.ts'
-
-/** Longer lists are streamed and not kept: a megabyte of addresses. */
-const MAX_KEPT_VOTERS = 20_000
 
 const governanceRecord = z.strictObject({
   _id: idValue,
@@ -69,7 +65,7 @@ export const governanceRoute = defineRoute({
     const { read_at: asOf, votes, voters, proposals, digest } = known
     const before = `{"_id":"${dao.id}","votes":{"count":${votes},"uniqueVotingAddresses":`
     const toAfter = (count: number) => `,"uniqueAddressesCount":${count}},"proposals":${proposals}}`
-    if (voters <= MAX_KEPT_VOTERS) {
+    if (voters <= MOST_KEPT.voters) {
       const sql = `SELECT voter AS record, now64(3) AS as_of FROM (${VOTERS} ORDER BY voter)`
       const { body, records } = await writeArray(db, { name: 'governance', sql, params })
       return { body: Buffer.concat([Buffer.from(before), body, Buffer.from(toAfter(records))]), asOf }
@@ -79,18 +75,18 @@ export const governanceRoute = defineRoute({
       digest: `${dao.id} ${votes} ${voters} ${proposals} ${digest}`,
       before,
       after: toAfter(voters),
-      open: (signal) =>
-        db.stream({
+      ...toStream(db, {
+        statement: {
           name: 'governance-stream',
           sql: `SELECT concat(if(rowNumberInAllBlocks() = 0, '[', ','), toJSONString(voter), if(rowNumberInAllBlocks() + 1 = {voters: UInt64}, ']', ''))
 FROM (SELECT voter FROM (${VOTERS}) ORDER BY voter LIMIT {voters: UInt64})`,
           params: { ...params, voters },
           format: 'RawBLOB',
           settings: JSON_SETTINGS,
-          signal,
-          isLong: true,
-        }),
-      holds: async (signal) => (await summarize(withSignal(db, signal), params))?.digest === digest,
+        },
+        digest,
+        readDigest: async (bound) => (await summarize(bound, params))?.digest,
+      }),
     }
   },
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { defineRoute } from '../../route/define.ts'
+import { defineRoute } from '../../route/define-route.ts'
 
 export const liveRoute = defineRoute({
   path: '/health/live',

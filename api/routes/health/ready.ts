@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { datasets } from '../../../shared/datasets/list.ts'
 import { toUnavailable } from '../../problem/problem.ts'
-import { defineRoute } from '../../route/define.ts'
+import { defineRoute } from '../../route/define-route.ts'
 
 const PROBE_TIMEOUT_MS = 3000
 

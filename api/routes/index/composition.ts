@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 import { answerKnown } from '../../records/known.ts'
-import { defineRoute } from '../../route/define.ts'
-import { idValue } from '../../route/values.ts'
+import { idValue } from '../../records/values.ts'
+import { defineRoute } from '../../route/define-route.ts'
 
 const element = z.strictObject({
   token: idValue,

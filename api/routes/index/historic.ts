@@ -1,20 +1,18 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
 import { countBuckets, DAY_MS } from '../../../shared/intervals.ts'
-import type { Answer } from '../../answers/answer.ts'
+import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
-import { defineRoute } from '../../route/define.ts'
-import { idValue, timeValue } from '../../route/values.ts'
+import { toObject } from '../../records/columns.ts'
+import { idValue, timeValue } from '../../records/values.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { describeSeries, nextGridTime, toSeriesRange } from '../../series/series.ts'
 
 const INTERVAL = '5m'
 const MAX_DAYS = 10_000
-
-/** Up to here (about 1 MB) an answer is kept as bytes; longer ones are streamed. */
-const MAX_KEPT_POINTS = 8_000
 
 const point = z.strictObject({
   _id: idValue,
@@ -34,9 +32,7 @@ WHERE index_key = {index: UInt64}
 ORDER BY index_key, created_at
 LIMIT {limit: UInt32}`
 
-const RECORD = `Tuple(_id String, valueUsd Float64, composition String, createdAt DateTime64(3, 'UTC'))`
-const RECORDS = `SELECT as_of, CAST(tuple(_id, valueUsd, composition, createdAt), $record$${RECORD}$record$) AS record,
-  createdAt, valueUsd, composition
+const RECORDS = `SELECT as_of, ${toObject(point, '_id, valueUsd, composition, createdAt')} AS record, createdAt, valueUsd, composition
 FROM (${POINTS})`
 const ROW_HASH = 'sipHash64(tuple(createdAt, valueUsd, composition))'
 
@@ -72,7 +68,7 @@ export const indexHistoricRoute = defineRoute({
     const { records, ...answer } = await answerRecords(
       call,
       { name: 'index-historic', sql: RECORDS, params, rowHash: ROW_HASH },
-      { isLong: most > MAX_KEPT_POINTS },
+      { isLong: most > MOST_KEPT.indexPoints },
     )
     const { headers } = describeSeries({ interval: INTERVAL, range, points: records, asOf: answer.asOf })
     return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: nextGridTime(now()) }

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { indexToken } from '../../../shared/datasets/index-token.ts'
 import { Problem } from '../../problem/problem.ts'
-import { defineRoute } from '../../route/define.ts'
-import { timeValue } from '../../route/values.ts'
+import { timeValue } from '../../records/values.ts'
+import { defineRoute } from '../../route/define-route.ts'
 
 const decimalText = z.string().regex(/^\d+(\.\d+)?$/)
 

@@ -2,10 +2,11 @@ import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { page, time } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
+import { toObject } from '../../records/columns.ts'
 import { defineKeyset } from '../../records/keyset.ts'
-import { defineRoute } from '../../route/define.ts'
+import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
+import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
-import { idValue, numberOrNull, timeValue } from '../../route/values.ts'
 import { checkRange } from '../../series/series.ts'
 
 /** A trade, as the interface document lists it. */
@@ -20,12 +21,11 @@ const dexTrade = z.strictObject({
   price: numberOrNull,
 })
 
-const RECORD = `Tuple(recordedAt DateTime64(3, 'UTC'), transactionHash String, _id String, amount Float64, token String,
-  amountUsd Nullable(Float64), type String, price Nullable(Float64))`
-
 /** The id that `toId('trade', chain, hash, logIndex)` gives (contract section 3). */
 const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', transaction_hash, '\\x1f',
   toString(log_index))))), 1, 24)`
+
+const TRADE = toObject(dexTrade, `traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price`)
 
 const ORDER = defineKeyset(
   ['-toUnixTimestamp64Milli(traded_at)', 'Int64'],
@@ -39,13 +39,16 @@ const toCondition = (
 ) => `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')${ORDER.isAfter(after)}`
 
-/** Rows that are read for each trade wanted: stored again but not merged yet, a trade has several. */
+/**
+ * Rows that are read for each trade wanted: a trade that was stored several times has several rows until they are
+ * merged.
+ */
 const COPIES = 4
 
-// How far back the wanted number of trades reaches is found along the sorting key, which stops after a few rows where
-// leaving out replaced ones (FINAL) reads all of them; FINAL then works on that stretch alone. Should there be so many
-// copies that the rows read hold fewer trades than wanted, it works on the whole range. The answer is as old as the
-// collection where the range is open, and as its newest trade where it is not.
+// FINAL, which leaves replaced rows out, reads all rows of a range. So the first part finds how far back the wanted
+// number of trades reaches: along the sorting key, without FINAL, it stops after a few rows. FINAL then reads only from
+// there on. When so many rows are copies that they hold fewer trades than wanted, FINAL reads the whole range. The
+// answer is as old as the last collection where the range is open, else as its newest trade.
 const toSql = (after: string) => `
 WITH (
   SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},
@@ -59,8 +62,7 @@ WITH (
 if(newest.1, newest.2, fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AS oldest,
 (SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS read_up_to
 SELECT if({open: Bool}, greatest(ifNull(read_up_to, traded_at), traded_at), traded_at) AS as_of, ${ORDER.place} AS page_key,
-  CAST(tuple(traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price),
-    $record$${RECORD}$record$) AS record
+  ${TRADE} AS record
 FROM dex_trades FINAL
 WHERE ${toCondition(after)} AND traded_at >= oldest
 ORDER BY traded_at DESC, block_number DESC, log_index DESC, transaction_hash
@@ -84,17 +86,17 @@ export const historicDexTradesRoute = defineRoute({
   record: dexTrade,
   datasets: [dexTrades],
   handle: async (call) => {
-    const { query, found: token, now, wanted } = call
+    const { query, found: token, now, representation } = call
     checkRange(query)
     // A later page begins at the trade that the one before ended with.
-    const last = wanted.after === '' ? undefined : toTime(wanted.after)
+    const last = representation.after === '' ? undefined : toTime(representation.after)
     const open = last === undefined && (query.end === undefined || query.end > now())
     const [from, to] = [query.start ?? 0, last === undefined ? (query.end ?? NO_END) : last + 1]
     const rows = COPIES * (query.limit + 1)
     const params = { token: token.key, id: token.id, from, to, open, rows }
     const answer = await answerRecords(call, {
       name: 'historic-dex-trades',
-      sql: toSql(wanted.after),
+      sql: toSql(representation.after),
       params,
       page: query.limit,
     })

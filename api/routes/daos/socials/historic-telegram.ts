@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { telegramMembers } from '../../../../shared/datasets/telegram.ts'
-import { idValue, numberOrNull, timeValue } from '../../../route/values.ts'
+import { countOrNull, idValue, timeValue } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicTelegramRoute = defineDailySeries({
@@ -9,16 +9,12 @@ export const historicTelegramRoute = defineDailySeries({
   description:
     'One point per day, newest first; a day without a count is absent. `activeMembers` are those online, null for channels. `limit` is in points.',
   dataset: telegramMembers,
-  time: 'recordedAt',
-  members: {
-    types: 'activeMembers Nullable(UInt64), totalMembers Nullable(UInt64)',
-    values: 'active_members, total_members',
-  },
   point: z.strictObject({
     recordedAt: timeValue,
     _id: idValue,
     dao: idValue,
-    activeMembers: numberOrNull,
-    totalMembers: numberOrNull,
+    activeMembers: countOrNull,
+    totalMembers: countOrNull,
   }),
+  values: 'active_members, total_members',
 })

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { twitterSentiment } from '../../../../shared/datasets/twitter-sentiment.ts'
-import { SHARE_TYPES, SHARES, shareValues } from '../../../lists/sentiment-shares.ts'
-import { idValue, timeValue } from '../../../route/values.ts'
+import { SHARES, shareValues } from '../../../lists/sentiment-shares.ts'
+import { idValue, timeValue } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicTwitterSentimentRoute = defineDailySeries({
@@ -11,12 +11,11 @@ export const historicTwitterSentimentRoute = defineDailySeries({
   description:
     'One point per day, newest first: the shares of positive, neutral and negative posts in a sample of that day, which sum to 1. A day without posts is absent. `limit` is in points.',
   dataset: twitterSentiment,
-  time: 'recordedAt',
-  members: { types: `sentiment Tuple(${SHARE_TYPES})`, values: `tuple(${SHARES})` },
   point: z.strictObject({
     recordedAt: timeValue,
     _id: idValue,
     dao: idValue,
     sentiment: z.strictObject(shareValues),
   }),
+  values: `tuple(${SHARES})`,
 })

@@ -1,0 +1,163 @@
+import { z } from 'zod'
+import type { Config } from '../../shared/config/config.ts'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { CommitFeed } from '../../shared/store/commits.ts'
+import type { Answer } from '../answers/answer.ts'
+import type { Format } from '../answers/formats.ts'
+import type { Fragments } from '../answers/fragments.ts'
+import { withSignal } from '../answers/leaving.ts'
+import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
+import type { QueryShape } from '../parameters/parse.ts'
+import { recordParameters } from '../parameters/records.ts'
+import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
+import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
+
+/** What every route may use. `now` is the only clock, in Unix milliseconds. */
+export interface Surroundings {
+  readonly db: Database
+  readonly registry: Registry
+  readonly config: Config
+  readonly commits: CommitFeed
+  readonly fragments: Fragments
+  readonly now: () => number
+  /** Aborted once the process is to end: it still answers, but says that it is not ready. */
+  readonly stopping?: AbortSignal
+}
+
+type NoEntity = undefined
+type NoRecord = undefined
+
+type Call<Query, Found, R> = Surroundings & {
+  readonly query: Query
+  readonly found: Found
+  /** All entities asked for, in the order of their ids; one unless the route takes several. */
+  readonly entities: readonly Found[]
+  readonly representation: R extends z.ZodObject ? Representation : undefined
+}
+
+interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, R extends z.ZodObject | NoRecord> {
+  /** Parts in braces are path parameters, declared in `query` like the others. */
+  readonly path: string
+  /** Served as well, with a `Link` to `path` (contract section 1). */
+  readonly aliases?: readonly string[]
+  readonly tag: string
+  readonly summary: string
+  readonly description?: string
+  /** A single-entity route: it takes one `id` or one `name`, and `found` is the entity. */
+  readonly one?: E extends Named ? EntityKind<E> : never
+  /** With another format than JSON, which holds one entity, the route takes several. */
+  readonly severalInTables?: boolean
+  readonly query: Shape
+  /**
+   * One of the records that the answer is a list of: the route takes `format` then, and `fields` unless it has a
+   * `response`.
+   */
+  readonly record?: R
+  /** Every JSON body fits it, a list of records unless it is given; for other types than JSON it describes the text. */
+  readonly response?: z.ZodType
+  readonly contentType?: string
+  /** Whose commits make kept bytes stale; the first one's cadence says when the data is. */
+  readonly datasets: readonly DatasetFacts[]
+  /** Answers of the moment, such as health: never kept, by nobody. */
+  readonly volatile?: boolean
+  /** Headers of its own that a 200 answer carries, name to description. */
+  readonly headers?: Readonly<Record<string, string>>
+  handle(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
+}
+
+/** A declared route with its own types closed over, so that one list can hold all of them. */
+export interface Route {
+  readonly path: string
+  readonly aliases: readonly string[]
+  readonly tag: string
+  readonly summary: string
+  readonly description: string | undefined
+  readonly query: QueryShape
+  /** The parameters of a request for another format, where they are not the same. */
+  readonly tableQuery: QueryShape
+  readonly record: z.ZodObject | undefined
+  readonly response: z.ZodType
+  readonly contentType: string
+  readonly datasets: readonly DatasetFacts[]
+  readonly volatile: boolean
+  readonly headers: Readonly<Record<string, string>>
+  /**
+   * Settles what a parsed query means. `key` is equal for every query with the same answer; `answer` finds it.
+   * @throws Problem when the query names no entity or several, or has a cursor of another one.
+   */
+  settle(query: Query, format: Format, surroundings: Surroundings): Settled
+}
+
+/** The media type of a route's own answers, without parameters. */
+export const toMediaType = ({ contentType }: Pick<Route, 'contentType'>) => contentType.split(';', 1)[0] ?? contentType
+
+type Query = Readonly<Record<string, unknown>>
+
+interface Settled {
+  readonly key: string
+  /** Every statement that is sent for it ends with the signal. */
+  answer(signal: AbortSignal): Promise<Answer>
+}
+
+const NO_RECORD = 'a route without a record and without a response'
+
+/**
+ * The entities that a query means, with the query as it says so by their ids: by id or name, an answer is one answer.
+ */
+function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, query: Query, registry: Registry) {
+  if (kind === undefined) return { entities: [], canonical: query }
+  const entities = isMany ? findEach(kind, registry, query) : [findOne(kind, registry, query)]
+  return { entities, canonical: { ...query, id: entities.map(({ id }) => id).join(), name: undefined } }
+}
+
+/** Declares a route: everything about one path that is not plumbing. */
+export function defineRoute<
+  Shape extends QueryShape,
+  E extends Named | NoEntity = NoEntity,
+  R extends z.ZodObject | NoRecord = NoRecord,
+>(route: RouteDefinition<Shape, E, R>): Route {
+  const kind = route.one as EntityKind<Named> | undefined
+  const { record, path, severalInTables = false } = route
+  const response = route.response ?? (record === undefined ? undefined : z.array(record))
+  if (response === undefined) throw new Error(NO_RECORD)
+  const rest = {
+    ...route.query,
+    ...(record === undefined ? {} : recordParameters(record, route.response === undefined)),
+  }
+  const query = kind === undefined ? rest : { ...oneOfKind(kind), ...rest }
+  return {
+    path,
+    aliases: route.aliases ?? [],
+    tag: route.tag,
+    summary: route.summary,
+    description: route.description,
+    query,
+    tableQuery: kind !== undefined && severalInTables ? { ...manyOfKind(kind), ...rest } : query,
+    record,
+    response,
+    contentType: route.contentType ?? 'application/json; charset=utf-8',
+    datasets: route.datasets,
+    volatile: route.volatile ?? false,
+    headers: {
+      ...route.headers,
+      ...(record === undefined ? {} : RECORD_HEADERS),
+      ...('cursor' in query ? PAGE_HEADERS : {}),
+    },
+    settle: (parsed, format, surroundings) => {
+      const isMany = severalInTables && format !== 'json'
+      const { entities, canonical } = findEntities(kind, isMany, parsed, surroundings.registry)
+      const names = entities.map(({ name }) => name)
+      const representation = record && toRepresentation({ path, query: canonical, format, record, names })
+      const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }
+      return {
+        key: representation?.key ?? toQueryKey(path, canonical),
+        answer: async (signal) => {
+          const bound = { ...call, db: withSignal(call.db, signal) }
+          return route.handle(bound as unknown as Parameters<typeof route.handle>[0])
+        },
+      }
+    },
+  }
+}

@@ -1,0 +1,49 @@
+import { LRUCache } from 'lru-cache'
+import { type Format, findFormat } from '../answers/formats.ts'
+import { chooseMediaType } from '../http/accept.ts'
+import { type Route, toMediaType } from '../route/define-route.ts'
+import type { ApiMetrics, RouteMeters } from './request-metrics.ts'
+
+/** What a raw URL meant when it was parsed. */
+interface KnownUrl {
+  readonly route: Route
+  /** The key of its answer. */
+  readonly key: string
+  readonly meters: RouteMeters
+  readonly format: Format
+  /** Whether the URL itself names the format. */
+  readonly isNamed: boolean
+  readonly mediaTypes: readonly string[]
+}
+
+/** Which answers raw URLs have: parsing one again would give the same key. */
+export interface KnownUrls {
+  add(url: string, route: Route, key: string, asked: Pick<KnownUrl, 'format' | 'isNamed'>): void
+  /** What a URL means to a client with this `Accept`; undefined where only parsing tells. */
+  find(url: string, accept: string | undefined): KnownUrl | undefined
+}
+
+const MAX_KNOWN_URLS = 20_000
+const MAX_KNOWN_URL_LENGTH = 512
+
+/** Whether a known URL means the same to a client with this `Accept`. */
+function isWished({ route, mediaTypes, format, isNamed }: KnownUrl, accept: string | undefined): boolean {
+  if (route.record === undefined) return chooseMediaType(accept, mediaTypes) !== undefined
+  return isNamed || findFormat(accept) === format
+}
+
+export function createKnownUrls(metrics: ApiMetrics): KnownUrls {
+  const known = new LRUCache<string, KnownUrl>({ max: MAX_KNOWN_URLS })
+  return {
+    add: (url, route, key, { format, isNamed }) => {
+      // The answers of a volatile route are never kept.
+      if (route.volatile || url.length > MAX_KNOWN_URL_LENGTH) return
+      const mediaTypes = [toMediaType(route)]
+      known.set(url, { route, key, meters: metrics.of(route.path), format, isNamed, mediaTypes })
+    },
+    find: (url, accept) => {
+      const meant = known.get(url)
+      return meant !== undefined && isWished(meant, accept) ? meant : undefined
+    },
+  }
+}

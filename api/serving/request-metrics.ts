@@ -1,0 +1,52 @@
+import type { Counter, Histogram, Registry } from 'prom-client'
+import { createCounter, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
+
+/**
+ * Where an answer came from: kept bytes, kept bytes while new ones are made, a query for somebody else, one of its own.
+ */
+export type Origin = 'cache' | 'stale' | 'flight' | 'made'
+
+/** The meters of one route, found once: finding a child by its labels costs more than counting does. */
+export interface RouteMeters {
+  answered(from: Origin): void
+  requested(status: number, seconds: number): void
+  /** A request answered from kept bytes, since `startedAt` of the process's clock (`performance.now`). */
+  servedKept(status: number, startedAt: number): void
+}
+
+/** The API's own metrics: requests by route and status, their durations, and where answers come from. */
+export interface ApiMetrics {
+  of(route: string): RouteMeters
+}
+
+export function createApiMetrics(registry: Registry): ApiMetrics {
+  const requests = createHistogram(METRICS.apiRequest, registry)
+  const answers = createCounter(METRICS.apiAnswers, registry)
+  const toMeters = (route: string): RouteMeters => {
+    const timers = new Map<number, Histogram.Internal<'route' | 'status'>>()
+    const counters = new Map<Origin, Counter.Internal>()
+    const answered = (from: Origin) => {
+      const counter = counters.get(from) ?? answers.labels({ route, from })
+      counters.set(from, counter)
+      counter.inc()
+    }
+    const requested = (status: number, seconds: number) => {
+      const timer = timers.get(status) ?? requests.labels({ route, status })
+      timers.set(status, timer)
+      timer.observe(seconds)
+    }
+    const servedKept = (status: number, startedAt: number) => {
+      answered('cache')
+      requested(status, (performance.now() - startedAt) / 1000)
+    }
+    return { answered, requested, servedKept }
+  }
+  const meters = new Map<string, RouteMeters>()
+  return {
+    of: (route) => {
+      const known = meters.get(route) ?? toMeters(route)
+      meters.set(route, known)
+      return known
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import { DataError } from '../../shared/errors.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { loadMigrations, type Migration } from '../migrate.ts'
+import { loadReleased } from '../schema/released.ts'
+import { findUnreleased } from '../schema/stored.ts'
+import type { Manifest } from './files.ts'
+
+/** The migrations from the point of view of a backup. */
+export interface SchemaOf {
+  /** Those that the backed-up database had. */
+  readonly own: readonly Migration[]
+  /** Those that came since. */
+  readonly later: readonly Migration[]
+  readonly released: ReadonlyMap<string, string>
+}
+
+/**
+ * What this program knows of a backup's schema.
+ * @throws DataError `schema_too_old` for a backup from before the first release, `migration` for one of a newer program or
+ *   of files that were never released.
+ */
+export function toSchemaOf({ migrations }: Manifest, from?: string): SchemaOf {
+  const released = loadReleased(from)
+  const told = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
+  const [early] = findUnreleased(told, released)
+  if (early !== undefined) {
+    const reason = `the backup was made before the first release (its ${early} is another one)`
+    throw new DataError('schema_too_old', `${reason} and cannot be restored: collect its history with npm run backfill`)
+  }
+  const known = loadMigrations(from)
+  const unknown = migrations.filter((one) => !known.some(({ name }) => name === one.name)).map(({ name }) => name)
+  if (unknown.length > 0)
+    throw new DataError(
+      'migration',
+      `the backup is of a newer program, which has ${unknown.join(', ')}: restore with that`,
+    )
+  const edited = known.filter(({ name, checksum }) => (told.get(name) ?? checksum) !== checksum).map(({ name }) => name)
+  if (edited.length > 0)
+    throw new DataError(
+      'migration',
+      `the backup is of a schema that nobody released: its ${edited.join(', ')} is another one`,
+    )
+  return {
+    own: known.filter(({ name }) => told.has(name)),
+    later: known.filter(({ name }) => !told.has(name)),
+    released,
+  }
+}
+
+/** @throws DataError `migration` when a database has migrations that the backup lacks: its rows have another shape there. */
+export function refuseLater(db: Database, own: readonly Migration[], applied: ReadonlyMap<string, string>): void {
+  const later = [...applied.keys()].filter((name) => !own.some((one) => one.name === name))
+  if (later.length === 0) return
+  throw new DataError(
+    'migration',
+    `${db.name} has ${later.join(', ')}, which the backup is older than: restore it into a new CLICKHOUSE_DATABASE, ` +
+      'which is upgraded then',
+  )
+}

@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import type { Database } from '../../shared/store/clickhouse.ts'
+
+/**
+ * Compares the tables and columns in the database with those the migration files make in an empty one.
+ * @returns a line per difference; none when the schema is what the files say.
+ */
+export async function findDrift(
+  db: Database,
+  database: string,
+  scratch: Database,
+  scratchName: string,
+): Promise<string[]> {
+  const columns = async (of: Database, name: string) =>
+    new Set(
+      (
+        await of.rows({
+          name: 'columns',
+          sql: `SELECT concat(table, '.', name, ' ', type, ' ', default_kind, ' ', compression_codec) AS column
+                FROM system.columns WHERE database = {database:String} ORDER BY column`,
+          params: { database: name },
+          schema: z.object({ column: z.string() }),
+        })
+      ).map(({ column }) => column),
+    )
+  const [have, want] = [await columns(db, database), await columns(scratch, scratchName)]
+  return [
+    ...[...want].filter((column) => !have.has(column)).map((column) => `missing: ${column}`),
+    ...[...have].filter((column) => !want.has(column)).map((column) => `unexpected: ${column}`),
+  ]
+}

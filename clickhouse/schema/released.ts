@@ -1,0 +1,46 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DataError } from '../../shared/errors.ts'
+
+/** Where the migration files are, with the list of those that are released. */
+export const MIGRATIONS = join(import.meta.dirname, '../migrations')
+
+const LIST = 'released.sha256'
+
+/**
+ * The released migration files with their SHA-256, in the form that `sha256sum` writes and checks. The first release is the
+ * baseline: every database that was made since can be upgraded, because no file on the list changes any more.
+ */
+export function loadReleased(from: string = MIGRATIONS): ReadonlyMap<string, string> {
+  const lines = readFileSync(join(from, LIST), 'utf8').split('\n').filter(Boolean)
+  return new Map(
+    lines.map((line) => {
+      const [, checksum, name] = /^([0-9a-f]{64}) [ *](\d{3}_\w+\.sql)$/.exec(line) ?? []
+      if (checksum === undefined || name === undefined)
+        throw new DataError('migration', `${LIST}: this is no checksum and file: ${line}`)
+      return [name, checksum]
+    }),
+  )
+}
+
+/**
+ * @throws DataError `migration` when a released file was edited or is gone, or when another one comes before it: a database
+ *   that has the released files would apply it after them, and one that is made anew before.
+ */
+export function refuseRewritten(
+  migrations: readonly { readonly name: string; readonly checksum: string }[],
+  released: ReadonlyMap<string, string>,
+): void {
+  const files = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
+  const newest = [...released.keys()].sort().at(-1) ?? ''
+  const mistakes = [
+    ...[...released].flatMap(([name, checksum]) => {
+      if (!files.has(name)) return [`${name} is released and its file is gone`]
+      return files.get(name) === checksum ? [] : [`${name} is released and was edited: put the change into a new file`]
+    }),
+    ...[...files.keys()]
+      .filter((name) => !released.has(name) && name < newest)
+      .map((name) => `${name} is new and comes before ${newest}, which is released: give it a later number`),
+  ]
+  if (mistakes.length > 0) throw new DataError('migration', `the migration files are not sound: ${mistakes.join('; ')}`)
+}

@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { DataError, toReason } from '../errors.ts'
+import { type Database, toClickHouseCode } from './clickhouse.ts'
+import { quoteName } from './topology.ts'
+
+export interface Lock {
+  /** @throws DataError `storage` when the lock was lost: somebody else may have it. */
+  requireHeld(): void
+}
+
+/** ClickHouse's code for a statement under the id of one that runs. */
+const ALREADY_RUNNING = '216'
+
+/**
+ * A statement that sleeps. Each minute it sends more than the server keeps back, so that no part of the connection takes it
+ * for dead; the first such row tells that it runs.
+ */
+const SLEEP = `SELECT if(number % 300 = 0, repeat(' ', 600000), '') AS filling, filling AS more, sleepEachRow(0.2)
+FROM numbers(1000000000)`
+
+/** It may last as long as the work does, and ends when its connection does: only statements that read are ended so. */
+const SETTINGS = {
+  max_execution_time: 0,
+  max_block_size: 1,
+  readonly: 2,
+  cancel_http_readonly_queries_on_client_close: 1,
+} as const
+
+/**
+ * Does `work` while nobody else does any under the same name on the server, or on any server of the cluster. The lock is a
+ * statement that runs as long as the work does: a process that dies leaves no lock behind, and nothing has to be renewed.
+ * @throws DataError `storage` with the words `taken` when somebody else has the lock.
+ */
+export async function withLock<T>(
+  db: Database,
+  { name, taken }: { name: string; taken: string },
+  work: (lock: Lock) => Promise<T>,
+): Promise<T> {
+  const { requireHeld, release } = await take(db, name, taken)
+  try {
+    return await work({ requireHeld })
+  } finally {
+    await release()
+  }
+}
+
+async function take(db: Database, name: string, taken: string): Promise<Lock & { release(): Promise<void> }> {
+  const stream = await sleepAs(db, name, taken)
+  let lost: string | undefined
+  stream.on('error', (error) => (lost = toReason(error)))
+  stream.on('end', () => (lost = 'its statement ended'))
+  stream.resume()
+  const release = async () => {
+    // The next one finds it free: a statement whose reader has left ends only a moment later.
+    const sql = 'KILL QUERY WHERE query_id = {name: String} SYNC'
+    await db.command({ name: 'release lock', sql, params: { name } })
+    stream.destroy()
+  }
+  if (await isTakenElsewhere(db, name)) {
+    await release()
+    throw new DataError('storage', taken)
+  }
+  const requireHeld = () => {
+    if (lost !== undefined) throw new DataError('storage', `the lock "${name}" was lost: ${lost}`)
+  }
+  return { requireHeld, release }
+}
+
+async function sleepAs(db: Database, id: string, taken: string) {
+  try {
+    return await db.stream({ name: 'take lock', id, sql: SLEEP, format: 'TSV', settings: SETTINGS, isLong: true })
+  } catch (error) {
+    if (toClickHouseCode(error) !== ALREADY_RUNNING) throw error
+    throw new DataError('storage', taken, { cause: error })
+  }
+}
+
+const heldRow = z.object({ held: z.int() })
+
+/** An id is a server's own: another server of a cluster may run a statement under the same one. */
+async function isTakenElsewhere(db: Database, name: string): Promise<boolean> {
+  if (db.cluster === undefined) return false
+  const rows = await db.rows({
+    name: 'locks',
+    sql: `SELECT count() AS held FROM clusterAllReplicas(${quoteName(db.cluster)}, system.processes)
+          WHERE query_id = {name: String}`,
+    params: { name },
+    schema: heldRow,
+  })
+  return rows.some(({ held }) => held > 1)
+}

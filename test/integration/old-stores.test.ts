@@ -1,0 +1,102 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { z } from 'zod'
+import { migrate } from '../../clickhouse/migrate.ts'
+import { loadReleased } from '../../clickhouse/schema/released.ts'
+import { parseConfig } from '../../shared/config/config.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { startOwnClickHouse } from '../support/own-clickhouse.ts'
+import { silent } from '../support/silent.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const DATABASE = 'dao_data_demo'
+
+async function withStore<T>(dataDir: string, work: (server: Database, db: Database) => Promise<T>): Promise<T> {
+  const { settings, stop } = await startOwnClickHouse({ dataDir, readable: `${DATABASE}.*` })
+  const config = parseConfig({ ...settings, CLICKHOUSE_DATABASE: DATABASE }).clickhouse
+  const [server, db] = [createDatabase(config, 'write', { database: 'default' }), createDatabase(config, 'write')]
+  try {
+    return await work(server, db)
+  } finally {
+    await Promise.all([server.close(), db.close()])
+    await stop()
+  }
+}
+
+/** A data folder whose store was made by a program that had another file of a name that was released since. */
+async function createOldFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'dao-data-old-'))
+  onTestFinished(() => rm(folder, { recursive: true, force: true }))
+  await withStore(join(folder, 'clickhouse'), async (server, db) => {
+    await migrate(server, db, DATABASE, silent)
+    const [name] = loadReleased().keys()
+    const row = { name, checksum: 'of another file', applied_at: new Date().toISOString() }
+    await db.insert({ table: 'migrations', rows: [row] })
+  })
+  return folder
+}
+
+const readChecksums = (dataDir: string) =>
+  withStore(dataDir, (_, db) => {
+    const sql = 'SELECT checksum FROM migrations FINAL ORDER BY name'
+    return db.rows({ name: 'checksums', sql, schema: z.object({ checksum: z.string() }) })
+  })
+
+async function startSystem(mode: 'demo' | 'live', folder: string) {
+  const ops = {
+    API_OPS_PORT: '0',
+    SCHEDULER_OPS_PORT: '0',
+    WORKER_OPS_PORT: '0',
+    API_PORT: String(await findFreePort()),
+  }
+  // Stores of its own, whatever the environment or .env name.
+  const stores = { CLICKHOUSE_URL: '', REDIS_URL: '' }
+  const env = {
+    ...process.env,
+    ...ops,
+    ...stores,
+    DATA_DIR: folder,
+    CLICKHOUSE_DATABASE: DATABASE,
+    LOG_LEVEL: 'silent',
+  }
+  const system = spawn(process.execPath, ['--import', 'tsx', 'tools/stack.ts', mode], { cwd: ROOT, env })
+  const said = { text: '' }
+  for (const output of [system.stdout, system.stderr])
+    output.setEncoding('utf8').on('data', (text) => (said.text += text))
+  return { said, system, ended: once(system, 'exit') }
+}
+
+it('a demo from before the first release is put aside, and filled anew', async () => {
+  const folder = await createOldFolder()
+  const { said, system, ended } = await startSystem('demo', folder)
+  await vi.waitFor(() => expect(said.text).toContain('dao-data is up'), { timeout: 120_000 })
+  system.kill('SIGTERM')
+  await ended
+  const aside = /made before the first release: it is put aside as (clickhouse-until-\S+) and (redis-until-\S+), /.exec(
+    said.text,
+  )
+  expect(await readdir(folder)).toEqual(
+    expect.arrayContaining(['clickhouse', 'redis', ...(aside?.slice(1) ?? ['none'])]),
+  )
+  const released = [...loadReleased().values()]
+  expect((await readChecksums(join(folder, 'clickhouse'))).map(({ checksum }) => checksum)).toEqual(
+    expect.arrayContaining(released),
+  )
+  const [first] = await readChecksums(join(folder, String(aside?.[1])))
+  expect(first?.checksum).toBe('of another file')
+})
+
+it('a live system from before the first release is refused in one line, and left as it is', async () => {
+  const folder = await createOldFolder()
+  const { said, ended } = await startSystem('live', folder)
+  expect(await ended).toEqual([1, null])
+  expect(said.text).toMatch(/^dao_data_demo was made before the first release .* npm run backfill\n$/)
+  expect((await readdir(folder)).sort()).toEqual(['clickhouse', 'redis'])
+  const [first] = await readChecksums(join(folder, 'clickhouse'))
+  expect(first?.checksum).toBe('of another file')
+})

@@ -1,0 +1,80 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { readManifest } from '../../clickhouse/backup/files.ts'
+import { loadMigrations, requireMigrated } from '../../clickhouse/migrate.ts'
+import { restore } from '../../clickhouse/restore.ts'
+import { loadReleased } from '../../clickhouse/schema/released.ts'
+import type { Config } from '../../shared/config/config.ts'
+import { type Baseline, loadBaseline, recordAnswers, recordBaseline } from '../support/baseline.ts'
+import { createTestConfig, createTestDatabase } from '../support/database.ts'
+import { copyMigrations } from '../support/migration-files.ts'
+import { silent } from '../support/silent.ts'
+import { EVERY_REQUEST, readAnswers } from '../support/site.ts'
+
+/** `all` records the baseline anew, `answers` what its database answers after today's migrations. */
+const record = process.env.RECORD_BASELINE
+
+/** A database of the baseline, brought through every migration of a folder. */
+async function upgrade({ backup }: Baseline, migrations?: string) {
+  const config = createTestConfig()
+  const { server, db, drop } = await createTestDatabase(config, { empty: true })
+  onTestFinished(drop)
+  const options = { intoExisting: false, log: silent, onTable: () => {} }
+  const tables = await restore(server, db, backup, migrations === undefined ? options : { ...options, migrations })
+  const { applied } = await requireMigrated(db)
+  return { config, tables, applied: [...applied.keys()] }
+}
+
+/** The requests that are not answered as they were. */
+async function findChanged({ registry, answers }: Baseline, config: Config): Promise<string[]> {
+  const got = await readAnswers({ registry }, config, Object.keys(answers))
+  return Object.keys(answers).filter((path) => got[path] !== answers[path])
+}
+
+it.runIf(record === 'all')('the baseline is recorded', () => recordBaseline())
+
+it.runIf(record === 'answers')('its answers are recorded', async () => {
+  const baseline = loadBaseline()
+  const { config } = await upgrade(baseline)
+  await recordAnswers(baseline.registry, config)
+})
+
+describe.skipIf(record)('a database of the baseline', () => {
+  it('has the files that were released first, and rows in every table', async () => {
+    const { migrations, tables } = await readManifest(loadBaseline().backup)
+    const released = [...loadReleased()].map(([name, checksum]) => ({ name, checksum }))
+    expect(migrations).toEqual(released.slice(0, migrations.length))
+    expect(tables.filter(({ rows }) => rows === 0).map(({ name }) => name)).toEqual([])
+  })
+
+  it('answers what is documented as it did, after every later migration', async () => {
+    const baseline = loadBaseline()
+    // What came since is documented and was not answered then.
+    expect(EVERY_REQUEST).toEqual(expect.arrayContaining(Object.keys(baseline.answers)))
+    for (const answer of Object.values(baseline.answers)) expect(answer).toMatch(/^200 /)
+    const { config, tables, applied } = await upgrade(baseline)
+    expect(tables.filter(({ equal }) => !equal)).toEqual([])
+    expect(applied).toEqual(loadMigrations().map(({ name }) => name))
+    expect(await findChanged(baseline, config)).toEqual([])
+  })
+
+  it('answers the same with a column more', async () => {
+    const later = copyMigrations({
+      '900_note.sql': "ALTER TABLE market_caps ADD COLUMN IF NOT EXISTS note String DEFAULT 'none';",
+    })
+    const baseline = loadBaseline()
+    const { config, applied } = await upgrade(baseline, later)
+    expect(applied.at(-1)).toBe('900_note.sql')
+    expect(await findChanged(baseline, config)).toEqual([])
+  })
+
+  it('is seen to answer something else when a migration loses rows', async () => {
+    const later = copyMigrations({
+      '900_loss.sql': 'ALTER TABLE market_caps DELETE WHERE 1 SETTINGS mutations_sync = 2;',
+    })
+    const baseline = loadBaseline()
+    const { config } = await upgrade(baseline, later)
+    const changed = await findChanged(baseline, config)
+    expect(changed).toEqual(expect.arrayContaining(['aggregated/market-cap']))
+    expect(changed.filter((path) => !/market-cap|status/.test(path))).toEqual([])
+  })
+})

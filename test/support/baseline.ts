@@ -1,0 +1,75 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { backUp } from '../../clickhouse/backup.ts'
+import type { Config } from '../../shared/config/config.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createSite, EVERY_REQUEST, readAnswers, SAMPLE_RATINGS } from './site.ts'
+
+const FOLDER = join(import.meta.dirname, '../fixtures/baseline')
+const SHIPPED = join(import.meta.dirname, '../../shared/registry')
+
+/** Where the parts of the recorded baseline are. */
+const REGISTRY = join(FOLDER, 'registry')
+const ANSWERS = join(FOLDER, 'answers.json')
+
+/** A database of the first release with data of every dataset, and what that release answered from it. */
+export interface Baseline {
+  /** The folder of its backup. */
+  readonly backup: string
+  /** The registry as it was: what it holds since is nothing that a migration could keep. */
+  readonly registry: Registry
+  readonly answers: Readonly<Record<string, string>>
+}
+
+export const loadBaseline = (): Baseline => ({
+  backup: join(FOLDER, 'backup'),
+  registry: loadRegistry(REGISTRY),
+  answers: z.record(z.string(), z.string()).parse(JSON.parse(readFileSync(ANSWERS, 'utf8'))),
+})
+
+/** Records the baseline anew, with today's schema, programs and answers: for a schema that nobody has released yet. */
+export async function recordBaseline(): Promise<void> {
+  rmSync(FOLDER, { recursive: true, force: true })
+  recordRegistry()
+  const registry = loadRegistry(REGISTRY)
+  const site = await createSite({ RATINGS_SOURCE: writeRatings(registry) }, registry)
+  await backUp(site.database.db, join(FOLDER, 'backup'), () => {})
+  await recordAnswers(registry, site.config)
+  await site.close()
+}
+
+/** Records what is answered today from a database of the baseline: for answers that are meant to differ. */
+export async function recordAnswers(registry: Registry, config: Config): Promise<void> {
+  const answers = await readAnswers({ registry }, config, EVERY_REQUEST)
+  writeFileSync(ANSWERS, `${JSON.stringify(answers, null, 2)}\n`)
+}
+
+/** The records that the index needs: few, and with something in every dataset. */
+function recordRegistry(): void {
+  mkdirSync(REGISTRY, { recursive: true })
+  const read = <T>(name: string) => JSON.parse(readFileSync(join(SHIPPED, name), 'utf8')) as T
+  const write = (name: string, records: unknown) =>
+    writeFileSync(join(REGISTRY, name), `${JSON.stringify(records, null, 2)}\n`)
+  const members = new Set(
+    loadRegistry().index.compositions.flatMap(({ elements }) => elements.map(({ token }) => token.dao)),
+  )
+  for (const name of ['categories.json', 'chains.json', 'index.json']) write(name, read(name))
+  write(
+    'tokens.json',
+    read<{ dao: string }[]>('tokens.json').filter(({ dao }) => members.has(dao)),
+  )
+  write(
+    'daos.json',
+    read<{ slug: string }[]>('daos.json').filter(({ slug }) => members.has(slug)),
+  )
+}
+
+/** The sample's rows of a registry's DAOs: a file with mostly unknown ones is refused. */
+function writeRatings({ daoBySlug }: Registry): string {
+  const [header = '', ...rows] = readFileSync(SAMPLE_RATINGS, 'utf8').split('\n')
+  const file = join(mkdtempSync(join(tmpdir(), 'dao-data-ratings-')), 'ratings.csv')
+  writeFileSync(file, [header, ...rows.filter((row) => daoBySlug.has(row.split(',', 1)[0] ?? ''))].join('\n'))
+  return file
+}

@@ -1,0 +1,73 @@
+import { renameSync } from 'node:fs'
+import { basename } from 'node:path'
+import { migrate } from '../clickhouse/migrate.ts'
+import { storeRegistry } from '../clickhouse/registry.ts'
+import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config/config.ts'
+import { clickhouseDir, redisDir } from '../shared/config/own-stores.ts'
+import { DataError } from '../shared/errors.ts'
+import { loadRegistry } from '../shared/registry/registry.ts'
+import { createDatabase } from '../shared/store/clickhouse.ts'
+import { createLog } from '../shared/telemetry/log.ts'
+import { findFreePort } from './redis-server.ts'
+import type { Part, Supervisor } from './supervisor.ts'
+
+/**
+ * Starts the stores that no setting names and brings the schema up to date. What a demo kept from before the first release
+ * is put aside and a new store begun in its place: its numbers can be made again.
+ * @throws DataError `schema_too_old` for any other database from before the first release, which is left as it is.
+ */
+export async function prepareStores(supervisor: Supervisor, mode: Config['mode']): Promise<Config> {
+  const own = await toOwnStores()
+  for (const store of own) await supervisor.start(store)
+  const config = loadConfig()
+  try {
+    await prepareSchema(config)
+    return config
+  } catch (error) {
+    const isTooOld = error instanceof DataError && error.code === 'schema_too_old'
+    // Both know of the old numbers, and a store that somebody else runs is not moved.
+    if (!isTooOld || mode !== 'demo' || own.length < 2) throw error
+  }
+  for (const store of [...own].reverse()) await supervisor.end(store)
+  const aside = putAside(config.dataDir, new Date())
+  const reason = `what ${config.dataDir} holds was made before the first release`
+  console.log(`${reason}: it is put aside as ${aside.join(' and ')}, and the demo is filled anew`)
+  for (const store of own) await supervisor.start(store)
+  const anew = loadConfig()
+  await prepareSchema(anew)
+  return anew
+}
+
+/** They keep their ports when they are started again, and tell the other parts how to reach them through the data folder. */
+async function toOwnStores(): Promise<readonly Part[]> {
+  const stores: Part[] = []
+  if (!isGiven('REDIS_URL'))
+    stores.push({ name: 'Redis', file: 'tools/redis.ts', args: [String(await findFreePort())] })
+  if (!isGiven('CLICKHOUSE_URL')) {
+    provideSettings({ CLICKHOUSE_EMBEDDED_PORT: String(await findFreePort()) })
+    stores.push({ name: 'ClickHouse', file: 'clickhouse/server.ts' })
+  }
+  return stores
+}
+
+async function prepareSchema({ clickhouse, logLevel }: Config): Promise<void> {
+  const log = createLog('migrate', logLevel)
+  const server = createDatabase(clickhouse, 'write', { database: 'default' })
+  const db = createDatabase(clickhouse, 'write')
+  try {
+    await migrate(server, db, clickhouse.database, log)
+    await storeRegistry(db, loadRegistry(), log)
+  } finally {
+    await Promise.all([server.close(), db.close()])
+  }
+}
+
+/** Renames the folders of both stores, so that new ones are begun in their places. @returns their names since. */
+function putAside(dataDir: string, now: Date): string[] {
+  const since = now.toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
+  return [clickhouseDir(dataDir), redisDir(dataDir)].map((folder) => {
+    const aside = `${folder}-until-${since}`
+    renameSync(folder, aside)
+    return basename(aside)
+  })
+}
