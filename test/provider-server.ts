@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLog } from '../shared/telemetry/log.ts'
-import { createHttpClients, type ProviderCall } from '../workers/providers/http/client.ts'
+import { createHttpClients, type ProviderCall } from '../workers/http/client.ts'
 
 type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => void
 

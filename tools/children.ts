@@ -26,10 +26,11 @@ export function runCompiledIn(folder: string): void {
   compiledIn = folder
 }
 
-/** Node's arguments that run one of the project's TypeScript files: interpreted by tsx, unless they were compiled. */
+/** Node's arguments that run a TypeScript file: interpreted by tsx, unless it is one of those that were compiled. */
 export function toProgram(file: string): string[] {
-  if (compiledIn === undefined) return ['--import', 'tsx', file]
-  return [join(compiledIn, relative(ROOT, file)).replace(/\.ts$/, '.js')]
+  const inside = relative(ROOT, file)
+  if (compiledIn === undefined || inside.startsWith('..')) return ['--import', 'tsx', file]
+  return [join(compiledIn, inside).replace(/\.ts$/, '.js')]
 }
 
 /**
@@ -90,7 +91,7 @@ export function untilReady(child: Pick<Child, 'name' | 'process'>): Promise<Reco
 }
 
 function toFacts(line: string): Record<string, unknown> | undefined {
-  // Not any line with a brace: what a part prints besides, such as traces on a console, is none of this.
+  // Only a line that is this object: a child may print other lines with braces, such as traces on a console.
   if (!line.startsWith('{"')) return undefined
   const value: unknown = JSON.parse(line)
   return typeof value === 'object' && value !== null ? { ...value } : undefined

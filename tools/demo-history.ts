@@ -3,15 +3,15 @@ import type { Config } from '../shared/config/config.ts'
 import { toReason } from '../shared/errors.ts'
 import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
 import type { Database } from '../shared/store/clickhouse.ts'
-import type { Job } from '../workers/job/define.ts'
+import { createHttpClients } from '../workers/http/client.ts'
+import type { Job } from '../workers/job/define-job.ts'
 import discord from '../workers/jobs/discord.ts'
 import telegram from '../workers/jobs/telegram.ts'
 import twitter from '../workers/jobs/twitter.ts'
 import twitterSentiment from '../workers/jobs/twitter-sentiment.ts'
-import { createHttpClients } from '../workers/providers/http/client.ts'
 import { type JobContext, runJob } from '../workers/run/run-job.ts'
 
-/** Daily datasets whose providers tell only what is now: a live system's history begins on its first day. */
+/** Daily datasets whose providers have only the present: in a live system their history begins on its first day. */
 const JOBS: readonly Job[] = [twitter, discord, telegram, twitterSentiment]
 
 /** How many days are collected at the same time. */
@@ -20,9 +20,9 @@ const CONCURRENCY = 4
 const storedDay = z.object({ day: z.number() })
 
 /**
- * Gives the demo a past that no provider would: runs the same jobs once for each of the last `days` days that are not
- * stored, against the stand-in as it is at that day. Only the stand-in can be asked for a past moment: where a setting
- * names another host nothing is done. Ends early when it is aborted.
+ * Gives the demo the past of these datasets: runs each job once for each of the last `days` days that are not stored,
+ * against the stand-in as it was on that day. Only the stand-in can be asked about a past moment; where a setting names
+ * another host nothing is done. Ends early when it is aborted.
  * @returns how many days, counted by dataset, were collected and how many could not be.
  */
 export async function collectPastDays(
@@ -43,7 +43,7 @@ export async function collectPastDays(
   const collectOn = async () => {
     for (const { job, slot } of queue) {
       if (options.signal.aborted) return
-      // Well after midnight, as a late worker would: a search ends only before the present.
+      // Twelve hours later, as for a late worker: a search has to end before the present.
       const at = slot + DAY_MS / 2
       const config = toConfigAt(context.config, options.upstream, at)
       const collectors = job.connect({ ...context, config, http })

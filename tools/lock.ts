@@ -4,9 +4,9 @@ import { DataError } from '../shared/errors.ts'
 import { readCommandLine } from './processes.ts'
 
 /**
- * Takes a data folder for this process, so that a second start does not take its stores from under the first one's feet.
- * A lock whose process is gone is taken over.
- * @returns what gives the folder back.
+ * Locks a data folder for this process, so that a second start does not use the same stores. A lock whose process has
+ * ended is taken over.
+ * @returns what unlocks the folder.
  * @throws DataError `config` that names the folder and the process that has it.
  */
 export function lockFolder(dir: string): () => void {
@@ -23,5 +23,5 @@ export function lockFolder(dir: string): () => void {
   return () => rmSync(file, { force: true })
 }
 
-/** A process id may have been given to another program since the lock was left behind. */
+/** The id of an ended process may belong to another program now. */
 const isStack = (pid: number): boolean => pid !== process.pid && readCommandLine(pid).includes('tools/stack.ts')

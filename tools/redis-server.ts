@@ -34,9 +34,9 @@ export interface RedisOptions {
 }
 
 /**
- * Starts a private Redis (or Valkey) over its own folder: every write is logged to disk and nothing is ever evicted,
- * because a queue that forgets jobs loses slots. Its settings stand in a file for its owner's eyes: a command line is
- * everybody's to read.
+ * Starts a private Redis (or Valkey) over its own folder. Every write goes to its log on disk and nothing is ever
+ * evicted, because a queue that loses jobs loses slots. Its settings are in a file that only its owner can read, since
+ * everybody can read a command line.
  * @throws DataError `config` when there is no binary or it does not start.
  */
 export async function startRedis(dir: string, options: RedisOptions = {}): Promise<RedisServer> {
@@ -117,7 +117,7 @@ async function stopLeftover(dir: string): Promise<void> {
   }
 }
 
-/** The process of the folder's server. Its id may have been given to another program since, even to another Redis. */
+/** The process of the folder's server. Its id may belong to another program by now, even to another Redis. */
 function readPid(dir: string): number | undefined {
   const [pid, settings] = [readIfThere(join(dir, 'redis.pid')), readIfThere(join(dir, 'redis.conf'))]
   if (pid === undefined) return undefined

@@ -5,8 +5,8 @@ import { announceReady, onStopSignal, runProgram } from '../shared/process.ts'
 import { type RedisServer, startRedis } from './redis-server.ts'
 
 /**
- * The private Redis of a data folder, on the port that the command line names: it is stopped when whoever started this is
- * gone. Its password is made at the first start and kept in the folder.
+ * The private Redis of a data folder, on the port that the command line names. It stops when its parent is gone. Its
+ * password is made at the first start and kept in the folder.
  */
 runProgram(async () => {
   const dir = redisDir(loadConfig().dataDir)

@@ -10,6 +10,7 @@ import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createLog } from '../shared/telemetry/log.ts'
+import { toStandInSettings } from '../test/upstream/settings.ts'
 import { planBackfill, runBackfills } from '../workers/commands/backfill.ts'
 import { jobs } from '../workers/jobs/list.ts'
 import { createRecomputation } from '../workers/schedule/recompute.ts'
@@ -26,7 +27,7 @@ What REDIS_URL or CLICKHOUSE_URL name is used; what they do not name is started 
   demo  simulated providers, a database of its own, history back-filled at once (npm start)
   live  the real providers, settings from .env (npm run live)`
 
-/** The demo's own settings; the environment wins over them, and they win over .env, which is for going live. */
+/** The demo's own settings. The environment wins over them, and they win over .env, which holds a live system's. */
 function toDemoSettings(upstream: string): Record<string, string> {
   const dataDir = resolve('.data/demo')
   return {
@@ -36,39 +37,7 @@ function toDemoSettings(upstream: string): Record<string, string> {
     QUEUE_PREFIX: 'dao-data-demo',
     LOG_LEVEL: 'error',
     WORKER_QUEUES: 'all',
-    COINMARKETCAP_BASE_URL: `${upstream}/coinmarketcap`,
-    COINMARKETCAP_API_KEY: 'demo',
-    COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
-    COINGECKO_BASE_URL: `${upstream}/coingecko/api/v3`,
-    COINGECKO_API_KEY: 'demo',
-    COINGECKO_REQUESTS_PER_MINUTE: '60000',
-    DEFILLAMA_BASE_URL: `${upstream}/defillama`,
-    DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
-    DEFILLAMA_COINS_BASE_URL: `${upstream}/defillama-coins`,
-    RPC_URLS: `ethereum=${upstream}/rpc/ethereum`,
-    RPC_REQUESTS_PER_MINUTE: '60000',
-    MORALIS_BASE_URL: `${upstream}/moralis/api/v2.2`,
-    MORALIS_API_KEY: 'demo',
-    MORALIS_REQUESTS_PER_MINUTE: '60000',
-    ETHPLORER_BASE_URL: `${upstream}/ethplorer`,
-    ETHPLORER_BNB_BASE_URL: `${upstream}/binplorer`,
-    ETHPLORER_REQUESTS_PER_MINUTE: '60000',
-    ETHPLORER_REQUESTS_PER_HOUR: '60000',
-    X_BASE_URL: `${upstream}/x`,
-    X_BEARER_TOKEN: 'demo',
-    X_REQUESTS_PER_MINUTE: '600000',
-    SENTIMENT_SAMPLE_SIZE: '25',
-    DISCORD_BASE_URL: `${upstream}/discord/api/v10`,
-    DISCORD_REQUESTS_PER_MINUTE: '600000',
-    TELEGRAM_BASE_URL: `${upstream}/telegram`,
-    TELEGRAM_BOT_BASE_URL: `${upstream}/telegram-bot`,
-    TELEGRAM_BOT_TOKEN: 'demo',
-    TELEGRAM_REQUESTS_PER_MINUTE: '600000',
-    SNAPSHOT_BASE_URL: `${upstream}/snapshot`,
-    SNAPSHOT_REQUESTS_PER_MINUTE: '60000',
-    GOLDRUSH_BASE_URL: `${upstream}/goldrush`,
-    GOLDRUSH_API_KEY: 'demo',
-    GOLDRUSH_REQUESTS_PER_MINUTE: '60000',
+    ...toStandInSettings(upstream),
     RATINGS_SOURCE: resolve('test/upstream/data/sample-ratings.csv'),
   }
 }
@@ -97,7 +66,8 @@ async function stopAll(): Promise<void> {
 }
 
 async function startUpstream(): Promise<string> {
-  // It has the same address when it is started again: the other parts have it in their settings.
+  // A free port is chosen here, so that the stand-in has the same address after a restart: the other programs have it
+  // in their settings.
   const args = ['--port', String(await findFreePort())]
   const upstream = await supervisor.start({ name: 'upstream stand-in', file: 'test/upstream/main.ts', args })
   return String(upstream.url)
@@ -140,7 +110,8 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
     plan('treasury', '1d', daysAgo(90)),
-    // They follow their inputs by themselves; here the history is complete only when they are.
+    // Their jobs are enqueued when prices and treasuries are stored; they are planned here so that the history is
+    // complete only when they are done.
     plan('market-cap', '1d', '2022-02-01'),
     plan('treasury-value', '1d', daysAgo(90)),
     plan('index', '5m', new Date(registry.index.launch).toISOString()),
@@ -245,7 +216,7 @@ async function main(): Promise<void> {
 const MOST_TRIES = 5
 const TRY_AGAIN_MS = 3_000
 
-/** What is there is passed over, so a store that ended and came back meanwhile costs a repetition and nothing more. */
+/** Days that are stored are skipped, so that a store which ended and came back costs a repetition and no more. */
 async function collectDemoHistory(config: Config, upstream: string): Promise<void> {
   for (let tries = 1; !stopping.signal.aborted; tries += 1) {
     try {

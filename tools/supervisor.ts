@@ -19,12 +19,12 @@ export interface Supervisor {
   stop(): Promise<void>
 }
 
-/** Pauses before a part is started again; one that has died that often in a row keeps dying. */
+/** Pauses before a part is started again. One that has died this often in a row is given up. */
 const PAUSES_MS: readonly number[] = [500, 1_000, 2_000, 4_000, 8_000, 16_000]
-/** A part that has run so long has come back, and its earlier deaths count no more. */
+/** After running this long a part counts as recovered, and its earlier deaths no longer count. */
 const ALIVE_MS = 60_000
 
-interface Kept {
+interface Supervised {
   readonly part: Part
   child: Child
   startedAt: number
@@ -43,30 +43,31 @@ export function createSupervisor(options: {
   readonly aliveMs?: number
 }): Supervisor {
   const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS } = options
-  const parts: Kept[] = []
+  const parts: Supervised[] = []
   let isStopping = false
 
   const launch = ({ name, file, args }: Part) => startChild(name, file, {}, args, { keepsOutput: true })
 
-  const watch = async (kept: Kept) => {
-    const how = `${kept.part.name} ended with ${await kept.child.ended}`
+  const watch = async (supervised: Supervised) => {
+    const how = `${supervised.part.name} ended with ${await supervised.child.ended}`
     if (isStopping) return
-    kept.deaths = performance.now() - kept.startedAt < aliveMs ? kept.deaths + 1 : 1
-    const pause = pausesMs[kept.deaths - 1]
-    if (pause === undefined) return onLost(`${how} for the ${kept.deaths}th time in a row: ${toLast(kept.child)}`)
+    supervised.deaths = performance.now() - supervised.startedAt < aliveMs ? supervised.deaths + 1 : 1
+    const pause = pausesMs[supervised.deaths - 1]
+    if (pause === undefined)
+      return onLost(`${how} for the ${supervised.deaths}th time in a row: ${toLast(supervised.child)}`)
     say(`${how}: it is started again in ${pause / 1000} s`)
-    kept.again = setTimeout(() => void startAgain(kept), pause)
+    supervised.again = setTimeout(() => void startAgain(supervised), pause)
   }
 
-  const startAgain = async (kept: Kept) => {
-    kept.child = launch(kept.part)
-    kept.startedAt = performance.now()
-    void watch(kept)
+  const startAgain = async (supervised: Supervised) => {
+    supervised.child = launch(supervised.part)
+    supervised.startedAt = performance.now()
+    void watch(supervised)
     try {
-      await untilReady(kept.child)
-      say(`${kept.part.name} is back`)
+      await untilReady(supervised.child)
+      say(`${supervised.part.name} is back`)
     } catch (error) {
-      // It ended before it was ready, which `watch` has seen as well: the next pause has begun, or the system stops.
+      // It ended before it was ready. `watch` sees that too, and has begun the next pause, unless the system stops.
       if (!isStopping) say(toReason(error))
     }
   }
@@ -74,10 +75,16 @@ export function createSupervisor(options: {
   return {
     start: async (part) => {
       if (isStopping) throw new DataError('config', `${part.name} is not started: everything is being stopped`)
-      const kept: Kept = { part, child: launch(part), startedAt: performance.now(), deaths: 0, again: undefined }
-      parts.push(kept)
-      const facts = await untilReady(kept.child)
-      void watch(kept)
+      const supervised: Supervised = {
+        part,
+        child: launch(part),
+        startedAt: performance.now(),
+        deaths: 0,
+        again: undefined,
+      }
+      parts.push(supervised)
+      const facts = await untilReady(supervised.child)
+      void watch(supervised)
       return facts
     },
     stop: async () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Interval } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toObject } from '../records/columns.ts'
 import { idValue, numberOrNull, timeValue } from '../records/values.ts'
@@ -20,14 +20,11 @@ const quote = z.strictObject({
 export const pricePoint = z.strictObject({ timestamp: timeValue, quote })
 export const priceRow = z.strictObject({ id: idValue, name: z.string(), symbol: z.string(), ...pricePoint.shape })
 
-/** Where the points of an interval are read; the 5-minute tier is the raw series itself. */
-export const TABLES: Readonly<Record<Interval, string>> = {
-  '5m': 'token_prices',
-  '30m': 'token_prices_30m',
-  '1h': 'token_prices_1h',
-  '4h': 'token_prices_4h',
-  '1d': 'token_prices_1d',
-  '7d': 'token_prices_7d',
+/** Where the points of an interval are read: the finest ones are the raw series itself, the others a part of the roll-ups. */
+export function toTier(interval: Interval): { table: string; time: string; isOfTier: string } {
+  if (interval === '5m') return { table: 'token_prices', time: 'observed_at', isOfTier: 'true' }
+  const isOfTier = `interval_seconds = ${INTERVAL_SECONDS[interval]}`
+  return { table: 'token_price_rollups', time: 'bucket_at', isOfTier }
 }
 
 const RANGE = (column: string) => `token = {token: UInt64}
@@ -50,11 +47,11 @@ ORDER BY token, observed_at
 LIMIT 1 BY bucket
 LIMIT {limit: UInt32}`
 
-const coarse = (table: string) => `
+const coarse = ({ table, isOfTier }: ReturnType<typeof toTier>) => `
 SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
 FROM ${table} FINAL
-WHERE ${RANGE('bucket_at')}
-ORDER BY token, bucket_at
+WHERE ${isOfTier} AND ${RANGE('bucket_at')}
+ORDER BY token, interval_seconds, bucket_at
 LIMIT {limit: UInt32}`
 
 /**
@@ -63,7 +60,7 @@ LIMIT {limit: UInt32}`
  * shape with their time.
  */
 export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
-  const columns = interval === '5m' ? FINE : coarse(TABLES[interval])
+  const columns = interval === '5m' ? FINE : coarse(toTier(interval))
   return {
     columns,
     rows: `SELECT bucket AS timestamp, ${AS_QUOTE} AS quote FROM (${columns})`,
@@ -76,11 +73,9 @@ export function pointsSql(interval: Interval): { columns: string; rows: string; 
  * each with the table's part that holds it: all of a bucket's, where `pointsSql` has the first.
  */
 export function observationsSql(interval: Interval): string {
-  const [time, bucket] =
-    interval === '5m'
-      ? ['observed_at', "toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')"]
-      : ['bucket_at', 'bucket_at']
-  return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${TABLES[interval]} FINAL WHERE ${RANGE(time)}`
+  const { table, time, isOfTier } = toTier(interval)
+  const bucket = interval === '5m' ? "toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')" : time
+  return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}`
 }
 
 /** The time of a token's newest observation in Unix milliseconds; null while there is none. */

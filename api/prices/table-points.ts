@@ -1,6 +1,6 @@
 import type { Interval } from '../../shared/intervals.ts'
 import { toObject } from '../records/columns.ts'
-import { POINT, priceRow, TABLES, VALUES } from './points.ts'
+import { POINT, priceRow, toTier, VALUES } from './points.ts'
 
 // The sorting key narrows the range where a page goes on in the middle of a token.
 const OF_SEVERAL = (column: string) => `token IN {tokens: Array(UInt64)}
@@ -15,11 +15,11 @@ ORDER BY token, observed_at
 LIMIT 1 BY token, bucket
 LIMIT {limit: UInt64}`
 
-const coarseOfSeveral = (table: string) => `
+const coarseOfSeveral = ({ table, isOfTier }: ReturnType<typeof toTier>) => `
 SELECT token, toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}
 FROM ${table} FINAL
-WHERE ${OF_SEVERAL('bucket_at')}
-ORDER BY token, bucket_at
+WHERE ${isOfTier} AND ${OF_SEVERAL('bucket_at')}
+ORDER BY token, interval_seconds, bucket_at
 LIMIT {limit: UInt64}`
 
 const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
@@ -30,7 +30,7 @@ const AS_ROW = toObject(priceRow, `${named('ids')}, ${named('names')}, ${named('
  * token `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
  */
 export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
-  const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(TABLES[interval])
+  const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval))
   return {
     sql: `SELECT *, tuple(token, toUnixTimestamp64Milli(bucket)) AS page_key,
   ${AS_ROW} AS record

@@ -55,12 +55,9 @@ export const tokensRoute = defineList({
   values: `t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id, t.chain_id,
     tuple(q.observed_at, q.market_cap, q.percent_change_1h, q.percent_change_24h, q.percent_change_7d,
       q.percent_change_30d, q.percent_change_60d, q.percent_change_90d, q.price, q.volume_24h, q.volume_change_24h,
-      q.total_supply, q.circulating_supply, q.fully_diluted_market_cap, q.max_supply, coalesce(q.tvl, if(p.at >= q.observed_at - INTERVAL 2 DAY, p.tvl, NULL))),
+      q.total_supply, q.circulating_supply, q.fully_diluted_market_cap, q.max_supply, coalesce(q.tvl, if(p.observed_at >= q.observed_at - INTERVAL 2 DAY, toNullable(p.tvl_usd), NULL))),
     t.live_price, concat({charts: String}, t.id, '.svg')`,
-  joins: `LEFT JOIN
-(
-  SELECT dao, toNullable(argMax(tvl_usd, observed_at)) AS tvl, max(observed_at) AS at FROM protocol_tvl FINAL GROUP BY dao
-) AS p ON p.dao = t.dao_key`,
+  joins: 'LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM protocol_tvl_latest FINAL) AS p ON p.dao = t.dao_key',
   // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed
   // yet.
   where: 'q.token = t.key',

@@ -16,6 +16,7 @@ export interface Cluster {
  * - a view, and a change of what it selects: from what is inserted on a node into what that node holds, so that it sees
  *   each row once
  * - ALTER TABLE: columns of both, everything else of the part that holds rows; DROP: both
+ * - a function: on every node
  * - INSERT ... SELECT: as it stands, through the distributed tables
  * @throws DataError `migration` for a statement that is none of these.
  */
@@ -42,6 +43,7 @@ const RENDERINGS: readonly Rendering[] = [
   { pattern: /^ALTER TABLE \w+ MODIFY QUERY\s/, render: renderViewQuery },
   { pattern: /^ALTER TABLE \w+\s/, render: renderAlter },
   { pattern: /^DROP (TABLE|VIEW) IF EXISTS \w+$/, render: renderDrop },
+  { pattern: /^CREATE OR REPLACE FUNCTION \w+ AS\s/, render: renderFunction },
   { pattern: /^INSERT INTO \w+\s/, render: (statement) => [statement] },
 ]
 
@@ -106,6 +108,10 @@ function readLocal(select: string): string {
   return select.replace(/\b(FROM|JOIN)\s+(\w+)/g, (text, keyword: string, table: string) =>
     SHARDED.has(table) ? `${keyword} ${toLocal(table)}` : text,
   )
+}
+
+function renderFunction(statement: string, { cluster }: Cluster): readonly string[] {
+  return [statement.replace(/^CREATE OR REPLACE FUNCTION \w+/, (head) => `${head}${onCluster(cluster)}`)]
 }
 
 /** A distributed table has columns, but nothing else of what the part on a node has: no index, no codec, no setting. */

@@ -35,15 +35,18 @@ CREATE TABLE IF NOT EXISTS daos
 )
 ENGINE = {engine}ReplacingMergeTree(version)
 ORDER BY key;
+
 -- What a source says a DAO's link or logo is: the newest word of each source about each field. A source's silence about
--- a field does not take its earlier word back.
+-- a field does not take its earlier word back; of two words of one slot the one that was collected later stays.
 CREATE TABLE IF NOT EXISTS dao_links
 (
-    dao         UInt64,
-    field       LowCardinality(String),
-    source      LowCardinality(String),
-    value       String,
-    observed_at DateTime64(3, 'UTC')
+    dao          UInt64,
+    field        LowCardinality(String),
+    source       LowCardinality(String),
+    value        String,
+    observed_at  DateTime64(3, 'UTC'),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC'),
+    version      UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
 )
-ENGINE = {engine}ReplacingMergeTree(observed_at)
+ENGINE = {engine}ReplacingMergeTree(version)
 ORDER BY (dao, field, source);

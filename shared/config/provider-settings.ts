@@ -57,82 +57,34 @@ type ProviderSettings = z.infer<z.ZodObject<typeof providerSettings>>
 /** The settings of each provider, by its name. */
 export function toProviders(s: ProviderSettings) {
   const http = { timeoutMs: s.PROVIDER_TIMEOUT_MS, maxBytes: s.PROVIDER_MAX_BYTES }
+  const toHost = (baseUrl: string, requestsPerMinute: number) => ({ ...http, baseUrl, requestsPerMinute })
   return {
     coinmarketcap: {
-      ...http,
-      baseUrl: s.COINMARKETCAP_BASE_URL,
+      ...toHost(s.COINMARKETCAP_BASE_URL, s.COINMARKETCAP_REQUESTS_PER_MINUTE),
       apiKey: s.COINMARKETCAP_API_KEY,
-      requestsPerMinute: s.COINMARKETCAP_REQUESTS_PER_MINUTE,
     },
-    coingecko: {
-      ...http,
-      baseUrl: s.COINGECKO_BASE_URL,
-      apiKey: s.COINGECKO_API_KEY,
-      requestsPerMinute: s.COINGECKO_REQUESTS_PER_MINUTE,
-    },
-    defillama: {
-      ...http,
-      baseUrl: s.DEFILLAMA_BASE_URL,
-      requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
-    },
-    defillamaCoins: {
-      ...http,
-      baseUrl: s.DEFILLAMA_COINS_BASE_URL,
-      requestsPerMinute: s.DEFILLAMA_REQUESTS_PER_MINUTE,
-    },
-    moralis: {
-      ...http,
-      baseUrl: s.MORALIS_BASE_URL,
-      apiKey: s.MORALIS_API_KEY,
-      requestsPerMinute: s.MORALIS_REQUESTS_PER_MINUTE,
-    },
+    coingecko: { ...toHost(s.COINGECKO_BASE_URL, s.COINGECKO_REQUESTS_PER_MINUTE), apiKey: s.COINGECKO_API_KEY },
+    defillama: toHost(s.DEFILLAMA_BASE_URL, s.DEFILLAMA_REQUESTS_PER_MINUTE),
+    defillamaCoins: toHost(s.DEFILLAMA_COINS_BASE_URL, s.DEFILLAMA_REQUESTS_PER_MINUTE),
+    moralis: { ...toHost(s.MORALIS_BASE_URL, s.MORALIS_REQUESTS_PER_MINUTE), apiKey: s.MORALIS_API_KEY },
     ethplorer: {
-      ...http,
-      baseUrl: s.ETHPLORER_BASE_URL,
+      ...toHost(s.ETHPLORER_BASE_URL, s.ETHPLORER_REQUESTS_PER_MINUTE),
       bnbBaseUrl: s.ETHPLORER_BNB_BASE_URL,
       apiKey: s.ETHPLORER_API_KEY,
-      requestsPerMinute: s.ETHPLORER_REQUESTS_PER_MINUTE,
       requestsPerHour: s.ETHPLORER_REQUESTS_PER_HOUR,
     },
     x: {
-      ...http,
-      baseUrl: s.X_BASE_URL,
+      ...toHost(s.X_BASE_URL, s.X_REQUESTS_PER_MINUTE),
       bearerToken: s.X_BEARER_TOKEN,
-      requestsPerMinute: s.X_REQUESTS_PER_MINUTE,
       postFieldsParameter: s.X_POST_FIELDS_PARAMETER,
       postsPerDao: s.SENTIMENT_SAMPLE_SIZE,
     },
-    discord: {
-      ...http,
-      baseUrl: s.DISCORD_BASE_URL,
-      botToken: s.DISCORD_BOT_TOKEN,
-      requestsPerMinute: s.DISCORD_REQUESTS_PER_MINUTE,
-    },
-    telegram: { ...http, baseUrl: s.TELEGRAM_BASE_URL, requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE },
-    telegramBot: {
-      ...http,
-      baseUrl: s.TELEGRAM_BOT_BASE_URL,
-      botToken: s.TELEGRAM_BOT_TOKEN,
-      requestsPerMinute: s.TELEGRAM_REQUESTS_PER_MINUTE,
-    },
-    snapshot: {
-      ...http,
-      baseUrl: s.SNAPSHOT_BASE_URL,
-      apiKey: s.SNAPSHOT_API_KEY,
-      requestsPerMinute: s.SNAPSHOT_REQUESTS_PER_MINUTE,
-    },
-    goldrush: {
-      ...http,
-      baseUrl: s.GOLDRUSH_BASE_URL,
-      apiKey: s.GOLDRUSH_API_KEY,
-      requestsPerMinute: s.GOLDRUSH_REQUESTS_PER_MINUTE,
-    },
+    discord: { ...toHost(s.DISCORD_BASE_URL, s.DISCORD_REQUESTS_PER_MINUTE), botToken: s.DISCORD_BOT_TOKEN },
+    telegram: toHost(s.TELEGRAM_BASE_URL, s.TELEGRAM_REQUESTS_PER_MINUTE),
+    telegramBot: { ...toHost(s.TELEGRAM_BOT_BASE_URL, s.TELEGRAM_REQUESTS_PER_MINUTE), botToken: s.TELEGRAM_BOT_TOKEN },
+    snapshot: { ...toHost(s.SNAPSHOT_BASE_URL, s.SNAPSHOT_REQUESTS_PER_MINUTE), apiKey: s.SNAPSHOT_API_KEY },
+    goldrush: { ...toHost(s.GOLDRUSH_BASE_URL, s.GOLDRUSH_REQUESTS_PER_MINUTE), apiKey: s.GOLDRUSH_API_KEY },
     ratings: { ...http, source: s.RATINGS_SOURCE },
-    rpc: {
-      ...http,
-      urls: s.RPC_URLS,
-      requestsPerMinute: s.RPC_REQUESTS_PER_MINUTE,
-      batchSize: s.RPC_BATCH_SIZE,
-    },
+    rpc: { ...http, urls: s.RPC_URLS, requestsPerMinute: s.RPC_REQUESTS_PER_MINUTE, batchSize: s.RPC_BATCH_SIZE },
   }
 }

@@ -57,6 +57,7 @@ export const daoLinks = defineDataset({
   table: 'dao_links',
   row: daoLinkRow,
   entity: 'dao',
+  isCollected: true,
   derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS, isWhole: false }],
   series: { table: 'dao_links', entity: 'dao', time: 'observed_at' },
 })

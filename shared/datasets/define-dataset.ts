@@ -11,9 +11,14 @@ export interface Dataset<Row extends object = object> {
   /** The row member that names the entity, by its integer key; absent where a row is about all of them together. */
   readonly entity?: keyof Row & string
   /**
-   * Statements that the runner executes after the insert, for tables that are computed from what is stored. They get
-   * `{entities: Array(UInt64)}`, the keys of the inserted rows, `{read: Array(UInt64)}`, the keys of those that were
-   * read up to the slot, rows or not, and `{slot: DateTime64(3)}`, and may be repeated.
+   * Set where the table's rows say in `collected_at` when the run began that collected them; the runner adds it. Of two
+   * rows of one key the one that was collected later stays, whichever is stored last. What is computed from stored rows
+   * says so in its own rows.
+   */
+  readonly isCollected?: true
+  /**
+   * Statements that the runner executes after the insert, in this order, for tables that are computed from what is stored.
+   * They get what `toDeriveParams` makes, and may be repeated.
    */
   readonly derive?: readonly {
     readonly name: string
@@ -32,6 +37,31 @@ export interface Dataset<Row extends object = object> {
     readonly time: string
     readonly source?: string
   }
+}
+
+/** What a dataset's derived tables are computed for. Times are Unix milliseconds. */
+export interface Derivation {
+  /** The keys of the inserted rows. */
+  readonly entities: readonly number[]
+  /** The keys of those that were read up to the slot, rows or not. */
+  readonly read: readonly number[]
+  readonly slot: number
+  /** The earliest and the latest time of the inserted rows; without them, all there is. */
+  readonly from?: number
+  readonly to?: number
+}
+
+/** Before the first and after the last day of anything that is collected, and within what ClickHouse has times for. */
+const ALL_TIMES = { from: 0, to: Date.parse('2200-01-01') }
+
+/**
+ * The parameters of `derive`: `{entities: Array(UInt64)}`, `{read: Array(UInt64)}`, and `{slot: DateTime64(3, 'UTC')}`,
+ * `{from: ...}` and `{to: ...}` of the same type.
+ */
+export function toDeriveParams({ entities, read, ...times }: Derivation): Readonly<Record<string, unknown>> {
+  const { slot, from, to } = { ...ALL_TIMES, ...times }
+  const toText = (ms: number) => new Date(ms).toISOString().slice(0, -1)
+  return { entities, read, slot: toText(slot), from: toText(from), to: toText(to) }
 }
 
 /** Declares a dataset; the row type follows from its schema. */

@@ -27,16 +27,46 @@ export const dexTradeRow = z.strictObject({
 export type DexTradeRow = z.infer<typeof dexTradeRow>
 
 /**
- * A token's aggregates over all its trades. They are computed anew for tokens with inserted trades, and for tokens that
- * were read without new trades as long as a window still holds old ones: the windows of a token that nobody trades any
- * more have to run empty. The windows end at `as_of`, up to which trades were collected. That is the slot of the job
- * for a token that it read, or later where a newer trade or a newer computation is stored: neither a back-fill of old
- * history nor a failing provider moves the windows back. USD is added up as decimals, because a sum of floats depends
- * on the order of its parts.
+ * What the trades of each day amount to, for the days that the inserted rows touch. USD is added up as decimals, because
+ * sums of floats depend on the order of the parts that a merge happens to leave.
+ */
+const DEX_TRADE_DAYS = `
+INSERT INTO dex_trade_days (token, day, trades, bought_usd, sold_usd, last_trade_at, last_price, computed_at)
+SELECT token, day, count(), sumIf(usd, is_buy), sumIf(usd, NOT is_buy), max(trade_at),
+  argMax(tuple(trade_price), (trade_at, block_number, log_index, transaction_hash)).1, now64(3, 'UTC')
+FROM
+(
+  SELECT token, toDate(traded_at) AS day, traded_at AS trade_at, block_number, log_index, transaction_hash,
+    price AS trade_price, side = 'BUY' AS is_buy, toDecimal128(ifNull(amount_usd, 0), 12) AS usd
+  FROM dex_trades FINAL
+  WHERE token IN {entities: Array(UInt64)} AND traded_at >= toStartOfDay({from: DateTime64(3, 'UTC')})
+    AND traded_at < toStartOfDay({to: DateTime64(3, 'UTC')}) + INTERVAL 1 DAY
+)
+GROUP BY token, day`
+
+/** The windows that flows are told of, in days. */
+const WINDOWS = [1, 7, 30] as const
+
+const toStart = (days: number) => `as_of - INTERVAL ${days} DAY`
+/** The day in which a window begins is in it from some moment on: its trades are looked at one by one. */
+const FIRST_DAYS = WINDOWS.map((days) => `toDate(${toStart(days)})`)
+const inWindows = (isIn: (days: number) => string) => WINDOWS.map((days) => `${isIn(days)} AS in_${days}d`).join(', ')
+const flows = (side: string) => [
+  ...WINDOWS.map((days) => `toFloat64(sumIf(${side}, in_${days}d))`),
+  `toFloat64(sumIf(${side}, is_day))`,
+]
+
+/**
+ * A token's aggregates over all its trades, computed anew for the tokens that were inserted and for those that were read
+ * and whose last computation lies behind while they still have trades in a window: a window must run empty for a token
+ * that nobody trades any more. The windows end at `as_of`, up to which trades were collected: the slot of the run for a
+ * token that it read, or later where a newer trade or a newer computation is on record. So neither a back-fill of old
+ * history nor a provider that fails moves them. Whole days come from `dex_trade_days`; of the days in which a window begins
+ * the trades after its beginning are read.
  */
 const DEX_DATA = `
-INSERT INTO dex_data (token, total_trades, makers, takers, dexs, inflow_24h, inflow_7d, inflow_30d, inflow_max,
-  outflow_24h, outflow_7d, outflow_30d, outflow_max, price, last_trade_at, as_of)
+INSERT INTO dex_data (token, total_trades, inflow_24h, inflow_7d, inflow_30d, inflow_max,
+  outflow_24h, outflow_7d, outflow_30d, outflow_max, price, last_trade_at, as_of, makers, takers, dexs)
 WITH
   tokens_due AS
   (
@@ -50,27 +80,45 @@ WITH
     SELECT token, if(has({read: Array(UInt64)}, token), greatest(max(at), {slot: DateTime64(3, 'UTC')}), max(at)) AS as_of
     FROM
     (
-      SELECT token, max(traded_at) AS at FROM dex_trades WHERE token IN tokens_due GROUP BY token
+      SELECT token, max(last_trade_at) AS at FROM dex_trade_days WHERE token IN tokens_due GROUP BY token
       UNION ALL
       SELECT token, as_of AS at FROM dex_data WHERE token IN tokens_due
     )
     GROUP BY token
-  )
-SELECT token, count(), uniqExact(pool), uniqExact(taker), uniqExact(exchange),
-  toFloat64(sumIf(usd, is_buy AND age < 86400000)), toFloat64(sumIf(usd, is_buy AND age < 604800000)),
-  toFloat64(sumIf(usd, is_buy AND age < 2592000000)), toFloat64(sumIf(usd, is_buy)),
-  toFloat64(sumIf(usd, NOT is_buy AND age < 86400000)), toFloat64(sumIf(usd, NOT is_buy AND age < 604800000)),
-  toFloat64(sumIf(usd, NOT is_buy AND age < 2592000000)), toFloat64(sumIf(usd, NOT is_buy)),
-  argMax(tuple(trade_price), (trade_at, block_number, log_index, transaction_hash)).1, max(trade_at), any(as_of)
+  ),
+  -- A scalar, because on a cluster a set that is made of a set cannot be handed on. Taken apart into a set where it is used,
+  -- because only a set picks ranges by the sorting key.
+  (SELECT groupArray(tuple(token, first_day)) FROM ends ARRAY JOIN [${FIRST_DAYS.join(', ')}] AS first_day) AS first_days
+SELECT sums.*, parties.pools, parties.takers, parties.exchanges
 FROM
 (
-  SELECT token, pool, taker, exchange, block_number, log_index, transaction_hash, price AS trade_price,
-    traded_at AS trade_at, side = 'BUY' AS is_buy, toDecimal128(ifNull(amount_usd, 0), 12) AS usd,
-    ends.as_of AS as_of, dateDiff('millisecond', traded_at, ends.as_of) AS age
-  FROM (SELECT * FROM dex_trades FINAL WHERE token IN tokens_due) AS trades
-  INNER JOIN ends ON ends.token = trades.token
-)
-GROUP BY token`
+  SELECT token, sum(trade_count), ${flows('bought').join(', ')}, ${flows('sold').join(', ')},
+    argMaxIf(tuple(last_price), last_at, is_day).1, maxIf(last_at, is_day), any(as_of)
+  FROM
+  (
+    SELECT token, true AS is_day, trades AS trade_count, bought_usd AS bought, sold_usd AS sold, last_price,
+      last_trade_at AS last_at, ends.as_of AS as_of, ${inWindows((days) => `day > toDate(${toStart(days)})`)}
+    FROM (SELECT * FROM dex_trade_days FINAL WHERE token IN tokens_due) AS days
+    INNER JOIN ends ON ends.token = days.token
+    UNION ALL
+    SELECT token, false, 0, if(side = 'BUY', usd, 0), if(side = 'BUY', 0, usd), NULL, traded_at, ends.as_of AS as_of,
+      ${inWindows((days) => `(toDate(traded_at) = toDate(${toStart(days)}) AND traded_at > ${toStart(days)})`)}
+    FROM
+    (
+      SELECT token, traded_at, side, toDecimal128(ifNull(amount_usd, 0), 12) AS usd FROM dex_trades FINAL
+      WHERE (token, toDate(traded_at)) IN (SELECT pair.1, pair.2 FROM (SELECT arrayJoin(first_days) AS pair))
+    ) AS trades
+    INNER JOIN ends ON ends.token = trades.token
+  )
+  GROUP BY token
+) AS sums
+INNER JOIN
+(
+  SELECT token, countIf(kind = 'pool') AS pools, countIf(kind = 'taker') AS takers, countIf(kind = 'exchange') AS exchanges
+  FROM dex_trade_parties FINAL
+  WHERE token IN tokens_due
+  GROUP BY token
+) AS parties ON parties.token = sums.token`
 
 /** Trades on decentralized exchanges, and the aggregates that `/data/tokens/dex-data` serves. */
 export const dexTrades = defineDataset({
@@ -79,6 +127,10 @@ export const dexTrades = defineDataset({
   table: 'dex_trades',
   row: dexTradeRow,
   entity: 'token',
-  derive: [{ name: 'dex-data', sql: DEX_DATA, isWhole: true }],
+  isCollected: true,
+  derive: [
+    { name: 'dex-trade-days', sql: DEX_TRADE_DAYS, isWhole: true },
+    { name: 'dex-data', sql: DEX_DATA, isWhole: true },
+  ],
   series: { table: 'dex_trades', entity: 'token', time: 'traded_at' },
 })

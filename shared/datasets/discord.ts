@@ -8,5 +8,6 @@ export const discordMembers = defineDataset({
   table: 'discord_members',
   row: membersRow,
   entity: 'dao',
+  isCollected: true,
   series: { table: 'discord_members', entity: 'dao', time: 'observed_at' },
 })

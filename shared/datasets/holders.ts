@@ -54,6 +54,7 @@ export const tokenHolders = defineDataset({
   table: 'token_holders',
   row: tokenHoldersRow,
   entity: 'token',
+  isCollected: true,
   series: { table: 'token_holders', entity: 'token', time: 'observed_at' },
 })
 

@@ -27,5 +27,6 @@ export const indexToken = defineDataset({
   table: 'index_token',
   row: indexTokenRow,
   entity: 'index_key',
+  isCollected: true,
   series: { table: 'index_token', entity: 'index_key', time: 'created_at' },
 })

@@ -17,5 +17,6 @@ export const protocolTvl = defineDataset({
   table: 'protocol_tvl',
   row: protocolTvlRow,
   entity: 'dao',
+  isCollected: true,
   series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at' },
 })

@@ -31,5 +31,6 @@ export const daoRatings = defineDataset({
   table: 'dao_ratings',
   row: daoRatingRow,
   entity: 'dao',
+  isCollected: true,
   series: { table: 'dao_ratings', entity: 'dao', time: 'observed_at', source: 'source' },
 })

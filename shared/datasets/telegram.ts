@@ -8,5 +8,6 @@ export const telegramMembers = defineDataset({
   table: 'telegram_members',
   row: membersRow,
   entity: 'dao',
+  isCollected: true,
   series: { table: 'telegram_members', entity: 'dao', time: 'observed_at' },
 })

@@ -45,5 +45,6 @@ export const tokenPrices = defineDataset({
   table: 'token_quotes_in',
   row: tokenPriceRow,
   entity: 'token',
+  isCollected: true,
   series: { table: 'token_prices', entity: 'token', time: 'observed_at' },
 })

@@ -36,6 +36,7 @@ export const daoTreasury = defineDataset({
   table: 'dao_treasuries',
   row: daoTreasuryRow,
   entity: 'dao',
+  isCollected: true,
   series: { table: 'dao_treasuries', entity: 'dao', time: 'observed_at' },
 })
 

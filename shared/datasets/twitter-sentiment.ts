@@ -27,5 +27,6 @@ export const twitterSentiment = defineDataset({
   table: 'twitter_sentiment',
   row: twitterSentimentRow,
   entity: 'dao',
+  isCollected: true,
   series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at' },
 })

@@ -23,5 +23,6 @@ export const twitterCounts = defineDataset({
   table: 'twitter_counts',
   row: twitterCountsRow,
   entity: 'dao',
+  isCollected: true,
   series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at' },
 })

@@ -52,13 +52,17 @@ const MAX_CONNECTIONS = 32
  */
 const MAX_LONG_CONNECTIONS = 256
 
-/** Times go in and come out as ISO 8601 UTC; an unknown member is a mistake, never dropped in silence. */
+/**
+ * Times go in and come out as ISO 8601 UTC; an unknown member is a mistake, never dropped in silence. Partitions are made
+ * from columns of the sorting key, so that rows which replace one another are in one partition: FINAL looks no further.
+ */
 const SETTINGS = {
   date_time_input_format: 'best_effort',
   date_time_output_format: 'iso',
   output_format_json_quote_64bit_integers: 0,
   input_format_skip_unknown_fields: 0,
   async_insert: 0,
+  do_not_merge_across_partitions_select_final: 1,
 } as const
 
 /** A failure that the engine told has its code in the message; any other is one of the connection. */

@@ -3,7 +3,14 @@ import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { type Chunk, planChunks } from '../../workers/schedule/chunks.ts'
-import { atLeast, type BenchContext, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define.ts'
+import {
+  atLeast,
+  type BenchContext,
+  type Benchmark,
+  type BenchRow,
+  type BenchTable,
+  type Findings,
+} from './define-benchmark.ts'
 import { compare, compareWithItself, type Side } from './measure.ts'
 import { readPeakBytes, readResidentBytes } from './processes.ts'
 import { collect, type Stack, withStack } from './stack.ts'
@@ -11,11 +18,7 @@ import { collect, type Stack, withStack } from './stack.ts'
 const FROM = Date.parse('2024-01-01T00:00:00Z')
 const STEP = 300_000
 const CONCURRENCIES = [1, 2, 4]
-const TABLES = [
-  'token_prices',
-  'token_quotes',
-  ...['30m', '1h', '4h', '1d', '7d'].map((tier) => `token_prices_${tier}`),
-]
+const TABLES = ['token_prices', 'token_quotes', 'token_price_rollups']
 
 export const backfill: Benchmark = {
   name: 'backfill',

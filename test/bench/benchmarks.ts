@@ -1,5 +1,5 @@
 import { backfill } from './backfill.ts'
-import type { Benchmark } from './define.ts'
+import type { Benchmark } from './define-benchmark.ts'
 import { dexData } from './dex-data.ts'
 import { replay } from './replay.ts'
 import { scale } from './scale.ts'

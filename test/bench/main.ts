@@ -6,7 +6,7 @@ import { isMain, runProgram } from '../../shared/process.ts'
 import { buildForThisRun } from '../../tools/build.ts'
 import { runCompiledIn } from '../../tools/children.ts'
 import { benchmarks } from './benchmarks.ts'
-import type { BenchContext, Benchmark, Findings } from './define.ts'
+import type { BenchContext, Benchmark, Findings } from './define-benchmark.ts'
 import { describeMachine } from './machine.ts'
 import { isMet, toPage, toSection } from './report.ts'
 

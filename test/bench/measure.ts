@@ -1,4 +1,4 @@
-import type { BenchRow, Target } from './define.ts'
+import type { BenchRow, Target } from './define-benchmark.ts'
 
 /** One of two things that are compared; `measure` does it once and returns its figure. */
 export interface Side {
@@ -44,7 +44,7 @@ export async function compare({ what, unit, a, b, rounds, target, reason }: Comp
   }
 }
 
-/** The same side against itself: how far from 1 a ratio can be without meaning anything. */
+/** The same side against itself: ratios that are no further from 1 than this mean nothing. */
 export function compareWithItself(side: Side, unit: string, rounds: number): Promise<BenchRow> {
   return compare({ what: 'A/A: the noise', unit, a: side, b: side, rounds })
 }

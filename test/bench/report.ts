@@ -1,4 +1,4 @@
-import type { Benchmark, BenchRow, BenchTable, Findings } from './define.ts'
+import type { Benchmark, BenchRow, BenchTable, Findings } from './define-benchmark.ts'
 
 const HEAD = ['what', 'a', 'b', 'a / b', 'rounds: lowest to highest', 'target', ''] as const
 

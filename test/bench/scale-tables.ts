@@ -1,5 +1,5 @@
 import type { OwnClickHouse } from '../support/own-clickhouse.ts'
-import type { BenchContext } from './define.ts'
+import type { BenchContext } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase } from './engine.ts'
 
 const START = Date.parse('2022-02-01T00:00:00Z')

@@ -1,6 +1,6 @@
 import { historicFinancialRoute } from '../../api/routes/tokens/historic-financial.ts'
 import type { OwnClickHouse } from '../support/own-clickhouse.ts'
-import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define.ts'
+import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { withEngine } from './engine.ts'
 import { compare, compareWithItself, timed } from './measure.ts'
 import { measurePostgres } from './postgres.ts'

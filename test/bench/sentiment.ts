@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { LEXICON } from '../../workers/sentiment/lexicon.ts'
 import { stripNames, toMood, toScore } from '../../workers/sentiment/mood.ts'
-import type { Benchmark, Findings } from './define.ts'
+import type { Benchmark, Findings } from './define-benchmark.ts'
 
 /**
  * How well posts are judged. The collection's labelled comments are split by their place in

@@ -8,7 +8,7 @@ import { parseConfig } from '../../shared/config/config.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { startOwnClickHouse } from '../support/own-clickhouse.ts'
-import type { BenchContext, Benchmark, BenchRow, Findings } from './define.ts'
+import type { BenchContext, Benchmark, BenchRow, Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { compare, compareWithItself, type Side, timed } from './measure.ts'
 

@@ -1,12 +1,18 @@
 import { z } from 'zod'
-import { INTERVALS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { atMost, type BenchContext, type Benchmark, type BenchRow, type BenchTable, type Findings } from './define.ts'
+import {
+  atMost,
+  type BenchContext,
+  type Benchmark,
+  type BenchRow,
+  type BenchTable,
+  type Findings,
+} from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { listPriceData, type PriceData } from './price-data.ts'
 
 const RAW = 'token_prices'
-const ROLL_UPS = INTERVALS.filter((interval) => interval !== '5m').map((interval) => `${RAW}_${interval}`)
+const ROLL_UPS = 'token_price_rollups'
 
 const VALUES = ['price', 'volume_24h', 'market_cap', 'total_supply', 'circulating_supply'] as const
 const COLUMNS = ['token', 'observed_at', ...VALUES] as const
@@ -83,7 +89,7 @@ async function storeOurs(db: Database): Promise<void> {
     name: 'store',
     sql: `INSERT INTO token_quotes_in (${columns}, is_latest) SELECT ${columns}, false FROM source`,
   })
-  for (const table of [RAW, ...ROLL_UPS]) await db.command({ name: 'merge', sql: `OPTIMIZE TABLE ${table} FINAL` })
+  for (const table of [RAW, ROLL_UPS]) await db.command({ name: 'merge', sql: `OPTIMIZE TABLE ${table} FINAL` })
 }
 
 async function storeVariant(db: Database, variant: string, codecs: { key: string; time: string; value: string }) {
@@ -158,7 +164,7 @@ function toRows({ name, coarse }: PriceData, points: number, sizes: ReadonlyMap<
     ratio: a.value / b.value,
   })
   const plain = against('default codecs')
-  const rollUps = { name: 'all roll-ups', value: toBytes(sizes, ROLL_UPS) / points, unit: 'B/point' }
+  const rollUps = { name: 'all roll-ups', value: toBytes(sizes, [ROLL_UPS]) / points, unit: 'B/point' }
   const point = { ...row('a price point', ours, plain), target: atMost(0.7) }
   return [
     coarse === undefined ? point : { ...point, reason: coarse },
@@ -199,5 +205,5 @@ function toTable({ name }: PriceData, points: number, sizes: ReadonlyMap<string,
 async function clear(db: Database): Promise<void> {
   for (const table of ['source', ...Object.keys(VARIANTS)])
     await db.command({ name: 'drop', sql: `DROP TABLE \`${table}\` SYNC` })
-  for (const table of [RAW, ...ROLL_UPS]) await db.command({ name: 'truncate', sql: `TRUNCATE TABLE ${table} SYNC` })
+  for (const table of [RAW, ROLL_UPS]) await db.command({ name: 'truncate', sql: `TRUNCATE TABLE ${table} SYNC` })
 }

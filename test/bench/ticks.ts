@@ -1,7 +1,7 @@
 import pricesJob from '../../workers/jobs/prices.ts'
 import { checkRows } from '../../workers/run/rows.ts'
 import { silent } from '../support/silent.ts'
-import { atMost, type BenchContext, type BenchRow } from './define.ts'
+import { atMost, type BenchContext, type BenchRow } from './define-benchmark.ts'
 import { toMedian } from './measure.ts'
 import { type Table, toEnd } from './scale-tables.ts'
 

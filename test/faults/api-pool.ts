@@ -26,40 +26,66 @@ interface Member {
 const CHECK_MS = 100
 
 export async function openApiPool(config: Config, size: number): Promise<ApiPool> {
-  const environment = {
+  const start = () => startMember(config)
+  const members = await Promise.all(Array.from({ length: size }, start))
+  const clients = createClients(members)
+  let isOpen = true
+  const checking = checkHealth(members, () => isOpen)
+  while (members.some(({ isReady }) => !isReady)) await wait(CHECK_MS)
+  return {
+    size,
+    answers: clients.answers,
+    failures: clients.failures,
+    renew: async (index) => {
+      await members[index]?.child.stop()
+      const member = await start()
+      members[index] = member
+      while (!member.isReady) await wait(CHECK_MS)
+    },
+    ask: clients.ask,
+    close: async () => {
+      isOpen = false
+      await Promise.all([checking, clients.stop()])
+      await Promise.all(members.map(({ child }) => child.stop()))
+    },
+  }
+}
+
+async function startMember(config: Config): Promise<Member> {
+  const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
     ...toStoreSettings(config),
     API_PORT: '0',
     API_OPS_PORT: '0',
     API_DRAIN_SECONDS: '1',
     LOG_LEVEL: process.env.FAULTS_LOG_LEVEL ?? 'silent',
+  })
+  const facts = await untilReady(child)
+  return { child, url: String(facts.url), isReady: false }
+}
+
+/** The balancer's health check: a process gets requests while it says that it is ready. */
+async function checkHealth(members: readonly Member[], isOpen: () => boolean): Promise<void> {
+  const check = async (member: Member) => {
+    const response = await fetch(`${member.url}/health/ready`).catch(() => undefined)
+    member.isReady = response?.status === 200
+    await response?.arrayBuffer()
   }
-  const start = async (): Promise<Member> => {
-    const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), environment)
-    const facts = await untilReady(child)
-    return { child, url: String(facts.url), isReady: false }
+  while (isOpen()) {
+    await Promise.all(members.map(check))
+    await wait(CHECK_MS)
   }
-  const members = await Promise.all(Array.from({ length: size }, start))
+}
+
+/** Clients of the balancer, which hands each request to the next process that is ready. */
+function createClients(members: readonly Member[]) {
   const answers = new Map<number, number>()
   const failures: string[] = []
   const running: Promise<void>[] = []
-  let isOpen = true
+  let isStopped = false
   let turn = 0
 
-  /** The balancer's health check: a process gets requests while it says that it is ready. */
-  async function check(): Promise<void> {
-    while (isOpen) {
-      await Promise.all(
-        members.map(async (member) => {
-          const response = await fetch(`${member.url}/health/ready`).catch(() => undefined)
-          member.isReady = response?.status === 200
-          await response?.arrayBuffer()
-        }),
-      )
-      await wait(CHECK_MS)
-    }
-  }
   async function askOn(paths: readonly string[]): Promise<void> {
-    for (let asked = 0; isOpen; asked += 1) {
+    for (let asked = 0; !isStopped; asked += 1) {
       const ready = members.filter(({ isReady }) => isReady)
       turn += 1
       const member = ready[turn % ready.length]
@@ -77,23 +103,15 @@ export async function openApiPool(config: Config, size: number): Promise<ApiPool
       failures.push(`${address}: ${error instanceof Error ? (error.cause ?? error.message) : error}`)
     }
   }
-  const checking = check()
-  while (members.some(({ isReady }) => !isReady)) await wait(CHECK_MS)
   return {
-    size,
     answers,
     failures,
-    renew: async (index) => {
-      await members[index]?.child.stop()
-      const member = await start()
-      members[index] = member
-      while (!member.isReady) await wait(CHECK_MS)
+    ask: (paths: readonly string[], clients: number) => {
+      running.push(...Array.from({ length: clients }, () => askOn(paths)))
     },
-    ask: (paths, clients) => running.push(...Array.from({ length: clients }, () => askOn(paths))),
-    close: async () => {
-      isOpen = false
-      await Promise.all([checking, ...running])
-      await Promise.all(members.map(({ child }) => child.stop()))
+    stop: async () => {
+      isStopped = true
+      await Promise.all(running)
     },
   }
 }

@@ -58,15 +58,15 @@ async function readPlaces(): Promise<Map<number, number>> {
 const isUnavailable = (answer: string) =>
   answer.startsWith('503 ') && (JSON.parse(answer.slice(4)) as { code: string }).code === 'unavailable'
 
-const PRICE_TABLES = ['', '_30m', '_1h', '_4h', '_1d', '_7d'].map((interval) => `token_prices${interval}`)
+const PRICE_TABLES = ['token_prices', 'token_price_rollups', 'token_quotes']
 
 type Quote = Parameters<typeof storeQuotes>[1][number]
 
 /** Prices and what is made of them, each key once. */
 async function dumpPrices({ database }: Pipeline): Promise<Record<string, unknown[]>> {
   const dump: Record<string, unknown[]> = {}
-  for (const table of [...PRICE_TABLES, 'token_quotes']) {
-    const sql = `SELECT * FROM ${table} FINAL ORDER BY ALL`
+  for (const table of PRICE_TABLES) {
+    const sql = `SELECT * EXCEPT (version, rank, collected_at) FROM ${table} FINAL ORDER BY ALL`
     dump[table] = await database.db.rows({ name: 'dump', sql, schema: z.record(z.string(), z.unknown()) })
   }
   return dump

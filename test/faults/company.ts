@@ -13,7 +13,7 @@ export interface Company {
   replace(name: string): Promise<void>
   /** Asks a process to stop, and starts another in its place when it has. */
   renew(name: string): Promise<void>
-  /** Moves every process's clock to a slot: workers first, because none may get a slot's job before its beginning. */
+  /** Moves every process's clock to a slot. Workers come first: none may get a slot's job before its clock is there. */
   moveTo(slot: number): Promise<void>
   stop(): Promise<void>
 }

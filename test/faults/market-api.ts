@@ -111,7 +111,7 @@ export async function ask(url: string): Promise<number> {
   return Number(response.statusCode)
 }
 
-/** Asks and does not read. Whatever becomes of the connection is no failure of the caller. */
+/** Sends a request and never reads the answer. What becomes of the connection is not the test's concern. */
 export function begin(url: string, onResponse: (response: IncomingMessage) => void): ClientRequest {
   return get(url, { agent }, (response) => {
     response.on('error', () => {})

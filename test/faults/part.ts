@@ -6,12 +6,12 @@ import { createQueue } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
+import { createHttpClients } from '../../workers/http/client.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { createHttpClients } from '../../workers/providers/http/client.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { createRecomputation } from '../../workers/schedule/recompute.ts'
 import { startScheduler } from '../../workers/schedule/scheduler.ts'
-import { toStandInSettings } from '../support/stand-in-settings.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 import { toClock, toClockTime } from './slot-clock.ts'
 import { loadSmallRegistry } from './small-registry.ts'
 
@@ -22,7 +22,7 @@ interface Clocks {
 
 type Configs = Readonly<Record<Cadence, Config>>
 
-/** A killed worker's job comes back after two seconds instead of 45: slots here last as long as their work takes. */
+/** A killed worker's job comes back after two seconds instead of 45: here a slot lasts only as long as its work. */
 const TAKEOVER = { lockMs: 1_500, checkMs: 500 }
 
 /**
@@ -44,7 +44,7 @@ async function main(): Promise<void> {
     process.send?.({ slot })
     await onMoved()
   })
-  // Jobs are taken only once the parent waits for this process whenever it moves the clocks.
+  // Takes jobs only once the parent has heard of this process, and so waits for it whenever it moves the clocks.
   process.send?.({ isJoining: true })
   await once(process, 'message')
   const clocks = { now: (clock: Cadence) => toClockTime(clock, slot) }

@@ -11,9 +11,9 @@ import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { readRedisAccess, redisDir, withOwnStores } from '../../shared/config/own-stores.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
-import { toStandInSettings } from '../support/stand-in-settings.ts'
 import { findProcesses } from '../support/system-processes.ts'
 import { createUpstream, type Upstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** Until a part is back on a machine that has much else to do. */

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toBucketStart } from '../../shared/intervals.ts'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
 import { countDifferences } from './roll-up-differences.ts'
@@ -14,7 +14,7 @@ const SLOTS = 120
 /** In this slot everybody is killed at work, and nobody is there until three slots later. */
 const OUTAGE = 60
 const OUTAGE_SLOTS = 3
-/** So large a share of the other slots sees a process killed, at most so long after the slot's beginning. */
+/** In this share of the other slots a process is killed, at most so many milliseconds after the slot has begun. */
 const KILL_SHARE = 0.15
 const LONGEST_WAIT_MS = 400
 const LAST = SLOTS - 1
@@ -38,7 +38,7 @@ afterAll(() => stage?.close())
 
 const untilSlotKilled = (slot: number) => wait(unit(key, 3 * slot + 1) * LONGEST_WAIT_MS)
 
-/** Kills whoever the seed says, some time into the slot, and puts another in its place at once. */
+/** Kills the process that the seed picks, some time into the slot, and starts another in its place at once. */
 async function strike(slot: number): Promise<void> {
   const { names, replace } = stage.company
   await untilSlotKilled(slot)
@@ -68,7 +68,7 @@ async function liveThroughSlots(): Promise<void> {
     await stage.events.untilComplete(jobs.map((job) => toSlotId(job, slot)))
   }
   await Promise.all(replacements)
-  // Nothing tells that all queues are empty; what follows stored rows waits on purpose.
+  // There is no event for empty queues: what is computed from stored rows waits for a while on purpose.
   while ((await stage.countOpen()) > 0) await wait(250)
 }
 
@@ -140,12 +140,12 @@ describe('three workers and two schedulers that are killed at random and replace
     // The DAOs' records are the registry's: what providers propose for them is compared below.
     const { daos: _, ...rollUps } = differences
     expect(Object.keys(rollUps)).toEqual(
-      expect.arrayContaining(['token_prices_1h', 'token_holders_latest', 'dex_data']),
+      expect.arrayContaining(['token_price_rollups', 'token_holders_latest', 'dex_trade_days', 'dex_data']),
     )
     expect(Object.entries(rollUps).filter(([, count]) => count !== 0)).toEqual([])
   })
 
-  // These store only what differs from what they compute: nothing to store is nothing wrong.
+  // These jobs store only what differs from what is stored, so a slot without rows is no fault.
   it.each(['index', 'market-cap', 'treasury-value'])(
     'keep %s as a computation from the stored series gives it',
     async (name) => {

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { findRollUps, type RollUp } from '../../workers/rebuild/roll-ups.ts'
@@ -28,9 +29,10 @@ async function countOf(db: Database, { table, raw, entity, fill }: RollUp, slot:
     schema: z.object({ entities: z.array(z.number()) }),
   })
   const entities = row?.entities ?? []
-  const params = { entities, read: entities, slot: new Date(slot).toISOString().slice(0, -1) }
+  const params = toDeriveParams({ entities, read: entities, slot })
   await db.command({ name: 'fill', sql: fill(computed), params })
-  const all = (from: string) => `SELECT * FROM ${from} FINAL`
+  // When a row was computed is no difference.
+  const all = (from: string) => `SELECT * EXCEPT computed_at FROM ${from} FINAL`
   const sql = `SELECT toUInt32(count()) AS n FROM
     ((${all(table)} EXCEPT ${all(computed)}) UNION ALL (${all(computed)} EXCEPT ${all(table)}))`
   const [difference] = await db.rows({ name: 'differences', sql, schema: counted })

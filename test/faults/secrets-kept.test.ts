@@ -14,8 +14,8 @@ import { jobs } from '../../workers/jobs/list.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { type OwnClickHouse, startOwnClickHouse } from '../support/own-clickhouse.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { toStandInSettings } from '../support/stand-in-settings.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 
 const toSecret = (name: string) => `${name}-secret-0123456789abcdef`
 const REDIS_PASSWORD = toSecret('redis')

@@ -1,6 +1,6 @@
 import { type Cadence, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { toSlotJobId } from '../../shared/queue/queues.ts'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 
 /**
  * Where simulated time begins for the datasets of each cadence, in Unix milliseconds. Every dataset lives through its own
@@ -12,7 +12,7 @@ const BEGINS: Readonly<Record<Cadence, number>> = {
   '1d': Date.parse('2024-01-10T00:00:00Z'),
 }
 
-/** So far is every slot on its way when the clock has moved to it: jobs are taken promptly. */
+/** How far into a slot the clocks are when they have moved to it: jobs are collected promptly. */
 const INTO_SLOT_MS = 5_000
 
 /** The clock that a job goes by: market caps are computed from prices, and have to live in their days. */

@@ -5,7 +5,9 @@ import type { Redis } from 'ioredis'
 export interface SlotEvents {
   /** `<dataset>: <reason>` of each job that failed for good. */
   readonly deadLetters: readonly string[]
-  /** Resolves when all of these jobs are complete; at once, if they were before. Rejects when any job fails for good. */
+  /**
+   * Resolves when all of these jobs are complete, at once if they are already. Rejects when one becomes a dead letter.
+   */
   untilComplete(ids: readonly string[]): Promise<void>
   close(): Promise<void>
 }

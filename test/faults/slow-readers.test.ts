@@ -51,7 +51,7 @@ describe('readers of a kilobyte a second', { timeout: 300_000 }, () => {
     const alone = await askForDays(api, counted(DAYS))
     const readers = await startReaders(READERS)
     await expect.poll(() => readers.every(({ status }) => status === 200), { timeout: 120_000 }).toBe(true)
-    // They are as many as there may be. At once they are not slow yet: a newcomer is refused then, and asks again.
+    // As many as are allowed. At first none of them counts as slow, so a newcomer is refused, and asks again.
     await expect.poll(() => ask(String(api.downloads[1])), { timeout: 120_000 }).toBe(200)
     // A client that reads so slowly sees its own end only behind all that the system holds for it.
     const countClosed = () => api.lines.reduce((sum, { closed = 0 }) => sum + closed, 0)

@@ -2,18 +2,18 @@ import { join } from 'node:path'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
-import { createQueue, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
+import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
-import type { Job } from '../../workers/job/define.ts'
+import { createHttpClients } from '../../workers/http/client.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { createHttpClients } from '../../workers/providers/http/client.ts'
-import { runJob } from '../../workers/run/run-job.ts'
+import { type JobContext, runJob } from '../../workers/run/run-job.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { silent } from '../support/silent.ts'
-import { toStandInSettings } from '../support/stand-in-settings.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 import { createUpstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 import { type Company, createCompany } from './company.ts'
 import { toClock, toClockTime } from './slot-clock.ts'
 import { openSlotEvents, type SlotEvents } from './slot-events.ts'
@@ -76,12 +76,7 @@ export async function createStage(): Promise<Stage> {
       current = slot
       await company.moveTo(slot)
     },
-    countOpen: async () => {
-      const counts = await Promise.all(
-        queues.map((queue) => queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed')),
-      )
-      return counts.flatMap((each) => Object.values(each)).reduce((sum, count) => sum + count, 0)
-    },
+    countOpen: () => countOpenJobs(queues),
     openOther: async () => {
       const own = createTestConfig()
       const other = await createTestDatabase(own)
@@ -94,20 +89,8 @@ export async function createStage(): Promise<Stage> {
       const own = createTestConfig({ ...SETTINGS, ...toStandInSettings(urls[clock]) })
       const dex = other === undefined ? own.dex : { ...own.dex, firstRunHours: other.firstRunHours }
       const stored = other === undefined ? clickhouse : { ...clickhouse, database: other.database }
-      const db = createDatabase(stored, 'write')
-      const context = {
-        config: { ...own, dex },
-        http: createHttpClients({ log: silent }),
-        db,
-        redis,
-        recomputation: { enqueue: async () => {}, close: async () => {} },
-        registry,
-        log: silent,
-        now: () => toClockTime(clock, current),
-      }
-      const report = await runJob(job, job.connect(context), context, payload)
-      await db.close()
-      return report
+      const now = () => toClockTime(clock, current)
+      return runAlone(job, payload, { config: { ...own, dex, clickhouse: stored }, redis, registry, now })
     },
     close: async () => {
       await company.stop()
@@ -117,5 +100,28 @@ export async function createStage(): Promise<Stage> {
       await Promise.all([database, ...others].map((each) => each.drop()))
       await Promise.all(CADENCES.map((clock) => standIns[clock].close()))
     },
+  }
+}
+
+async function countOpenJobs(queues: readonly DatasetQueue[]): Promise<number> {
+  const counts = await Promise.all(
+    queues.map((queue) => queue.getJobCounts('waiting', 'prioritized', 'active', 'delayed')),
+  )
+  return counts.flatMap((each) => Object.values(each)).reduce((sum, count) => sum + count, 0)
+}
+
+/** Runs a job in this process, over a database connection of its own. Nothing is computed from what it stores. */
+async function runAlone(
+  job: Job,
+  payload: JobPayload,
+  given: Pick<JobContext, 'config' | 'redis' | 'registry' | 'now'>,
+): Promise<JobReport> {
+  const db = createDatabase(given.config.clickhouse, 'write')
+  const recomputation = { enqueue: async () => {}, close: async () => {} }
+  const context = { ...given, http: createHttpClients({ log: silent }), db, recomputation, log: silent }
+  try {
+    return await runJob(job, job.connect(context), context, payload)
+  } finally {
+    await db.close()
   }
 }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import { toClock, toSlotTime } from './slot-clock.ts'
 
 const filled = z.object({ entity: z.number(), slots: z.array(z.number()) })
@@ -39,9 +39,14 @@ export async function readSlotNumbers(db: Database, job: Job, end: number): Prom
   return [...slots.values()].map((each) => each.map((at) => (at - first) / (next - first)))
 }
 
-/** How many rows of a table are in one of two databases only; `where` picks those that are compared. */
+/** What rows say of when they were collected: of two runs no two rows agree in it. */
+const WHEN_COLLECTED = 'version, rank, collected_at'
+
+/** How many rows of a table are in one of two databases only, whenever they were collected; `where` picks those that are compared. */
 export async function countUnlike(db: Database, databases: readonly [string, string], table: string, where = '1') {
-  const [one, other] = databases.map((database) => `SELECT * FROM ${database}.${table} FINAL WHERE ${where}`)
+  const [one, other] = databases.map(
+    (database) => `SELECT * EXCEPT (${WHEN_COLLECTED}) FROM ${database}.${table} FINAL WHERE ${where}`,
+  )
   const sql = `SELECT toUInt32(count()) AS n, toUInt32((SELECT count() FROM (${one}))) AS of FROM
     ((${one} EXCEPT ${other}) UNION ALL (${other} EXCEPT ${one}))`
   const [row] = await db.rows({ name: 'unlike', sql, schema: z.object({ n: z.number(), of: z.number() }) })

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { afterEach, describe, expect, it } from 'vitest'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { createWatchedPipeline, type WatchedPipeline } from './watched-pipeline.ts'
@@ -27,7 +27,7 @@ async function open(job: Job): Promise<ReturnType<WatchedPipeline['serve']>> {
   return runner
 }
 
-// Every trouble begins with the slot after the first one and is shown before the next but one is due.
+// Every trouble begins with the second slot, and has to be shown before the fourth is due.
 describe('before the next tick', () => {
   it('a stopped scheduler is shown', async () => {
     await open(prices)

@@ -89,19 +89,22 @@ describe('two shards', () => {
     await Promise.all(made.map((moved) => moved.drop()))
   }, 300_000)
 
-  it.each(['token_prices_1h', 'dex_data'])('compute %s anew as one server does', async (table) => {
-    for (const { db } of [one.database, two.database]) {
-      const datasets = jobs.map(({ dataset }) => dataset)
-      const rollUp = (await findRollUps(db, db.name, datasets)).find((found) => found.table === table)
-      if (rollUp === undefined) throw new Error(`${table} is not found`)
-      const options = { now: () => SITE_NOW, force: false, onPlan: () => {}, onStep: () => {} }
-      const rebuilt = await rebuild(db, rollUp, options)
-      expect(rebuilt.after).toBe(rebuilt.before)
-      expect(rebuilt.after).toBeGreaterThan(0)
-      expect(await left(db)).toEqual([])
-    }
-    expect(await answersOf(two)).toEqual(await answersOf(one))
-  })
+  it.each(['token_price_rollups', 'dex_trade_days', 'dex_trade_parties', 'dex_data'])(
+    'compute %s anew as one server does',
+    async (table) => {
+      for (const { db } of [one.database, two.database]) {
+        const datasets = jobs.map(({ dataset }) => dataset)
+        const rollUp = (await findRollUps(db, db.name, datasets)).find((found) => found.table === table)
+        if (rollUp === undefined) throw new Error(`${table} is not found`)
+        const options = { now: () => SITE_NOW, force: false, onPlan: () => {}, onStep: () => {} }
+        const rebuilt = await rebuild(db, rollUp, options)
+        expect(rebuilt.after).toBe(rebuilt.before)
+        expect(rebuilt.after).toBeGreaterThan(0)
+        expect(await left(db)).toEqual([])
+      }
+      expect(await answersOf(two)).toEqual(await answersOf(one))
+    },
+  )
 
   it('are not mixed with a single server', async () => {
     const { clickhouse } = two.config
@@ -147,8 +150,8 @@ describe('the schema of a cluster', () => {
     })
     const kinds = engines.map(({ engine }) => engine)
     expect(kinds).toEqual(['Distributed', 'MaterializedView', 'Null', 'ReplicatedReplacingMergeTree'])
-    const shadow = toShadow(db, 'token_prices_1h')
-    await shadow.create('SELECT * FROM token_prices_1h_local')
+    const shadow = toShadow(db, 'token_price_rollups')
+    await shadow.create('SELECT * FROM token_price_rollups_local')
     await shadow.swap()
     await shadow.drop()
     expect(await left(db)).toEqual([])
@@ -163,7 +166,7 @@ describe('the schema of a cluster', () => {
     for (const statement of statements.flatMap((one) => renderStatement(one, target))) {
       const sql = 'SELECT formatQuery({statement: String}) AS text'
       const [parsed] = await server.rows({ name: 'parse', sql, params: { statement }, schema })
-      expect(parsed?.text).toMatch(/^((CREATE|ALTER) .* ON CLUSTER dao\s|INSERT INTO \w+ \()/)
+      expect(parsed?.text).toMatch(/^CREATE .* ON CLUSTER dao\s/)
     }
     await server.close()
   })

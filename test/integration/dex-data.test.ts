@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { type DexTradeRow, dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 
@@ -55,12 +56,14 @@ describe('DEX aggregates', () => {
 
   async function store(rows: readonly DexTradeRow[], slot: number, read?: readonly number[]) {
     await database.db.insert({ table: dexTrades.table, rows: rows.map((row) => dexTrades.row.parse(row)) })
-    await derive([...new Set(rows.map(({ token }) => token))], slot, read)
+    const times = rows.map((row) => Date.parse(row.traded_at))
+    const [from, to] = [Math.min(...times), Math.max(...times)]
+    await derive([...new Set(rows.map(({ token }) => token))], slot, read, { from, to })
   }
   /** As a run does that stored rows of some tokens and read some to the slot, by default the same. */
-  async function derive(entities: readonly number[], slot: number, read = entities) {
+  async function derive(entities: readonly number[], slot: number, read = entities, times = {}) {
     for (const { name, sql } of dexTrades.derive ?? []) {
-      const params = { entities, read, slot: new Date(slot).toISOString().slice(0, -1) }
+      const params = toDeriveParams({ entities, read, slot, ...times })
       await database.db.command({ name, sql, params })
     }
   }

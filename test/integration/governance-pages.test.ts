@@ -43,7 +43,7 @@ const count = async (table: string) => {
 }
 
 describe('a voting history longer than a run', () => {
-  it('is read over several runs, each from the place of the last, and complete only at its end', async () => {
+  it('is read over several runs, each from the cursor of the last, and complete only at its end', async () => {
     const progress: (number | undefined)[] = []
     for (let runs = 0; runs < 10 && (await count('governance_readings')) === 0; runs += 1) {
       await run()
@@ -55,7 +55,7 @@ describe('a voting history longer than a run', () => {
     expect(await count('governance_readings')).toBe(1)
   })
 
-  it('is read again from the last stored place when a run dies before it remembers', async () => {
+  it('is read again from the last stored cursor when a run dies before it remembers', async () => {
     await pipeline.database.db.command({ name: 'forget', sql: 'TRUNCATE TABLE job_state' })
     for (let runs = 0; runs < 8; runs += 1) await run()
     expect(await count('dao_votes')).toBe(6700)

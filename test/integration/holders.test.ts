@@ -17,7 +17,7 @@ const get = async (query?: string) => holdersRoute.response.parse(JSON.parse(awa
 const stored = (table = 'token_holders') =>
   pipeline.database.db.rows({
     name: 'stored',
-    sql: `SELECT * FROM ${table} FINAL ORDER BY token, observed_at`,
+    sql: `SELECT * EXCEPT collected_at FROM ${table} FINAL ORDER BY token, observed_at`,
     schema: tokenHoldersRow,
   })
 const wanted = () => holders.entities(pipeline.registry)

@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { DataError } from '../../shared/errors.ts'
-import type { HttpSettings } from '../../workers/providers/http/request.ts'
+import type { HttpSettings } from '../../workers/http/request.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 
 type Handler = Parameters<typeof startProviderServer>[0]

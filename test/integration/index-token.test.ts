@@ -50,7 +50,7 @@ async function collect(change: { rpcUrl?: string; index?: Partial<BasketIndex> }
   return runJob(indexToken, indexToken.connect(changed), changed, { kind: 'slot', slot })
 }
 const stored = async () => {
-  const sql = 'SELECT * FROM index_token FINAL ORDER BY created_at'
+  const sql = 'SELECT * EXCEPT collected_at FROM index_token FINAL ORDER BY created_at'
   return pipeline.database.db.rows({ name: 'readings', sql, schema: reading })
 }
 

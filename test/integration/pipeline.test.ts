@@ -59,7 +59,7 @@ const dump = async () =>
   JSON.stringify(
     await pipeline.database.db.rows({
       name: 'dump',
-      sql: 'SELECT * FROM token_prices FINAL ORDER BY ALL',
+      sql: 'SELECT * EXCEPT version FROM token_prices FINAL ORDER BY ALL',
       schema: z.record(z.string(), z.unknown()),
     }),
   )

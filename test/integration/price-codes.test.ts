@@ -1,19 +1,16 @@
-import { copyFileSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { loadMigrations, migrate } from '../../clickhouse/migrate.ts'
+import { toTier } from '../../api/prices/points.ts'
+import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
-import { silent } from '../support/silent.ts'
 import { readListing } from '../upstream/recorded-files.ts'
 
 const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data')
 const present = existsSync(join(dataDir, 'fixtures-coinmarketcap'))
 if (!present) console.log(`price codes: recorded quotes skipped, there is no ${dataDir}`)
 
-const directory = join(import.meta.dirname, '../../clickhouse/migrations')
-const TABLES = ['', '_30m', '_1h', '_4h', '_1d', '_7d'].map((tier) => `token_prices${tier}`)
 const START = Date.parse('2024-01-01T00:00:00Z')
 const WEEK = 7 * 86_400_000
 
@@ -130,13 +127,13 @@ const HEX = (column: string) =>
   `if(${column} IS NULL, NULL, lower(hex(reinterpretAsFixedString(assumeNotNull(${column})))))`
 
 /** The bits of the values as the engine has them, without a number's way through text. */
-async function readBits({ db }: TestDatabase, table: string, token: number) {
-  const time = table === 'token_prices' ? 'observed_at' : 'bucket_at'
+async function readBits({ db }: TestDatabase, interval: Interval, token: number) {
+  const { table, time, isOfTier } = toTier(interval)
   const columns = Object.keys(point.shape)
   const rows = await db.rows({
     name: 'bits',
     sql: `SELECT ${columns.map((column) => `${HEX(column)} AS ${column}`).join(', ')}
-      FROM (SELECT token, ${time}, ${columns.join(', ')} FROM ${table} FINAL WHERE token >= {token: UInt64} AND token < {token: UInt64} + ${ABREAST})
+      FROM (SELECT token, ${time}, ${columns.join(', ')} FROM ${table} FINAL WHERE ${isOfTier} AND token >= {token: UInt64} AND token < {token: UInt64} + ${ABREAST})
       ORDER BY ${time}, token`,
     params: { token },
     schema: point,
@@ -152,8 +149,8 @@ describe('values of the token price tables', () => {
   })
   afterAll(() => database.drop())
 
-  it.each(TABLES)('come back from %s bit by bit', async (table) => {
-    expect(await readBits(database, table, 1)).toEqual(ALL.map(toAllBits))
+  it.each(INTERVALS)('come back from the points of %s bit by bit', async (interval) => {
+    expect(await readBits(database, interval, 1)).toEqual(ALL.map(toAllBits))
   })
 
   it('are stored as digits where they have few, and a market cap as nothing where it is price times supply', async () => {
@@ -183,74 +180,4 @@ describe('values of the token price tables', () => {
     expect(found).toEqual({ products: quotes.length, caps: quotes.map(({ market_cap }) => market_cap) })
     expect(quotes.length).toBeGreaterThan(50)
   })
-})
-
-describe('rows that were stored before values became codes', () => {
-  let database: TestDatabase
-  beforeAll(async () => {
-    const config = createTestConfig()
-    database = await createTestDatabase(config, { empty: true })
-    const before = mkdtempSync(join(tmpdir(), 'migrations-'))
-    for (const file of readdirSync(directory).filter((name) => /^0(0\d|1[0-4])_.*\.sql$/.test(name))) {
-      copyFileSync(join(directory, file), join(before, file))
-    }
-    const { server, db } = database
-    await migrate(server, db, config.clickhouse.database, silent, before)
-    rmSync(before, { recursive: true })
-    await insert(database, 1)
-    await migrate(server, db, config.clickhouse.database, silent)
-    await insert(database, 1 + ABREAST)
-    await db.command({
-      name: 'forget',
-      sql: "DELETE FROM migrations WHERE name LIKE '015%' SETTINGS lightweight_deletes_sync = 2",
-    })
-    await migrate(server, db, config.clickhouse.database, silent)
-  })
-  afterAll(() => database.drop())
-
-  it.each(TABLES)('keep their values in %s, as do new ones, and the change may be repeated', async (table) => {
-    expect(await readBits(database, table, 1)).toEqual(ALL.map(toAllBits))
-    expect(await readBits(database, table, 1 + ABREAST)).toEqual(ALL.map(toAllBits))
-  })
-
-  it.each(TABLES)('merge with what is stored again in %s', async (table) => {
-    const count = async () => (await readBits(database, table, 1)).length
-    const before = await count()
-    await insert(database, 1)
-    await database.db.command({ name: 'merge', sql: `OPTIMIZE TABLE ${table} FINAL` })
-    expect(await count()).toBe(before)
-    expect(await readBits(database, table, 1)).toEqual(ALL.map(toAllBits))
-  })
-})
-
-it('a row that an old insert brings while values become codes is not lost: the change fails and is done again', async () => {
-  const config = createTestConfig()
-  const { server, db, drop } = await createTestDatabase(config, { empty: true })
-  try {
-    const before = mkdtempSync(join(tmpdir(), 'migrations-'))
-    for (const { name } of loadMigrations().filter((one) => one.name < '015')) {
-      copyFileSync(join(directory, name), join(before, name))
-    }
-    await migrate(server, db, config.clickhouse.database, silent, before)
-    rmSync(before, { recursive: true })
-    const statements = loadMigrations().find(({ name }) => name.startsWith('015'))?.statements ?? []
-    const check = statements.findIndex((sql) => sql.trimStart().startsWith('INSERT INTO token_prices '))
-    expect(check).toBeGreaterThan(0)
-    for (const sql of statements.slice(0, check)) await db.command({ name: 'half', sql })
-    const late = "SELECT 1, toDateTime64('2024-05-01 00:00:00', 3, 'UTC'), 7.25, 12.5, 4"
-    const columns = 'token, observed_at, price, volume_24h, known_count'
-    await db.command({ name: 'late', sql: `INSERT INTO token_prices (${columns}) ${late}` })
-    await expect(db.command({ name: 'check', sql: String(statements[check]) })).rejects.toThrow(
-      'rows came without codes',
-    )
-    await migrate(server, db, config.clickhouse.database, silent)
-    const rows = await db.rows({
-      name: 'late',
-      sql: 'SELECT price, volume_24h FROM token_prices FINAL WHERE token = 1',
-      schema: z.unknown(),
-    })
-    expect(rows).toEqual([{ price: 7.25, volume_24h: 12.5 }])
-  } finally {
-    await drop()
-  }
 })

@@ -70,7 +70,7 @@ const names = async () => (await get()).map(({ name }) => name)
 const stored = () =>
   pipeline.database.db.rows({
     name: 'stored',
-    sql: 'SELECT * FROM dao_ratings FINAL ORDER BY dao, observed_at',
+    sql: 'SELECT * EXCEPT collected_at FROM dao_ratings FINAL ORDER BY dao, observed_at',
     schema: daoRatingRow,
   })
 

@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { jobs } from '../../workers/jobs/list.ts'
 import { type RebuildOptions, rebuild } from '../../workers/rebuild/rebuild.ts'
 import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -26,7 +28,7 @@ const dump = async (table: string) =>
   JSON.stringify(
     await db.rows({
       name: 'dump',
-      sql: `SELECT * FROM ${table} FINAL ORDER BY ALL`,
+      sql: `SELECT * EXCEPT computed_at FROM ${table} FINAL ORDER BY ALL`,
       schema: z.record(z.string(), z.unknown()),
     }),
   )
@@ -49,7 +51,7 @@ async function rollUpOf(table: string) {
 
 const run = async (table: string, options: Partial<RebuildOptions> = {}, through = db) =>
   rebuild(through, await rollUpOf(table), {
-    now: () => UNTIL,
+    now: Date.now,
     force: false,
     onPlan: () => {},
     onStep: () => {},
@@ -68,7 +70,7 @@ const quote = (token: number, at: number, price: number) =>
 async function latePrices(): Promise<number[] | undefined> {
   const [late] = await db.rows({
     name: 'late',
-    sql: 'SELECT groupArray(price) AS prices FROM (SELECT price FROM token_prices_1h FINAL WHERE token IN (7, 8) AND price IN (77, 88) ORDER BY price)',
+    sql: 'SELECT groupArray(price) AS prices FROM (SELECT price FROM token_price_rollups FINAL WHERE interval_seconds = 3600 AND token IN (7, 8) AND price IN (77, 88) ORDER BY price)',
     schema: z.object({ prices: z.array(z.number()) }),
   })
   return late?.prices
@@ -80,7 +82,9 @@ describe('what can be computed anew', () => {
     const named = all.map(({ table, raw, entity }) => `${table} from ${raw} by ${entity}`)
     expect(named).toEqual(
       expect.arrayContaining([
-        ...['30m', '1h', '4h', '1d', '7d'].map((tier) => `token_prices_${tier} from token_prices by token`),
+        'token_price_rollups from token_prices by token',
+        'dex_trade_days from dex_trades by token',
+        'dex_trade_parties from dex_trades by token',
         'dex_data from dex_trades by token',
       ]),
     )
@@ -88,11 +92,38 @@ describe('what can be computed anew', () => {
   })
 })
 
+describe('a table of the newest rows', () => {
+  const LATEST = [
+    ['protocol_tvl', { tvl_usd: 7 }],
+    ['dao_ratings', { rated_at: '2024-05-01T00:00:00Z', overall_rating: 7, source: 'x' }],
+    ['twitter_counts', { followers: 7 }],
+    ['discord_members', { total_members: 7 }],
+    ['twitter_sentiment', { positive_posts: 7, neutral_posts: 1, negative_posts: 0, lexicon: 'x' }],
+  ] as const
+
+  it.each(LATEST)('of %s is computed anew from all of them', async (series, values) => {
+    const rows = [1, 2, 3].flatMap((dao) =>
+      ['03', '05', '04'].map((day) => ({ dao, observed_at: `2024-05-${day}T00:00:00Z`, ...values })),
+    )
+    for (const row of rows) await db.insert({ table: series, rows: [row] })
+    const datasets = jobs.map(({ dataset }) => dataset)
+    const all = await findRollUps(db, config.clickhouse.database, datasets)
+    const rollUp = all.find(({ table }) => table === `${series}_latest`)
+    if (rollUp === undefined)
+      throw new Error(`${series}_latest is not among ${all.map(({ table }) => table).join(', ')}`)
+    const before = await dump(rollUp.table)
+    expect(JSON.parse(before)).toMatchObject([1, 2, 3].map((dao) => ({ dao, observed_at: '2024-05-05T00:00:00.000Z' })))
+    await db.command({ name: 'damage', sql: `TRUNCATE TABLE ${rollUp.table}` })
+    await rebuild(db, rollUp, { now: Date.now, force: false, onPlan: () => {}, onStep: () => {} })
+    expect(await dump(rollUp.table)).toBe(before)
+  })
+})
+
 describe('a roll-up that is computed anew', () => {
   beforeEach(() => storeMarket(db, { keys: KEYS, until: UNTIL, points: 500, stepMs: 300_000 }))
 
-  it.each(['30m', '1h', '4h', '1d', '7d'])('of %s is the same as what its view made', async (tier) => {
-    const table = `token_prices_${tier}`
+  it('is the same as what its view made', async () => {
+    const table = 'token_price_rollups'
     const before = await dump(table)
     await db.command({ name: 'damage', sql: `TRUNCATE TABLE ${table}` })
     await run(table)
@@ -105,13 +136,13 @@ describe('a roll-up that is computed anew', () => {
     const arriving = (async () => {
       for (let n = 0; !isOver; n += 1) await quote(100 + (n % 40), UNTIL + n * 60_000, n + 1)
     })()
-    await run('token_prices_1h', { beforeSwap: () => quote(7, UNTIL + 7_200_000, 77) })
+    await run('token_price_rollups', { beforeSwap: () => quote(7, UNTIL + 7_200_000, 77) })
     isOver = true
     await arriving
     await quote(8, UNTIL + 7_200_000, 88)
-    const kept = await dump('token_prices_1h')
-    await run('token_prices_1h')
-    expect(await dump('token_prices_1h')).toBe(kept)
+    const kept = await dump('token_price_rollups')
+    await run('token_price_rollups')
+    expect(await dump('token_price_rollups')).toBe(kept)
     expect(await latePrices()).toEqual([77, 88])
   })
 
@@ -121,17 +152,17 @@ describe('a roll-up that is computed anew', () => {
       ...db,
       command: async (statement) => {
         if (statement.name !== 'swap') return command(statement)
-        await command({ name: 'detach', sql: 'DETACH TABLE token_prices_1h_rebuild_mv' })
+        await command({ name: 'detach', sql: 'DETACH TABLE token_price_rollups_rebuild_mv' })
         await quote(7, UNTIL + 7_200_000, 77)
-        await command({ name: 'attach', sql: 'ATTACH TABLE token_prices_1h_rebuild_mv' })
+        await command({ name: 'attach', sql: 'ATTACH TABLE token_price_rollups_rebuild_mv' })
         await command(statement)
       },
     }
-    await run('token_prices_1h', {}, duringSwap)
-    const kept = await dump('token_prices_1h')
+    await run('token_price_rollups', {}, duringSwap)
+    const kept = await dump('token_price_rollups')
     expect(await latePrices()).toEqual([77])
-    await run('token_prices_1h')
-    expect(await dump('token_prices_1h')).toBe(kept)
+    await run('token_price_rollups')
+    expect(await dump('token_price_rollups')).toBe(kept)
     expect(await tables()).toEqual([])
   })
 
@@ -148,13 +179,13 @@ describe('a roll-up that is computed anew', () => {
         return rows
       },
     }
-    const { before, after } = await run('token_prices_1h', {}, late)
+    const { before, after } = await run('token_price_rollups', {}, late)
     expect([isCounted, after]).toEqual([true, before])
   })
 
   it('goes on with the part that was not finished when it was stopped', async () => {
-    const before = await dump('token_prices_1h')
-    await db.command({ name: 'damage', sql: 'TRUNCATE TABLE token_prices_1h' })
+    const before = await dump('token_price_rollups')
+    await db.command({ name: 'damage', sql: 'TRUNCATE TABLE token_price_rollups' })
     const fills: string[] = []
     const counted: Database = {
       ...db,
@@ -166,24 +197,25 @@ describe('a roll-up that is computed anew', () => {
     const stop = () => {
       throw new Error('stopped')
     }
-    await expect(run('token_prices_1h', { onStep: stop }, counted)).rejects.toThrow('stopped')
+    await expect(run('token_price_rollups', { onStep: stop }, counted)).rejects.toThrow('stopped')
     await quote(1, UNTIL + 3_600_000, 5)
     let steps = 0
     let parts = 0
-    await run('token_prices_1h', { onStep: () => (steps += 1), onPlan: (planned) => (parts = planned) }, counted)
+    await run('token_price_rollups', { onStep: () => (steps += 1), onPlan: (planned) => (parts = planned) }, counted)
     expect([fills.length, steps, parts]).toEqual([3, 3, 3])
-    expect(JSON.parse(await dump('token_prices_1h'))).toHaveLength(JSON.parse(before).length + 1)
+    // The quote begins a bucket of 30 minutes, of an hour and of four hours; the day and the week have begun before.
+    expect(JSON.parse(await dump('token_price_rollups'))).toHaveLength(JSON.parse(before).length + 3)
   })
 
   it('is not swapped for one with fewer rows, unless that is wanted', async () => {
     await db.command({
       name: 'more',
-      sql: "INSERT INTO token_prices_1d (token, bucket_at, rank, price_code) VALUES (1, '2001-01-01', 8, 1)",
+      sql: "INSERT INTO token_price_rollups (token, interval_seconds, bucket_at, rank, price_code) VALUES (1, 86400, '2001-01-01', 8, 1)",
     })
-    const before = await dump('token_prices_1d')
-    await expect(run('token_prices_1d')).rejects.toMatchObject({ code: 'storage' })
-    expect(await dump('token_prices_1d')).toBe(before)
-    const { before: rows, after } = await run('token_prices_1d', { force: true })
+    const before = await dump('token_price_rollups')
+    await expect(run('token_price_rollups')).rejects.toMatchObject({ code: 'storage' })
+    expect(await dump('token_price_rollups')).toBe(before)
+    const { before: rows, after } = await run('token_price_rollups', { force: true })
     expect(after).toBe(rows - 1)
   })
 })
@@ -208,7 +240,11 @@ describe('a derived table that is computed anew', () => {
   it('is the same, with what jobs derive meanwhile', async () => {
     const derive = async (entities: number[], slot = '2024-05-06T07:00:00.000') => {
       for (const { name, sql } of dexTrades.derive ?? [])
-        await db.command({ name, sql, params: { entities, read: entities, slot } })
+        await db.command({
+          name,
+          sql,
+          params: toDeriveParams({ entities, read: entities, slot: Date.parse(`${slot}Z`) }),
+        })
     }
     const tokens = KEYS.slice(0, 12)
     await db.insert({

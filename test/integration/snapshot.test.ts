@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { governanceRow } from '../../shared/datasets/governance.ts'
-import type { Places, VotingDao } from '../../workers/providers/contracts/governance.ts'
+import type { Cursors, VotingDao } from '../../workers/providers/contracts/governance.ts'
 import { snapshot } from '../../workers/providers/snapshot/governance.ts'
 import { createObservedClients } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
@@ -14,7 +14,7 @@ import type { Space, SpaceVote } from '../upstream/world.ts'
 
 const { signal } = new AbortController()
 const dao: VotingDao = { ...toTestDao(7, null), snapshotSpace: 'test.eth' }
-const START: Places = { proposals: { from: 0, skip: 0 }, votes: { from: 0, skip: 0 } }
+const START: Cursors = { proposals: { from: 0, skip: 0 }, votes: { from: 0, skip: 0 } }
 const unlimited = { take: () => true }
 const closers: (() => Promise<void>)[] = []
 
@@ -28,7 +28,7 @@ async function open(space: Partial<Space> = {}, settings: Record<string, string>
   const { http, calls } = createObservedClients()
   const base = { SNAPSHOT_BASE_URL: hub.baseUrl, SNAPSHOT_REQUESTS_PER_MINUTE: '60000', ...settings }
   const source = snapshot.connect({ config: parseConfig(base), http, db: noDatabase, log: silent })
-  return { hub, calls, read: (places = START) => source.fetchGovernance(dao, places, unlimited, signal) }
+  return { hub, calls, read: (cursors = START) => source.fetchGovernance(dao, cursors, unlimited, signal) }
 }
 
 const proposals = [{ id: '0xproposal', title: 'One', author: `0x${'aB'.repeat(20)}`, created: 90, end: 300 }]
@@ -56,12 +56,12 @@ describe('the Snapshot hub', () => {
     const found = reading?.rows.filter(({ kind }) => kind === 'vote') ?? []
     expect(found.map(({ address, at }) => `${at} ${address}`)).toHaveLength(3503)
     expect(new Set(found.map(({ address, at }) => `${at} ${address}`)).size).toBe(3503)
-    expect(reading).toMatchObject({ isComplete: true, places: { votes: { from: 20_001 - 3600, skip: 0 } } })
+    expect(reading).toMatchObject({ isComplete: true, cursors: { votes: { from: 20_001 - 3600, skip: 0 } } })
   })
 
   it('goes on from the newest vote where the last page of one time was full', async () => {
     const { read } = await open({ proposals, votes: [...toVotes(3, 10_000), ...toVotes(1000, 20_000)] })
-    expect(await read()).toMatchObject({ isComplete: true, places: { votes: { from: 20_000 - 3600, skip: 0 } } })
+    expect(await read()).toMatchObject({ isComplete: true, cursors: { votes: { from: 20_000 - 3600, skip: 0 } } })
   })
 
   it('refuses to skip too far, so that more votes of one time than that are a failure, not a smaller count', async () => {
@@ -81,7 +81,7 @@ describe('the Snapshot hub', () => {
     const { read } = await open({ proposals, votes })
     const first = await read()
     votes.push(...toVotes(5, 50_001))
-    const second = await read(first?.places)
+    const second = await read(first?.cursors)
     expect(second?.rows.map(({ kind }) => kind)).toEqual(['proposal', ...Array(25).fill('vote')])
     expect(voters(votes)).toHaveLength(1525)
   })

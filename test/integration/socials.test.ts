@@ -8,7 +8,7 @@ import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/his
 import { socialsRoute } from '../../api/routes/daos/socials.ts'
 import { twitterSentimentRoute } from '../../api/routes/daos/twitter-sentiment.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import type { Job } from '../../workers/job/define.ts'
+import type { Job } from '../../workers/job/define-job.ts'
 import discord from '../../workers/jobs/discord.ts'
 import telegram from '../../workers/jobs/telegram.ts'
 import twitter from '../../workers/jobs/twitter.ts'
@@ -71,7 +71,7 @@ const stored = () =>
     TABLES.map((table) =>
       pipeline.database.db.rows({
         name: 'stored',
-        sql: `SELECT * FROM ${table} FINAL ORDER BY dao, observed_at`,
+        sql: `SELECT * EXCEPT collected_at FROM ${table} FINAL ORDER BY dao, observed_at`,
         schema: z.record(z.string(), z.unknown()),
       }),
     ),

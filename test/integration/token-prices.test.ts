@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../shared/datasets/token-prices.ts'
-import { INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 
+const COLLECTED_AT = '2024-06-01T00:00:00Z'
 const ROLL_UPS = INTERVALS.filter((interval) => interval !== '5m')
 
 function row(token: number, at: string | number, price: number, more: Partial<TokenPriceRow> = {}): TokenPriceRow {
@@ -45,17 +46,18 @@ describe('token price roll-ups', () => {
   })
   afterAll(() => database.drop())
 
-  const insert = (rows: TokenPriceRow[]) => database.db.insert({ table: 'token_quotes_in', rows })
+  const insert = (rows: TokenPriceRow[], collected_at = COLLECTED_AT) =>
+    database.db.insert({ table: 'token_quotes_in', rows: rows.map((one) => ({ ...one, collected_at })) })
   const rollUp = (interval: Interval, token: number) =>
     database.db.rows({
       name: 'roll-up',
-      sql: `SELECT bucket_at, observed_at, price, volume_24h FROM token_prices_${interval} FINAL
-            WHERE token = {token:UInt64} ORDER BY bucket_at`,
-      params: { token },
+      sql: `SELECT bucket_at, observed_at, price, volume_24h FROM token_price_rollups FINAL
+            WHERE token = {token:UInt64} AND interval_seconds = {seconds:UInt32} ORDER BY bucket_at`,
+      params: { token, seconds: INTERVAL_SECONDS[interval] },
       schema: point,
     })
   const everything = async () => {
-    const tables = ['token_prices', 'token_quotes', ...ROLL_UPS.map((interval) => `token_prices_${interval}`)]
+    const tables = ['token_prices', 'token_quotes', 'token_price_rollups']
     const dumps = await Promise.all(
       tables.map((table) =>
         database.db.rows({
@@ -125,6 +127,53 @@ describe('token price roll-ups', () => {
     ])
   })
 
+  it('are of every interval that is coarser than the raw series', async () => {
+    await insert([row(5, '2024-05-01T00:00:00Z', 1)])
+    const sql = 'SELECT interval_seconds AS seconds FROM token_price_rollups FINAL WHERE token = 5 ORDER BY seconds'
+    const found = await database.db.rows({ name: 'intervals', sql, schema: z.object({ seconds: z.number() }) })
+    expect(found.map(({ seconds }) => seconds)).toEqual(ROLL_UPS.map((interval) => INTERVAL_SECONDS[interval]))
+  })
+
+  /** What each tier has of a token's first bucket; the finest tier is the raw series. */
+  const everyTier = async (token: number) => {
+    const raw = 'SELECT price FROM token_prices FINAL WHERE token = {token:UInt64} ORDER BY observed_at LIMIT 1'
+    const fine = await database.db.rows({
+      name: 'raw',
+      sql: raw,
+      params: { token },
+      schema: point.pick({ price: true }),
+    })
+    const coarse = await Promise.all(ROLL_UPS.map(async (interval) => (await rollUp(interval, token))[0]))
+    return [...fine, ...coarse].map((one) => one?.price)
+  }
+  const inEveryTier = (price: number) => INTERVALS.map(() => price)
+
+  it('have the same one of two observations of one instant in one batch as the raw series', async () => {
+    const at = '2024-05-01T00:00:00.123Z'
+    await insert([row(10, at, 20), row(10, at, 21)])
+    expect(await everyTier(10)).toEqual(inEveryTier(21))
+    await insert([row(11, at, 21), row(11, at, 20)])
+    expect(await everyTier(11)).toEqual(inEveryTier(20))
+    await insert([row(12, at, 20, { market_cap: 7 }), row(12, at, 21), row(12, '2024-05-01T00:00:01Z', 22)])
+    expect(await everyTier(12)).toEqual(inEveryTier(20))
+    const many = Array.from({ length: 5_000 }, (_, n) => row(13, at, n + 1))
+    await insert(many)
+    expect(await everyTier(13)).toEqual(inEveryTier(5_000))
+  })
+
+  it('keep what was collected later of two observations of one instant, whichever is stored last', async () => {
+    const at = '2024-05-01T00:00:00.123Z'
+    const [earlier, later] = ['2024-05-01T01:00:00Z', '2024-05-01T01:01:00Z']
+    await insert([row(14, at, 20)], earlier)
+    await insert([row(14, at, 21)], later)
+    expect(await everyTier(14)).toEqual(inEveryTier(21))
+    await insert([row(15, at, 21)], later)
+    await insert([row(15, at, 20)], earlier)
+    expect(await everyTier(15)).toEqual(inEveryTier(21))
+    await insert([row(15, at, 22, { volume_24h: 1 })], earlier)
+    expect(await everyTier(15)).toEqual(inEveryTier(22))
+  })
+
   it('give values back exactly as they were sent', async () => {
     const values = [Number.MIN_VALUE, 0.1 + 0.2, 1e-12, 123456789.12345678, 1.7976931348623157e308, 5e-324, 2 ** 53 - 1]
     await insert(
@@ -139,9 +188,9 @@ describe('token price roll-ups', () => {
 
   it('heal on a retry when one view fails half-way', async () => {
     const rows = [row(4, '2024-05-01T00:00:00Z', 7), row(4, '2024-05-01T01:00:00Z', 8)]
-    await database.db.command({ name: 'break', sql: 'RENAME TABLE token_prices_4h TO token_prices_4h_away' })
+    await database.db.command({ name: 'break', sql: 'RENAME TABLE token_price_rollups TO token_price_rollups_away' })
     await expect(insert(rows)).rejects.toMatchObject({ code: 'storage' })
-    await database.db.command({ name: 'mend', sql: 'RENAME TABLE token_prices_4h_away TO token_prices_4h' })
+    await database.db.command({ name: 'mend', sql: 'RENAME TABLE token_price_rollups_away TO token_price_rollups' })
     await insert(rows)
     await insert(rows)
     expect((await rollUp('1h', 4)).map(({ price }) => price)).toEqual([7, 8])

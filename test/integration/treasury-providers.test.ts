@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
-import type { Provider } from '../../workers/job/define.ts'
+import type { Provider } from '../../workers/job/define-job.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import type { TreasurySource } from '../../workers/providers/contracts/treasury.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'

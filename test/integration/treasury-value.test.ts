@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dailySumRow } from '../../shared/datasets/daily-sum.ts'
 import { type DaoTreasuryRow, daoTreasury, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
-import { defineJob } from '../../workers/job/define.ts'
+import { defineJob } from '../../workers/job/define-job.ts'
 import treasuryValue from '../../workers/jobs/treasury-value.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createRunner } from '../../workers/run/runner.ts'

@@ -62,7 +62,7 @@ const get = async (query?: string) => {
 const stored = () =>
   pipeline.database.db.rows({
     name: 'stored',
-    sql: 'SELECT * FROM dao_treasuries FINAL ORDER BY dao, observed_at',
+    sql: 'SELECT * EXCEPT collected_at FROM dao_treasuries FINAL ORDER BY dao, observed_at',
     schema: daoTreasuryRow,
   })
 const wanted = () => treasury.entities(pipeline.registry) as readonly TreasuryDao[]

@@ -9,7 +9,7 @@ import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createTestDatabase } from './database.ts'
 import { silent } from './silent.ts'
 
-/** A commit feed that a test turns by hand; `away()` is what it says while nobody tells of commits. */
+/** A commit feed that a test drives; `away()` makes it report that commits cannot be heard. */
 export interface HandFeed extends CommitFeed {
   commit(dataset: string, range?: { from: number; to: number }): void
   away(is: boolean): void

@@ -86,7 +86,7 @@ export async function startCollector() {
     })
   })
   return {
-    /** The standard variables that send a process's traces here, soon after each span ends. */
+    /** The standard variables that send a process's traces to this collector soon after each span ends. */
     env: {
       OTEL_EXPORTER_OTLP_ENDPOINT: server.baseUrl,
       OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',

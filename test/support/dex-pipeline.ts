@@ -37,13 +37,15 @@ const storedTrade = z.object({
 export const readTrades = ({ database }: Pipeline) =>
   database.db.rows({
     name: 'trades',
-    sql: 'SELECT * FROM dex_trades FINAL ORDER BY traded_at, log_index, transaction_hash',
+    sql: 'SELECT * EXCEPT collected_at FROM dex_trades FINAL ORDER BY traded_at, log_index, transaction_hash',
     schema: storedTrade,
   })
 
-/** All rows of both tables as one text. */
+/** All rows of trades and what is made of them as one text, but for when they were collected and computed. */
 export async function dump({ database }: Pipeline): Promise<string> {
-  const tables = ['dex_trades', 'dex_data'].map((table) => `SELECT * FROM ${table} FINAL ORDER BY ALL`)
+  const tables = ['dex_trades', 'dex_trade_days', 'dex_trade_parties', 'dex_data'].map(
+    (table) => `SELECT * EXCEPT (collected_at, computed_at) FROM ${table} FINAL ORDER BY ALL`,
+  )
   const schema = z.record(z.string(), z.unknown())
   return JSON.stringify(await Promise.all(tables.map((sql) => database.db.rows({ name: 'dump', sql, schema }))))
 }

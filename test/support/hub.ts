@@ -22,7 +22,7 @@ const nothing: World = {
   chain: () => null,
 }
 
-/** A Snapshot hub on a port of its own that has one space; `next` answers instead of it, once each. */
+/** A Snapshot hub on a port of its own with one space. An answer given to `next` is sent once in its place. */
 export async function startHub(space: Space) {
   const next: Reply[] = []
   const answer = async (path: string, method: string, headers: object, body: string): Promise<Reply> =>

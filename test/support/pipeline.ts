@@ -3,15 +3,15 @@ import type { Config } from '../../shared/config/config.ts'
 import { createQueue, type DatasetQueue } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createHttpClients } from '../../workers/http/client.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { createHttpClients } from '../../workers/providers/http/client.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
 import { createRecomputation } from '../../workers/schedule/recompute.ts'
 import type { Chain } from '../upstream/chain.ts'
 import { createUpstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
 import { silent } from './silent.ts'
-import { toStandInSettings } from './stand-in-settings.ts'
 
 type Upstream = Awaited<ReturnType<typeof createUpstream>>
 

@@ -1,6 +1,6 @@
 import { parseConfig } from '../../shared/config/config.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
-import type { Entity, Provider } from '../../workers/job/define.ts'
+import type { Entity, Provider } from '../../workers/job/define-job.ts'
 import { createObservedClients, startProviderServer } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
 import { noDatabase } from './no-database.ts'

@@ -10,7 +10,7 @@ export interface SeenStatement {
   hasLeft: boolean
 }
 
-/** ClickHouse behind a door that notes the statements that come, and can be held shut. */
+/** A proxy in front of ClickHouse that records the statements, and can hold them back. */
 export async function startStatementDoor(target: string) {
   const statements: SeenStatement[] = []
   let [gate, open] = [Promise.resolve(), () => {}]

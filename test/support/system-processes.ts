@@ -15,7 +15,7 @@ export function findProcesses(isMeant: (process: { command: string; environment:
   })
 }
 
-/** Empty for a process that has just ended, as for one that only waits to be buried. */
+/** Empty for a process that has just ended, and for a zombie. */
 function readOf(pid: string, file: string): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'utf8')

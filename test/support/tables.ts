@@ -6,7 +6,7 @@ import type { Format } from '../../api/answers/formats.ts'
 
 type Row = Readonly<Record<string, unknown>>
 
-/** The fields of CSV text (RFC 4180): quoted ones as JSON texts, so that "" and nothing stay different. */
+/** The fields of CSV text (RFC 4180). Quoted ones stay quoted, so that an empty text and no value are different. */
 function readCsv(text: string): Row[] {
   const lines: string[][] = [[]]
   const field = /("(?:[^"]|"")*"|[^",\r\n]*)(,|\r?\n)/gy
@@ -20,7 +20,7 @@ function readCsv(text: string): Row[] {
   return rows.map((row) => Object.fromEntries(row.map((value, index) => [unquote(names[index] ?? ''), value])))
 }
 
-/** A CSV field as the value of a record: what it is must be known, as every reader of CSV has to. */
+/** The CSV field of a record's value. A reader of CSV has to know each column's type; here it is the record's. */
 function toCsvText(value: unknown): string {
   if (value === null || value === undefined) return ''
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
@@ -65,7 +65,7 @@ async function readParquet(bytes: Buffer): Promise<Row[]> {
   return ((await parquetReadObjects({ file, compressors })) as unknown[]).map((row) => toPlain(row) as Row)
 }
 
-/** The rows of a body, read by others than who wrote it. CSV has texts: compare them with `toExpected`. */
+/** The rows of a body, read by other code than wrote it. CSV has only texts: compare them with `toExpected`. */
 export async function readTable(format: Format, bytes: Buffer): Promise<readonly unknown[]> {
   const text = () => bytes.toString('utf8')
   if (format === 'json') return JSON.parse(text()) as unknown[]

@@ -3,7 +3,7 @@ import { HOUR_MS } from '../../shared/intervals.ts'
 
 const CLOSE_MS = 60_000
 
-/** Waits where an hour is about to end: a process goes by the real clock, and refuses a slot once its hour is over. */
+/** Waits if the hour is about to end: a process goes by the real clock, and does not collect a slot after its hour. */
 export async function untilHourIsYoung(): Promise<void> {
   const leftMs = HOUR_MS - (Date.now() % HOUR_MS)
   if (leftMs < CLOSE_MS) await setTimeout(leftMs)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import { askEach } from '../../workers/run/ask-each.ts'
+import { askEach } from '../../workers/providers/ask-each.ts'
 import { silent } from '../support/silent.ts'
 
 const entities = Array.from({ length: 20 }, (_, key) => ({ id: String(key), key, name: `entity ${key}` }))

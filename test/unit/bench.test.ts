@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { atMost, type BenchRow } from '../bench/define.ts'
+import { atMost, type BenchRow } from '../bench/define-benchmark.ts'
 import { compare, toMedian } from '../bench/measure.ts'
 import { isMet, toMarkdownTable, toNumberText, toPage, toSection } from '../bench/report.ts'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { defineJob, type Entity } from '../../workers/job/define.ts'
+import { defineJob, type Entity } from '../../workers/job/define-job.ts'
 import { planChunks } from '../../workers/schedule/chunks.ts'
 
 const at = (iso: string) => Date.parse(iso)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import type { Collector, Entity, Range } from '../../workers/job/define.ts'
+import type { Collector, Entity, Range } from '../../workers/job/define-job.ts'
 import { collect } from '../../workers/run/collect.ts'
 import { silent } from '../support/silent.ts'
 

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { protocolTvlRow } from '../../shared/datasets/protocol-tvl.ts'
-import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from '../../workers/providers/defillama/tvl.ts'
+import {
+  protocolAnswer,
+  protocolsAnswer,
+  toTvlHistoryRows,
+  toTvlRows,
+} from '../../workers/providers/defillama/tvl-rows.ts'
 import { readFixture, toTestDao } from '../samples.ts'
 
 const slot = Date.UTC(2024, 0, 1, 13)

@@ -11,7 +11,7 @@ import {
   SWAP_TOPICS,
   toSwaps,
 } from '../../workers/providers/evm/dex/swaps.ts'
-import { type TradeFacts, toTrades } from '../../workers/providers/evm/dex/trades.ts'
+import { type TradeFacts, toTrades } from '../../workers/providers/evm/dex/trade-rows.ts'
 import { toTestToken } from '../samples.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createHourLimit } from '../../workers/providers/http/hour-limit.ts'
+import { createHourLimit } from '../../workers/http/hour-limit.ts'
 
 const never = new AbortController().signal
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { sleep, toBackoffMs, toRetryAfterMs } from '../../workers/providers/http/retry.ts'
+import { sleep, toBackoffMs, toRetryAfterMs } from '../../workers/http/retry.ts'
 
 describe('toRetryAfterMs', () => {
   const now = Date.UTC(2024, 0, 1)

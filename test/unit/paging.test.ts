@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { countSteps, thin, toBatches, toPages } from '../../workers/providers/paging.ts'
+import { toBatches } from '../../shared/batches.ts'
+import { countSteps, thin, toPages } from '../../workers/providers/paging.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

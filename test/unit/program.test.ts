@@ -11,7 +11,7 @@ const run = (program: string, ...words: string[]) =>
 describe("an operator's command", () => {
   it.each([
     ['workers/commands/status.ts', ['--bogus'], "Unknown option '--bogus'"],
-    ['workers/commands/rebuild-table.ts', ['token_prices_1h', 'token_prices_4h', '--dry-run'], 'one table per run'],
+    ['workers/commands/rebuild-table.ts', ['token_price_rollups', 'dex_data', '--dry-run'], 'one table per run'],
   ])('%s refuses %j in a line', (program, words, reason) => {
     const { status, stderr } = run(program, ...words)
     expect(status).toBe(1)

@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createRateLimit } from '../../workers/providers/http/rate-limit.ts'
+import { createRateLimit } from '../../workers/http/rate-limit.ts'
 
 const never = new AbortController().signal
 setMaxListeners(0, never)

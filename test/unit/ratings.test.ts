@@ -18,7 +18,7 @@ describe('a CSV file', () => {
   it('has a record for each row, by the line it begins on', () => {
     const text = '\uFEFFdao,source\r\n"dao-1","said ""so"",\r\nin two lines"\r\n\r\n dao-2 ,\r\n'
     expect(readCsv(text, 'r.csv')).toEqual([
-      { line: 2, fields: { dao: 'dao-1', source: 'said "so",\r\nin two lines' } },
+      { line: 2, fields: { dao: 'dao-1', source: 'said "so",\nin two lines' } },
       { line: 5, fields: { dao: 'dao-2' } },
     ])
   })
@@ -33,6 +33,8 @@ describe('a CSV file', () => {
   it.each([
     ['a,b\n1,2\n1,2,3\n', 'r.csv:3: 3 cells, the header has 2'],
     ['a,b\n1,"2\n', 'r.csv:2: a quote out of place'],
+    ['a,b\n1,"2\n3,4\n5,6\n', 'r.csv:2: a quote out of place'],
+    ['a,b\r\n"1\r\n",2\r\n3,4"5\r\n', 'r.csv:4: a quote out of place'],
     ['a,b\n1,2"3"\n', 'r.csv:2: a quote out of place'],
     ['a,b\n1,"2"3\n', 'r.csv:2: a quote out of place'],
     ['a,b,a\n1,2,3\n', 'r.csv:1: the column a is there twice'],

@@ -3,7 +3,9 @@ import { toRanges } from '../../workers/schedule/recompute.ts'
 
 const at = (iso: string) => Date.parse(iso)
 const told = (times: string[], points = 7) =>
-  toRanges(times.map(at), '1d', points).map((range) => range.map((ms) => new Date(ms).toISOString().slice(0, 10)))
+  toRanges(times.map(at), '1d', points).map((range) =>
+    [range.from, range.to].map((ms) => new Date(ms).toISOString().slice(0, 10)),
+  )
 
 describe('the days to compute again', () => {
   it('are the whole UTC days of the rows', () => {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { toId, toKey } from '../../shared/ids.ts'
 import { type BasketIndex, findComposition } from '../../shared/registry/index-records.ts'
 import { loadRegistry, RegistryError } from '../../shared/registry/registry.ts'
-import { toStretches } from '../../workers/providers/stored/prices.ts'
+import { toCompositionRanges } from '../../workers/providers/stored/prices.ts'
 
 const SHIPPED = join(import.meta.dirname, '../../shared/registry')
 const shipped = loadRegistry()
@@ -89,8 +89,8 @@ describe('a composition', () => {
     expect(inForce('2024-01-01T00:01:59.999Z')).toBe(0)
     expect(inForce('2024-01-01T00:02:00Z')).toBe(1)
     expect(inForce('2026-01-01')).toBe(2)
-    const span = { from: Date.parse('2022-11-01'), to: Date.parse('2024-01-01T00:11:00Z') }
-    expect(toStretches(index, span).map(({ from, to }) => [new Date(from), new Date(to)])).toEqual([
+    const range = { from: Date.parse('2022-11-01'), to: Date.parse('2024-01-01T00:11:00Z') }
+    expect(toCompositionRanges(index, range).map(({ from, to }) => [new Date(from), new Date(to)])).toEqual([
       [new Date('2022-11-29'), new Date('2024-01-01T00:05:00Z')],
       [new Date('2024-01-01T00:05:00Z'), new Date('2024-01-01T00:15:00Z')],
     ])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets, toUrlSecrets } from '../../shared/config/secrets.ts'
-import { toTarget } from '../../workers/providers/http/target.ts'
+import { toTarget } from '../../workers/http/target.ts'
 
 describe('the secrets of a URL', () => {
   it.each([

@@ -25,6 +25,9 @@ describe('a query document', () => {
     'query($s: String!) { space(id: $s) { id } }',
     '{ a } }',
     '{ ? }',
+    '{ a: space(id: "a.eth") { id } }',
+    '{ space(id: "a.eth") { id @skip(if: true) } }',
+    '{ space(id: "a.eth") { ...known } } fragment known on Space { id }',
   ])('is refused when it is %j', (query) => {
     expect(() => parseQuery(query, {})).toThrow(GraphqlMistake)
   })

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { parse } from 'csv-parse/sync'
 import type { Space, SpaceProposal, SpaceVote } from './world.ts'
 
 const FOLDER = 'governance-holders-ccby-zukowski'
@@ -11,8 +12,8 @@ const FOLDER = 'governance-holders-ccby-zukowski'
  * of votes: they are made from proposal and voter.
  */
 export function readSpaces(dir: string): ReadonlyMap<string, Space> {
-  const proposals = readRows(readFileSync(join(dir, FOLDER, 'snapshot_proposals.csv')))
-  const votes = readRows(gunzipSync(readFileSync(join(dir, FOLDER, 'snapshot_votes.csv.gz'))))
+  const proposals: Row[] = parse(readFileSync(join(dir, FOLDER, 'snapshot_proposals.csv')), { columns: true })
+  const votes: Row[] = parse(gunzipSync(readFileSync(join(dir, FOLDER, 'snapshot_votes.csv.gz'))), { columns: true })
   const symbols = new Map(proposals.map(({ symbol, space_id }) => [symbol, space_id]))
   return new Map(
     [...symbols].map(([symbol = '', id = '']) => {
@@ -34,15 +35,3 @@ function toVote({ proposal_id: proposal = '', voter = '', voting_power, created 
 }
 
 const toSeconds = (day: string | undefined) => Date.parse(day ?? '') / 1000
-
-/** The rows of a CSV file with a header; a cell in quotes may hold commas, line breaks and doubled quotes. */
-function readRows(bytes: Buffer): Row[] {
-  const rows: string[][] = [[]]
-  for (const [, quoted, plain, end] of bytes.toString().matchAll(/(?:"((?:[^"]|"")*)"|([^,\r\n]*))(,|\r?\n|$)/g)) {
-    rows.at(-1)?.push(quoted?.replaceAll('""', '"') ?? plain ?? '')
-    if (end !== ',') rows.push([])
-  }
-  const [header = [], ...lines] = rows
-  const whole = lines.filter(({ length }) => length === header.length)
-  return whole.map((cells) => Object.fromEntries(header.map((name, index) => [name, cells[index] ?? ''])))
-}

@@ -15,7 +15,9 @@ const REFERENCE_POOL = '0x88e6a0c2ddd26feeb64f039a2c41296fcb3f5640'
 /** A recorded swap of UNI (token 0) against WETH (token 1) on Uniswap V2. Amounts in the smallest unit, net to the trader. */
 export interface RecordedSwap {
   readonly hash: string
-  /** Made up: the recording lists the swaps of a block without the order of its logs. Odd, so that others fit between. */
+  /**
+   * The recording has no log indexes within a block, so they are made up. They are odd, so that other logs fit between.
+   */
   readonly logIndex: number
   readonly block: number
   /** Unix seconds. */

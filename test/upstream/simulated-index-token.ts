@@ -5,7 +5,7 @@ import { toNoiseKey, unit } from './noise.ts'
 import { HOUR } from './world.ts'
 
 const ETHER = 10n ** 18n
-/** Tokens in circulation on an ordinary day; the odd digits show whoever loses some. */
+/** Tokens in circulation on an ordinary day, with so many digits that a rounding on the way would show. */
 const SUPPLY = 312_345n * ETHER + 678_901_234_567_890_123n
 
 /** The Index Token's contract: it holds the components of the composition in force, and some ether. */

@@ -72,6 +72,9 @@ function tvlOfOwner(owner: string, seed: number, at: number): number {
   return 2e6 * 2_000 ** unit(key, -1) * Math.exp(logarithm)
 }
 
+/** The members that depend on the moment, which `list` computes. */
+const UNVALUED = { tvl: null, change1h: null, change1d: null, change7d: null, marketCap: null }
+
 function toSlices(dao: Dao, token: Token | undefined, seed: number, index: number): Slice[] {
   const slug = dao.defillama ?? dao.slug
   const key = toNoiseKey(seed, `protocol ${dao.slug}`)
@@ -89,11 +92,7 @@ function toSlices(dao: Dao, token: Token | undefined, seed: number, index: numbe
     cmcId: token?.cmcId ?? null,
     parent: null,
     listedAt: SIMULATION_START / 1000,
-    tvl: null,
-    change1h: null,
-    change1d: null,
-    change7d: null,
-    marketCap: null,
+    ...UNVALUED,
   }
   if (index % 3 !== 2) return [{ protocol: whole, owner: dao.slug, share: 1 }]
   return [0.7, 0.3].map((share, child) => {
@@ -122,11 +121,7 @@ function strangers(seed: number): Slice[] {
       cmcId: null,
       parent: null,
       listedAt: SIMULATION_START / 1000,
-      tvl: null,
-      change1h: null,
-      change1d: null,
-      change7d: null,
-      marketCap: null,
+      ...UNVALUED,
     }
     const owner = `${slug} ${seed}`
     return { protocol, owner, share: index % 4 === 0 ? 0 : 1 }

@@ -10,8 +10,9 @@ const START = Date.UTC(2020, 0, 1)
 const toName = (link: string | null) => link?.slice(link.lastIndexOf('/') + 1).toLowerCase()
 
 /**
- * Accounts and communities of the registry's DAOs: sizes from thousands to hundreds of thousands, that grow by a few
- * parts in ten thousand a day and waver. A few accounts are suspended, invites expired, counts hidden, names a person's.
+ * Accounts and communities of the registry's DAOs, with thousands to hundreds of thousands of members. They grow by a
+ * few ten-thousandths a day, unevenly. Some accounts are suspended, some invites expired, some counts hidden, and some
+ * names a person's.
  */
 export function createSimulatedSocials(daos: readonly Dao[], seed: number): Socials {
   const by = (linkOf: (dao: Dao) => string | null) => new Map(daos.map((dao) => [toName(linkOf(dao)), dao]))

@@ -35,7 +35,7 @@ export interface Post {
   readonly text: string
 }
 
-/** What there is to say about DAOs' accounts and communities. Null for names that nobody has; names in any case. */
+/** What the world knows about DAOs' accounts and communities. Null for names that nobody has; names in any case. */
 export interface Socials {
   account(handle: string, now: number): Account | null
   server(inviteCode: string, now: number): DiscordServer | null

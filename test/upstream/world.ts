@@ -189,7 +189,7 @@ export interface TreasuryHolding {
   readonly price: number | null
 }
 
-/** What there is to say about the market, whoever asks: providers only put it into their own words. */
+/** What is true about the market, whoever is asked: each provider only puts it into its own format. */
 export interface World {
   readonly assets: readonly Asset[]
   readonly socials: Socials

@@ -8,11 +8,11 @@ import { createQueue } from '../../shared/queue/queues.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
-import type { Entity, Job } from '../job/define.ts'
+import type { Entity, Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 import { type Chunk, planChunks } from '../schedule/chunks.ts'
 import { enqueueAndWatch } from '../schedule/watch-chunks.ts'
-import { toTime } from './option-time.ts'
+import { RANGE_OPTIONS, toTime } from './option-time.ts'
 import { createProgress } from './progress-bar.ts'
 
 const HELP = `npm run backfill -- <dataset> --from <date> --to <date> [options]
@@ -90,10 +90,10 @@ function toEntities(all: readonly Entity[], only: string | undefined, mistakes: 
     [entity.id, entity.name, Reflect.get(entity, 'symbol'), Reflect.get(entity, 'slug')].some(
       (own) => typeof own === 'string' && own.toLowerCase() === name,
     )
-  const wanted = only.split(',').map((name) => name.trim().toLowerCase())
-  const unknown = wanted.filter((name) => !all.some((entity) => isNamed(entity, name)))
+  const names = only.split(',').map((name) => name.trim().toLowerCase())
+  const unknown = names.filter((name) => !all.some((entity) => isNamed(entity, name)))
   if (unknown.length > 0) mistakes.push(`not in the registry, or not live: ${unknown.join(', ')}`)
-  return all.filter((entity) => wanted.some((name) => isNamed(entity, name)))
+  return all.filter((entity) => names.some((name) => isNamed(entity, name)))
 }
 
 /**
@@ -127,9 +127,7 @@ function readCommandLine() {
     const { values, positionals } = parseArgs({
       allowPositionals: true,
       options: {
-        from: { type: 'string' },
-        to: { type: 'string' },
-        interval: { type: 'string' },
+        ...RANGE_OPTIONS,
         tokens: { type: 'string' },
         daos: { type: 'string' },
         'dry-run': { type: 'boolean', default: false },

@@ -7,11 +7,11 @@ import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
-import type { Job } from '../job/define.ts'
+import type { Job, TimeRange } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 import { type EntityGap, planRepair, readHoles, toGapInterval, toGaps } from '../schedule/gaps.ts'
 import { type Backfill, runBackfills } from './backfill.ts'
-import { toTime } from './option-time.ts'
+import { RANGE_OPTIONS, toTime } from './option-time.ts'
 import { createProgress } from './progress-bar.ts'
 import { toShortTime, toTable } from './text-table.ts'
 
@@ -31,7 +31,7 @@ Datasets: ${jobs.map(({ name }) => name).join(', ')}`
 
 interface Request {
   readonly jobs: readonly Job[]
-  readonly window: { readonly from: number; readonly to: number }
+  readonly range: TimeRange
   readonly interval: Interval | undefined
 }
 
@@ -43,8 +43,8 @@ export function toRequest(
   given: Readonly<Record<'dataset' | 'from' | 'to' | 'interval', string | undefined>>,
 ): Request {
   const mistakes: string[] = []
-  const wanted = jobs.filter(({ name }) => given.dataset === undefined || name === given.dataset)
-  if (wanted.length === 0)
+  const selected = jobs.filter(({ name }) => given.dataset === undefined || name === given.dataset)
+  if (selected.length === 0)
     mistakes.push(`${given.dataset}: no such dataset; there are ${jobs.map(({ name }) => name).join(', ')}`)
   const from = given.from === undefined ? 0 : toTime('--from', given.from, mistakes)
   const to = given.to === undefined ? Date.now() : toTime('--to', given.to, mistakes)
@@ -53,7 +53,7 @@ export function toRequest(
     mistakes.push(`--interval ${given.interval}: there are ${INTERVALS.join(', ')}`)
   if (from !== undefined && to !== undefined && from >= to) mistakes.push('--from is not before --to')
   if (mistakes.length > 0 || from === undefined || to === undefined) throw new DataError('payload', mistakes.join('\n'))
-  return { jobs: wanted, window: { from, to }, interval }
+  return { jobs: selected, range: { from, to }, interval }
 }
 
 /** What is missing of one dataset. */
@@ -73,7 +73,7 @@ async function findGaps(request: Request, config: Config, registry: Registry): P
     const progress = createProgress(`${job.name} ${interval}`, entities.length, process.stderr)
     for (const entity of entities) {
       const holes = await readHoles(db, job.dataset, entity, interval)
-      for (const gap of toGaps(holes, interval, request.window)) gaps.push({ ...gap, entity })
+      for (const gap of toGaps(holes, interval, request.range)) gaps.push({ ...gap, entity })
       progress.step(0)
     }
     const missing = gaps.reduce((sum, gap) => sum + gap.missing, 0)
@@ -95,7 +95,7 @@ async function fix(found: readonly Found[], config: Config): Promise<number> {
   const redis = createRedis(config.redis.url, log)
   await requireRedis(redis)
   const blocking = createRedis(config.redis.url, log, 'blocking')
-  // A part may have been collected when its source did not have the data yet: what is missing is asked for again.
+  // A chunk may have been collected when its source did not have the data yet: what is missing is asked for again.
   const failed = await runBackfills(
     backfills,
     { redis, blocking, prefix: config.redis.prefix },
@@ -136,9 +136,7 @@ async function main(): Promise<void> {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      from: { type: 'string' },
-      to: { type: 'string' },
-      interval: { type: 'string' },
+      ...RANGE_OPTIONS,
       fix: { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },

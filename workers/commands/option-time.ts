@@ -1,6 +1,9 @@
 const EARLIEST_MS = Date.parse('2009-01-01T00:00:00Z')
 const ISO_DATE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$/
 
+/** The options of a command that is about a range of time, for `parseArgs`. */
+export const RANGE_OPTIONS = { from: { type: 'string' }, to: { type: 'string' }, interval: { type: 'string' } } as const
+
 /**
  * The Unix milliseconds of an ISO date or date-time that an operator gave for an option, read as UTC. What is wrong goes
  * to `mistakes`.

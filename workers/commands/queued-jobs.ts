@@ -16,7 +16,10 @@ type Action = (typeof ACTIONS)[number]
 const STATES = ['failed', 'waiting', 'prioritized', 'delayed', 'active', 'completed'] as const
 type State = (typeof STATES)[number]
 
-/** What an action may be done to: the queue owns what is active, and only what failed is worth a retry. */
+/**
+ * The states in which a job can be retried or dropped: active jobs belong to their worker, and only failed ones are
+ * worth a retry.
+ */
 const ALLOWED: Readonly<Record<Action, readonly State[]>> = {
   list: STATES,
   retry: ['failed'],
@@ -153,8 +156,8 @@ async function run(request: Request, options: { dryRun: boolean; json: boolean }
   const config = loadConfig()
   const redis = createRedis(config.redis.url, createLog('jobs', 'error'))
   await requireRedis(redis)
-  const wanted = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
-  const queues = wanted.map(({ name }) => createQueue(name, redis, config.redis.prefix))
+  const selected = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
+  const queues = selected.map(({ name }) => createQueue(name, redis, config.redis.prefix))
   const found = (await Promise.all(queues.map((queue) => findJobs(queue, request)))).flat()
   const listed = found.map((one) => one.listed)
   const { action } = request

@@ -14,7 +14,7 @@ import { createProgress, type Progress } from './progress-bar.ts'
 
 const HELP = `npm run rebuild -- <table> [options]
 
-Computes a roll-up (token_prices_1h, ...) or a derived table anew from the stored series, beside the live one, and swaps
+Computes a roll-up (token_price_rollups) or a derived table anew from the stored series, beside the live one, and swaps
 them at once. Readers and workers go on meanwhile and no row that arrives is lost. Stopped and run again it goes on where
 it was. One run per table at a time.
 
@@ -42,8 +42,8 @@ async function runRebuild(db: Database, rollUp: RollUp, force: boolean): Promise
   const rebuilt = await rebuild(db, rollUp, {
     now: Date.now,
     force,
-    onPlan: (parts) => {
-      progress = createProgress(rollUp.table, parts, process.stderr)
+    onPlan: (batches) => {
+      progress = createProgress(rollUp.table, batches, process.stderr)
     },
     onStep: () => progress?.step(0),
   })

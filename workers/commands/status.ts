@@ -57,7 +57,7 @@ export function toStatusTable(statuses: readonly DatasetStatus[]): string {
   )
 }
 
-/** Whether an operator has to look: late data may still arrive, stale data has missed its time. */
+/** Whether an operator has to look: late data may still arrive, stale data is overdue. */
 export function isAlarming(statuses: readonly DatasetStatus[]): boolean {
   return statuses.some(({ state }) => state === 'stale' || state === 'empty')
 }

@@ -9,7 +9,10 @@ export interface JobState {
 
 const stored = z.object({ value: z.string() })
 
-/** Notes of one provider on top of a run's state, which `keep` adds to it: an answer that is thrown away leaves none. */
+/**
+ * A draft of the state for one provider's attempt. `keep` adds it to the run's state; without that, an answer that is
+ * discarded leaves nothing behind.
+ */
 export function draftState(state: JobState): JobState & { keep(): void } {
   const notes = new Map<string, string>()
   return {

@@ -1,7 +1,7 @@
 import { daoLinks, LINK_FIELDS } from '../../shared/datasets/daos.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { coingeckoLinks } from '../providers/coingecko/links.ts'
 import { coinmarketcapLinks } from '../providers/coinmarketcap/links.ts'
 import type { UnlinkedDao } from '../providers/contracts/links.ts'

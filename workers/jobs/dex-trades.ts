@@ -1,7 +1,7 @@
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { ethereum } from '../providers/evm/trades.ts'
-import { moralisSwaps } from '../providers/moralis/swaps.ts'
+import { moralisSwaps } from '../providers/moralis/trades.ts'
 
 /** Trades on decentralized exchanges of every live token. A chain has one source, because two would count twice. */
 export default defineJob({

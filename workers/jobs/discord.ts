@@ -1,7 +1,7 @@
 import { discordMembers } from '../../shared/datasets/discord.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
+import { askForMembers } from '../providers/ask-members.ts'
 import { discord } from '../providers/discord/members.ts'
-import { askForMembers } from '../run/ask-members.ts'
 
 /** Members of every live DAO's Discord server, by its invite. */
 export default defineJob({

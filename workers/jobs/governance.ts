@@ -1,17 +1,17 @@
 import { z } from 'zod'
 import { type GovernanceRow, governance } from '../../shared/datasets/governance.ts'
-import { type Candidate, defineJob } from '../job/define.ts'
+import { type Candidate, defineJob } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import type { Allowance, Places, VotingDao } from '../providers/contracts/governance.ts'
+import { askEach } from '../providers/ask-each.ts'
+import type { Allowance, Cursors, VotingDao } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
-import { askEach } from '../run/ask-each.ts'
 
 /**
- * Votes and proposals of every live DAO with a Snapshot space. Spaces are read on from where the last run came to. A
- * run takes a bounded number of pages and remembers each space's place once its rows are stored, so that the first
- * reading of millions of votes goes on over several runs, whatever happens to one of them. Runs come every hour for its
- * sake: the counts are told only from when a space was read to its end, and then they are more than daily.
+ * Votes and proposals of every live DAO with a Snapshot space. Each run goes on from the cursors that the last one
+ * stored, and takes a bounded number of pages: the first reading of millions of votes takes several runs, and a run
+ * that dies costs only its own pages. A space's counts are served from the moment at which it was read to its end. Runs
+ * come every hour, so that this moment comes soon.
  */
 export default defineJob({
   name: 'governance',
@@ -22,12 +22,12 @@ export default defineJob({
   run: async ({ provider, entities, slot, state, signal, log }) => {
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)
-    const read = async ({ dao, places }: Turn) => {
-      // Whose turn does not come is first in the next run.
+    const read = async ({ dao, cursors }: Turn) => {
+      // No pages are left for this space: it is the first in the next run.
       if (!allowance.isLeft()) return []
-      const reading = await provider.fetchGovernance(dao, places, allowance, signal)
+      const reading = await provider.fetchGovernance(dao, cursors, allowance, signal)
       if (reading === undefined) return undefined
-      state.set(dao.snapshotSpace, JSON.stringify({ ...reading.places, slot } satisfies Remembered))
+      state.set(dao.snapshotSpace, JSON.stringify({ ...reading.cursors, slot } satisfies Remembered))
       return reading.isComplete ? [...reading.rows, toReadingRow(dao, slot)] : reading.rows
     }
     const answers = await askEach(turns, read, { concurrency: provider.concurrency, log })
@@ -35,9 +35,9 @@ export default defineJob({
   },
 })
 
-const place = z.object({ from: z.number(), skip: z.number() })
+const cursor = z.object({ from: z.number(), skip: z.number() })
 /** What is remembered of a space: up to where it was read, and in which slot it had its turn. */
-const remembered = z.object({ proposals: place, votes: place, slot: z.number() })
+const remembered = z.object({ proposals: cursor, votes: cursor, slot: z.number() })
 type Remembered = z.infer<typeof remembered>
 
 const UNREAD: Remembered = { proposals: { from: 0, skip: 0 }, votes: { from: 0, skip: 0 }, slot: 0 }
@@ -47,17 +47,17 @@ interface Turn {
   readonly key: number
   readonly name: string
   readonly dao: VotingDao
-  readonly places: Places
+  readonly cursors: Cursors
   readonly slot: number
 }
 
-/** The DAOs with the places to go on from, those first whose last turn is longest ago. */
+/** The DAOs with their cursors, those first whose last turn is longest ago. */
 async function toTurns(daos: readonly VotingDao[], state: JobState): Promise<Turn[]> {
   const turns = await Promise.all(
     daos.map(async (dao) => {
       const value = await state.get(dao.snapshotSpace)
-      const { slot, ...places } = remembered.safeParse(JSON.parse(value ?? 'null')).data ?? UNREAD
-      return { id: dao.id, key: dao.key, name: dao.name, dao, places, slot }
+      const { slot, ...cursors } = remembered.safeParse(JSON.parse(value ?? 'null')).data ?? UNREAD
+      return { id: dao.id, key: dao.key, name: dao.name, dao, cursors, slot }
     }),
   )
   return turns.sort((left, right) => left.slot - right.slot)

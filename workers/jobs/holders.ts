@@ -1,9 +1,9 @@
 import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { defineJob } from '../job/define.ts'
-import { ethplorer } from '../providers/ethplorer/client.ts'
+import { defineJob } from '../job/define-job.ts'
+import { askEach } from '../providers/ask-each.ts'
+import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
-import { askEach } from '../run/ask-each.ts'
 
 /**
  * The largest holders of every live token on an EVM chain: two calls a token. Moralis has room for all tokens in every
@@ -24,8 +24,8 @@ export default defineJob({
 })
 
 /**
- * Those of the list whose turn it is, at most `perSlot`. The slot alone decides, so that a slot collected again is
- * about the same tokens and nothing needs to be remembered.
+ * The tokens whose turn it is, at most `perSlot`. Only the slot decides, so a slot that is collected again has the same
+ * tokens, and no cursor has to be stored.
  */
 export function toTurn<T>(items: readonly T[], perSlot: number, slot: number): T[] {
   const turns = Math.ceil(items.length / perSlot)

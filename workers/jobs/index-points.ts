@@ -1,7 +1,7 @@
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { storedPrices } from '../providers/stored/prices.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
@@ -18,8 +18,8 @@ export default defineJob({
   entities: ({ index }) => [index],
   history: { intervals: ['5m'], chunkEntities: 1, chunkPoints: 31 * 288 },
   run: async ({ provider, entities, range, slot, signal }) => {
-    const span = range ?? { from: slot - SLOTS_BACK * SLOT_MS, to: slot + SLOT_MS }
-    const rows = await Promise.all(entities.map((index) => provider.fetchPoints(index, span, signal)))
+    const slots = range ?? { from: slot - SLOTS_BACK * SLOT_MS, to: slot + SLOT_MS }
+    const rows = await Promise.all(entities.map((index) => provider.fetchPoints(index, slots, signal)))
     return rows.flat()
   },
 })

@@ -1,4 +1,4 @@
-import type { Job } from '../job/define.ts'
+import type { Job } from '../job/define-job.ts'
 import daos from './daos.ts'
 import dexTrades from './dex-trades.ts'
 import discord from './discord.ts'

@@ -1,20 +1,21 @@
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { defineJob, WHOLE_REGISTRY } from '../job/define.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { defineJob, WHOLE_REGISTRY } from '../job/define-job.ts'
 import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
 /**
- * Each live token's first known market cap of the day. That is mostly the first observation's, which the daily roll-up
- * keeps; only where that one has none the day's other observations are read. Sources say 0 where they do not know the
- * circulating supply: that is unknown too.
+ * Each live token's first known market cap of the day. Mostly that is the day's first observation, which the daily
+ * roll-up holds. Only where that one has no market cap are the day's other observations read. Sources send 0 when they
+ * do not know the circulating supply, so 0 counts as unknown.
  */
 const MARKET_CAPS = `
   WITH
     firsts AS
     (
       SELECT token, bucket_at, ifNull(market_cap, 0) AS first_cap
-      FROM token_prices_1d FINAL
-      WHERE token IN (SELECT key FROM tokens FINAL WHERE live) AND ${withinDays('bucket_at')}
+      FROM token_price_rollups FINAL
+      WHERE token IN (SELECT key FROM tokens FINAL WHERE live) AND interval_seconds = ${INTERVAL_SECONDS['1d']} AND ${withinDays('bucket_at')}
     ),
     unknown AS (SELECT token, bucket_at FROM firsts WHERE first_cap <= 0)
   SELECT bucket_at AS day, first_cap AS usd FROM firsts WHERE first_cap > 0

@@ -1,6 +1,6 @@
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { coingecko } from '../providers/coingecko/prices.ts'
 import { coinmarketcap } from '../providers/coinmarketcap/prices.ts'
 

@@ -1,5 +1,5 @@
 import { daoRatings } from '../../shared/datasets/ratings.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { ratingsFile } from '../providers/ratings-file/ratings.ts'
 
 /** Ratings of live DAOs from the operator's file, read once a day. */

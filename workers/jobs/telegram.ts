@@ -1,8 +1,8 @@
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
+import { askForMembers } from '../providers/ask-members.ts'
 import { telegramBot } from '../providers/telegram/bot.ts'
 import { telegram } from '../providers/telegram/members.ts'
-import { askForMembers } from '../run/ask-members.ts'
 
 /** Members of every live DAO's Telegram group or channel; the Bot API knows totals where the page has none. */
 export default defineJob({

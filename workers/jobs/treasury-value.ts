@@ -1,9 +1,12 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { treasuryValue } from '../../shared/datasets/treasury-value.ts'
-import { defineJob, WHOLE_REGISTRY } from '../job/define.ts'
+import { defineJob, WHOLE_REGISTRY } from '../job/define-job.ts'
 import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
-/** Each live DAO's first treasury of the day. A value of 0 is that of holdings without any price: it is not known. */
+/**
+ * Each live DAO's first treasury of the day. A value of 0 means that none of its holdings has a price, so it counts as
+ * unknown.
+ */
 const TREASURIES = `
   SELECT toStartOfDay(observed_at, 'UTC') AS day, argMin(value_usd, observed_at) AS usd
   FROM dao_treasuries FINAL

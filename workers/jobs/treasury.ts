@@ -1,13 +1,14 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
+import { askEach } from '../providers/ask-each.ts'
 import { toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { goldrush } from '../providers/goldrush/treasury.ts'
-import { askEach } from '../run/ask-each.ts'
 
 /**
- * What the treasury of every live DAO holds, once a day. GoldRush is asked once an address, DefiLlama once a DAO; both
- * have history. A DAO whose treasury is not known whole gives no row: the next provider is asked, and what is stored stays.
+ * What the treasury of every live DAO holds, once a day. GoldRush needs a request for each address, DefiLlama one for
+ * each DAO; both have history. A DAO of whose treasury only a part is known gets no row from that provider: the next
+ * one is asked, and what is stored stays.
  */
 export default defineJob({
   name: 'treasury',

@@ -1,6 +1,6 @@
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
-import { defineJob } from '../job/define.ts'
-import { defillama } from '../providers/defillama/client.ts'
+import { defineJob } from '../job/define-job.ts'
+import { defillama } from '../providers/defillama/tvl.ts'
 
 /** Total value locked of every live DAO with protocols. */
 export default defineJob({

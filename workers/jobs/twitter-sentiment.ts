@@ -1,8 +1,8 @@
 import { type TwitterSentimentRow, twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
-import { type Candidate, defineJob } from '../job/define.ts'
+import { type Candidate, defineJob } from '../job/define-job.ts'
 import { toIso } from '../providers/answer.ts'
+import { askEach } from '../providers/ask-each.ts'
 import { xPosts } from '../providers/x/posts.ts'
-import { askEach } from '../run/ask-each.ts'
 import { LEXICON } from '../sentiment/lexicon.ts'
 import { toMood } from '../sentiment/mood.ts'
 

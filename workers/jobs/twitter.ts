@@ -1,11 +1,11 @@
 import { twitterCounts } from '../../shared/datasets/twitter.ts'
 import { DataError } from '../../shared/errors.ts'
-import { defineJob } from '../job/define.ts'
+import { defineJob } from '../job/define-job.ts'
 import { xCounts } from '../providers/x/counts.ts'
 
 /**
- * Followers, followed accounts and posts of every live DAO's account on X. A whole day's counts are one request, and
- * asked again on the same day they cost nothing more, so they come whole or are tried again.
+ * Followers, followed accounts and posts of every live DAO's account on X. The counts of a day are one request, which
+ * costs nothing when it is repeated on the same day: so a slot has all accounts, or it is tried again.
  */
 export default defineJob({
   name: 'twitter',

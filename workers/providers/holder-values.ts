@@ -1,4 +1,7 @@
-/** Shares have two decimals or a float's; this many are kept of their sum, so that no rounding dust is stored. */
+/**
+ * Shares come with two decimals or as floats. Their sum is rounded to this many decimals, so that no rounding error is
+ * stored.
+ */
 const SUM_DECIMALS = 1e10
 
 /** The sum of the shares in percent; null when one of them is not a number. */

@@ -1,5 +1,5 @@
 import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
-import type { Range } from '../job/define.ts'
+import type { Range } from '../job/define-job.ts'
 
 /** Cuts a range into ranges of at most `lengthMs`, oldest first. */
 export function toPages(range: Range, lengthMs: number): Range[] {
@@ -27,11 +27,4 @@ export function thin<T>(observations: readonly T[], timeOf: (observation: T) => 
     if (!firsts.has(bucket)) firsts.set(bucket, each)
   }
   return [...firsts.values()]
-}
-
-/** Cuts a list into lists of at most `size`. */
-export function toBatches<T>(items: readonly T[], size: number): T[][] {
-  return Array.from({ length: Math.ceil(items.length / size) }, (_, index) =>
-    items.slice(index * size, (index + 1) * size),
-  )
 }

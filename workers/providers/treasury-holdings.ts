@@ -1,24 +1,25 @@
 import { type DaoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
-import type { Candidate } from '../job/define.ts'
+import type { Candidate } from '../job/define-job.ts'
 import { toIso } from './answer.ts'
 
 /** How much of one contract is held on one chain, in whole tokens and in USD; null is unknown. */
 export interface Holding {
   readonly chain: string
-  /** What tells tokens of one chain apart: the contract's address, or a name that is the source's own. */
+  /** The contract's address, or a name of the source's own: unique within its chain. */
   readonly contract: string
   readonly symbol: string
   readonly quantity: number | null
   readonly valueUsd: number | null
 }
 
-/** The same token costs the same on every chain, but for what it costs to carry it over. */
+/** Prices of one token on two chains differ by what it costs to move it between them, at most. */
 const SAME_PRICE = 0.01
 
 /**
- * Adds up what is the same token. On one chain that is the contract. Over chains it is the symbol together with the price,
- * which may differ by 1 %: a symbol alone is anybody's to take, so what has no price stays by itself, and two contracts
- * of one chain are never one token. The largest value comes first, what has none last.
+ * Adds up holdings of the same token. On one chain that is the same contract. Across chains it is the same symbol at
+ * the same price, to within 1 %. The symbol alone does not do, because anybody can use it: a holding without a price
+ * stays by itself, and two contracts of one chain are never the same token. The largest value comes first, holdings
+ * without a value last.
  */
 export function mergeHoldings(holdings: readonly Holding[]): Holding[] {
   const groups: { members: Holding[]; chains: Set<string> }[] = []
@@ -35,7 +36,7 @@ export function mergeHoldings(holdings: readonly Holding[]): Holding[] {
 
 /**
  * A row of everything that is held; undefined where nothing has a price, because then the treasury's value is unknown.
- * Holdings of nothing are left out.
+ * Holdings with a quantity of 0 are left out.
  */
 export function toTreasuryRow(
   dao: number,

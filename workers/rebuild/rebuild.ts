@@ -1,5 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import { z } from 'zod'
+import { toBatches } from '../../shared/batches.ts'
+import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -17,8 +19,8 @@ export interface RebuildOptions {
   readonly now: () => number
   /** Swaps also when the new table has fewer rows than the live one. */
   readonly force: boolean
-  /** Called when it is known in how many parts the table is computed. */
-  readonly onPlan: (parts: number) => void
+  /** Called when it is known in how many batches of entities the table is computed. */
+  readonly onPlan: (batches: number) => void
   readonly onStep: () => void
   /** Called with everything computed and both tables fed, before they are swapped. */
   readonly beforeSwap?: () => Promise<void>
@@ -34,7 +36,7 @@ export interface Rebuilt {
  * Computes a roll-up anew beside the live table and puts it in its place at once. No row that arrives meanwhile is lost:
  * the shadow table is fed by a view of its own before it is filled, both views feed both tables until after the swap,
  * what arrives during the swap is stored once more, and every row replaces by its natural key, so that being stored twice changes nothing. A run that was stopped leaves
- * the shadow behind, fed, and the next one goes on with the part that was not finished.
+ * the shadow behind, fed, and the next one goes on with the batch that was not finished.
  * @throws DataError `storage` when ClickHouse fails, or when the new table has fewer rows than the live one.
  */
 export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOptions): Promise<Rebuilt> {
@@ -107,7 +109,7 @@ async function untilEarlierInsertsEnd(db: Database): Promise<void> {
 
 const INSERT_POLL_MS = 100
 
-/** Fills the shadow part by part, from where an earlier run over the same shadow stopped. */
+/** Fills the shadow batch by batch, from where an earlier run over the same shadow stopped. */
 async function fill(
   db: Database,
   rollUp: RollUp,
@@ -120,12 +122,12 @@ async function fill(
   const from = doneUuid === uuid && doneUpTo !== undefined ? Number(doneUpTo) : -1
   const newest = rollUp.dataset === undefined ? null : await readNewest(db, rollUp.dataset)
   const slot = toBucketStart(newest ?? now(), rollUp.dataset?.cadence ?? '1d')
-  const parts = await toParts(db, rollUp)
-  onPlan(parts.length)
-  for (const entities of parts) {
+  const batches = await readBatches(db, rollUp)
+  onPlan(batches.length)
+  for (const entities of batches) {
     const last = entities.at(-1) ?? 0
     if (last > from) {
-      const params = { entities, read: entities, slot: new Date(slot).toISOString().slice(0, -1) }
+      const params = toDeriveParams({ entities, read: entities, slot })
       await db.command({ name: 'fill-shadow', sql: rollUp.fill(shadow.name), params })
       state.set(rollUp.table, `${uuid} ${last}`)
       await state.store()
@@ -136,14 +138,12 @@ async function fill(
 
 const keyRow = z.object({ key: z.number() })
 
-/** The entities of each part in the order of their keys; one part without any where it takes all of them at once. */
-async function toParts(db: Database, { entity, raw }: RollUp): Promise<number[][]> {
+/** The entities in batches, in the order of their keys; one empty batch where a row needs all of them at once. */
+async function readBatches(db: Database, { entity, raw }: RollUp): Promise<number[][]> {
   if (entity === undefined) return [[]]
   const sql = `SELECT DISTINCT ${entity} AS key FROM ${raw} ORDER BY key`
   const keys = (await db.rows({ name: 'entities', sql, schema: keyRow })).map(({ key }) => key)
-  const parts: number[][] = []
-  for (let at = 0; at < keys.length; at += ENTITIES_AT_ONCE) parts.push(keys.slice(at, at + ENTITIES_AT_ONCE))
-  return parts
+  return toBatches(keys, ENTITIES_AT_ONCE)
 }
 
 async function readUuid(db: Database, table: string): Promise<string | undefined> {

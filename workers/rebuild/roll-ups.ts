@@ -15,14 +15,11 @@ export interface RollUp {
   readonly dataset: Source | undefined
   /** The stored rows that it is computed from. */
   readonly raw: string
-  /** The column by which `raw` can be computed in parts; undefined where a row needs more than one entity's. */
+  /** The column by which `raw` can be computed in batches; undefined where a row needs more than one entity's. */
   readonly entity: string | undefined
   /** The SELECT of a second view, on `source`, that feeds a shadow of the table with what is inserted meanwhile. */
   readonly feed: string
-  /**
-   * The statement that fills the shadow; its parameters are `{entities: Array(UInt64)}`, `{read: Array(UInt64)}` and
-   * `{slot: DateTime64(3)}`.
-   */
+  /** The statement that fills the shadow; its parameters are those of a dataset's `derive`. */
   fill(shadow: string): string
 }
 

@@ -31,7 +31,7 @@ export function toShadow(db: Database, table: string): Shadow {
   const toStored = (one: string) => (db.cluster === undefined ? one : toLocal(one))
   const [stored, storedLive] = [toStored(name), toStored(table)]
   const run = (what: string, sql: string) => db.command({ name: what, sql })
-  // The view goes first: without its table it would fail the inserts that it follows.
+  // The view is dropped first: without its target table it would fail the inserts that feed it.
   const drops = [name, arriving].flatMap((one) => [
     `DROP VIEW IF EXISTS ${one}_mv${on} SYNC`,
     ...[...new Set([one, toStored(one)])].map((part) => `DROP TABLE IF EXISTS ${part}${on} SYNC`),
@@ -59,7 +59,7 @@ export function toShadow(db: Database, table: string): Shadow {
 async function toTables(db: Database, table: string, shadow: string): Promise<readonly string[]> {
   const { cluster, name: database } = db
   if (cluster === undefined) return [`CREATE TABLE IF NOT EXISTS ${shadow} AS ${table}`]
-  // What was swapped once keeps its path in Keeper, so every shadow needs one that no table ever had.
+  // A table that was swapped keeps its path in Keeper, so every shadow needs a path that no table ever had.
   const path = quoteName(toReplicationPath(database, `${table}.${randomUUID()}`))
   const engine = (await readEngine(db, toLocal(table))).replace(/^(Replicated\w+\()'[^']*'/, `$1${path}`)
   const head = `CREATE TABLE IF NOT EXISTS ${toLocal(shadow)}${onCluster(cluster)} AS ${toLocal(table)}`

@@ -1,6 +1,6 @@
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Collector, Entity, Range } from '../job/define.ts'
+import type { Collector, Entity, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 import type { CheckedRows } from './rows.ts'
 
@@ -14,17 +14,21 @@ export interface Collected {
   providers: string[]
   /** How many entities no provider had an answer for. */
   uncovered: number
-  /** A failure that leaves a part to be fetched again, once what came is stored. */
+  /** A failure that leaves some entities to be asked for again, once what came is stored. */
   pending: DataError | undefined
 }
 
-interface Wanted {
+/** What is to be collected, and how the answers are judged. */
+interface Assignment {
   entities: readonly Entity[]
-  /** The row member that holds the entity's key; without one every answer is about all of them. */
+  /** The row member that holds the entity's key. Without one every answer is about all entities. */
   entityColumn: string | undefined
   slot: number
   range: Range | undefined
-  /** Whether a slot is fetched again as a range is, when a provider failed for a time. */
+  /**
+   * Whether a slot is tried again for the entities without an answer, as a range always is, when a provider failed for
+   * a while.
+   */
   resumes: boolean
   state: JobState
   signal: AbortSignal
@@ -35,55 +39,59 @@ interface Wanted {
 }
 
 /**
- * Asks the providers in order. The first asks for all it covers; the next only for what is left: those that failed,
- * those the ones before do not cover and, for a slot, those they had no usable row for. In a range no answer is an
- * answer (a token has no history before its launch), so the next provider is not asked for it. When the time for the
- * whole is over, no further provider is asked and what came is kept.
- * @throws DataError when none answered at all: a failure that may pass, where there is one, else the first.
+ * Asks the providers in order. The first is asked about all entities that it covers; the next only about what is left:
+ * entities whose provider failed, entities that the providers before do not cover and, for a slot, entities without a
+ * usable row. In a range an entity without rows counts as answered, because a token has no history before its launch.
+ * When the job's time is over no further provider is asked, and what came is kept.
+ * @throws DataError when no provider answered: a failure that may pass, where there is one, else the first.
  */
-export async function collect(collectors: readonly Collector[], wanted: Wanted, log: Logger): Promise<Collected> {
+export async function collect(
+  collectors: readonly Collector[],
+  assignment: Assignment,
+  log: Logger,
+): Promise<Collected> {
   const collected = { rows: [] as object[], rejected: 0, read: [] as number[], providers: [] as string[] }
   const failures: DataError[] = []
-  let left = wanted.entities
+  let left = assignment.entities
   for (const collector of collectors) {
     const asked = left.filter((entity) => collector.covers(entity))
     if (asked.length === 0) continue
-    if (wanted.signal.aborted) {
+    if (assignment.signal.aborted) {
       failures.push(toLate(collector.provider))
       continue
     }
     try {
       const ownLog = log.child({ provider: collector.provider })
-      const state = draftState(wanted.state)
+      const state = draftState(assignment.state)
       const read = new Set<number>()
       const noteRead = (some: readonly Entity[]) => {
         for (const { key } of some) read.add(key)
       }
-      const answer = await collector.collect({ ...wanted, entities: asked, state, noteRead, log: ownLog })
-      const { rows, rejected } = wanted.check(collector.provider, answer)
+      const answer = await collector.collect({ ...assignment, entities: asked, state, noteRead, log: ownLog })
+      const { rows, rejected } = assignment.check(collector.provider, answer)
       state.keep()
       for (const row of rows) collected.rows.push(row)
       collected.rejected += rejected
       collected.read.push(...read)
       collected.providers.push(collector.provider)
-      const settled = toSettled(asked, rows, wanted)
+      const settled = toSettled(asked, rows, assignment)
       left = left.filter((entity) => !settled.has(entity.key))
     } catch (error) {
-      const failure = toFailure(error, collector.provider, wanted.signal)
+      const failure = toFailure(error, collector.provider, assignment.signal)
       failures.push(failure)
-      wanted.onFailed?.(collector.provider)
+      assignment.onFailed?.(collector.provider)
       log.warn({ provider: collector.provider, entities: asked.length, reason: toReason(failure) }, 'provider failed')
     }
   }
   const transient = failures.find(isTransient)
   const reason = transient ?? failures[0]
   if (collected.providers.length === 0 && reason !== undefined) throw reason
-  const isResumed = wanted.resumes || wanted.range !== undefined
+  const isResumed = assignment.resumes || assignment.range !== undefined
   const pending = isResumed && left.length > 0 ? transient : undefined
   return { ...collected, uncovered: left.length, pending }
 }
 
-/** What is no failure of the provider is a mistake of this program, and passes through. */
+/** An error that is no DataError is a mistake in this program, and is thrown as it is. */
 function toFailure(error: unknown, provider: string, signal: AbortSignal): DataError {
   if (error instanceof DataError) return error
   if (!signal.aborted) throw error
@@ -94,8 +102,8 @@ const toLate = (provider: string, cause?: unknown) =>
   new DataError('provider_unavailable', `${provider}: not done within the time of the job`, { cause })
 
 /** The keys of the entities that need no other provider. */
-function toSettled(asked: readonly Entity[], rows: readonly object[], wanted: Wanted): Set<unknown> {
-  const { entityColumn, range } = wanted
+function toSettled(asked: readonly Entity[], rows: readonly object[], assignment: Assignment): Set<unknown> {
+  const { entityColumn, range } = assignment
   if (range !== undefined || entityColumn === undefined) return new Set(asked.map((entity) => entity.key))
   return new Set(rows.map((row) => Reflect.get(row, entityColumn)))
 }

@@ -3,8 +3,8 @@ import { FAILING_PROVIDERS, readFailingText, toFailingText } from '../../shared/
 import type { openState } from '../job/state.ts'
 
 /**
- * Remembers which providers of a job failed in a slot, and since which slot each, for `/data/status`: as long as another
- * one answers, the data itself does not tell. Only a change is stored.
+ * Stores for `/data/status` which providers of a job failed in a slot, and since which slot each has failed: while
+ * another provider answers, the data does not show it. Written only when it changes.
  */
 export async function rememberFailing(
   state: ReturnType<typeof openState>,

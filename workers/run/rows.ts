@@ -53,7 +53,7 @@ export function checkRows(
   throw new DataError('rows_rejected', text)
 }
 
-/** Of a list it is the column that matters: each index for itself would be a reason of its own. */
+/** Indexes within a list become `*`: otherwise every index would be a reason of its own. */
 function toShapeFault({ path, message }: { path: readonly PropertyKey[]; message: string }): string {
   return `${path.map((part) => (typeof part === 'number' ? '*' : String(part))).join('.')}: ${message}`
 }

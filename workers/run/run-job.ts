@@ -1,17 +1,18 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
-import { type JobPayload, type JobReport, jobPayload } from '../../shared/queue/queues.ts'
+import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { publishCommit } from '../../shared/store/commits.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Collector, Entity, Job } from '../job/define.ts'
-import { openState } from '../job/state.ts'
+import type { Collector, Job } from '../job/define-job.ts'
+import { type JobState, openState } from '../job/state.ts'
 import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
+import { announce, toTimeRange } from './announce.ts'
 import { type Collected, collect } from './collect.ts'
+import { parsePayload, toEntities } from './payload.ts'
 import { rememberFailing } from './remember-failing.ts'
 import { checkRows } from './rows.ts'
 
@@ -32,7 +33,8 @@ export interface JobContext {
 const JOB_TIMEOUT_MS = 10 * 60_000
 
 /**
- * One job from payload to stored rows.
+ * One job from payload to stored rows, step by step. The steps may be repeated from the start after any of them failed:
+ * what is stored twice changes nothing.
  * @throws DataError `payload` for a payload that makes no sense, a provider's or the storage's failure otherwise.
  */
 export async function runJob(
@@ -43,20 +45,35 @@ export async function runJob(
 ): Promise<JobReport> {
   const payload = parsePayload(job, data)
   const slot = payload.kind === 'slot' ? payload.slot : payload.from
-  const range = payload.kind === 'slot' ? undefined : payload
-  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
-  const signal = context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack])
   const state = openState(context.db, job.name, context.now)
+  const startedAt = context.now()
+  const collected = await collectChecked(job, collectors, { payload, slot, state }, context)
+  const { rows, read, rejected, uncovered, providers, pending } = collected
+  if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot, startedAt }, context)
+  await state.store()
+  // What came is stored. The job is tried again for what has not come.
+  if (pending !== undefined) throw pending
+  return { rows: rows.length, rejected, uncovered, providers }
+}
+
+/** What the providers answer, row by row checked; which of them failed is told where `/data/status` reads it. */
+async function collectChecked(
+  job: Job,
+  collectors: readonly Collector[],
+  { payload, slot, state }: { payload: JobPayload; slot: number; state: JobState },
+  context: JobContext,
+): Promise<Collected> {
+  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
   const log = context.log.child({ dataset: job.name })
   const failed: string[] = []
-  const wanted = {
+  const assignment = {
     entities: toEntities(job, context.registry, payload),
     entityColumn: job.dataset.entity,
     slot,
-    range,
+    range: payload.kind === 'slot' ? undefined : payload,
     resumes: job.resumes,
     state,
-    signal,
+    signal: context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack]),
     onFailed: (provider: string) => void failed.push(provider),
     check: (provider: string, candidates: readonly object[]) =>
       checkRows(job.dataset, provider, candidates, {
@@ -65,22 +82,16 @@ export async function runJob(
         onRejected: (reason, count) => context.metrics?.rejected(job.name, reason, count),
       }),
   }
-  let collected: Collected
   try {
-    collected = await collect(collectors, wanted, log)
+    return await collect(collectors, assignment, log)
   } finally {
     // A back-fill says nothing of now, and who stops here has not failed.
-    const isTold = range === undefined && context.handBack?.aborted !== true
+    const isTold = payload.kind === 'slot' && context.handBack?.aborted !== true
     if (isTold) await tellFailing(job, failed, slot, context)
   }
-  const { rows, read, rejected, uncovered, providers, pending } = collected
-  if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot }, context)
-  await state.store()
-  if (pending !== undefined) throw pending
-  return { rows: rows.length, rejected, uncovered, providers }
 }
 
-/** What becomes of the job does not hang on it: a provider's refusal must not look like a storage that is away. */
+/** A failure of this note is only logged: the job must end with the provider's failure, not with the storage's. */
 async function tellFailing(job: Job, failed: readonly string[], slot: number, context: JobContext): Promise<void> {
   try {
     await rememberFailing(openState(context.db, job.name, context.now), failed, slot)
@@ -89,71 +100,31 @@ async function tellFailing(job: Job, failed: readonly string[], slot: number, co
   }
 }
 
-/** @throws DataError `payload` that names the job and what is wrong. */
-export function parsePayload(job: Job, data: unknown): JobPayload {
-  const payload = jobPayload.safeParse(data)
-  if (payload.success) return payload.data
-  throw new DataError('payload', `${job.name}: ${payload.error.message}`)
-}
-
 /** The one insert, what is computed from it, and the word to everybody who must know that the dataset changed. */
 async function store(
   dataset: Dataset,
-  { rows, read, slot }: { rows: readonly object[]; read: readonly number[]; slot: number },
+  run: { rows: readonly object[]; read: readonly number[]; slot: number; startedAt: number },
   context: JobContext,
 ): Promise<void> {
-  if (rows.length > 0) await context.db.insert({ table: dataset.table, rows })
+  const { rows, read, slot } = run
+  const collected = { collected_at: new Date(run.startedAt).toISOString() }
+  const stored = dataset.isCollected ? rows.map((row) => ({ ...row, ...collected })) : rows
+  if (stored.length > 0) await context.db.insert({ table: dataset.table, rows: stored })
   const { entity } = dataset
   const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
-  const params = { entities, read, slot: new Date(slot).toISOString().slice(0, -1) }
+  const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
   for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
   await announce(dataset, context, rows)
+  await enqueueComputed(dataset, rows, context)
+}
+
+/** Has the datasets that are computed from this one computed again. */
+async function enqueueComputed(dataset: Dataset, rows: readonly object[], context: JobContext): Promise<void> {
   try {
     await context.recomputation.enqueue(dataset, rows)
   } catch (cause) {
-    // The rows are stored, but not everybody knows: the job is tried again, and storing them again changes nothing.
+    // The rows are stored, but what is computed from them is not enqueued. The job is tried again, and storing the rows
+    // again changes nothing.
     throw new DataError('storage', `Redis, what is computed from ${dataset.name}: ${toReason(cause)}`, { cause })
   }
-}
-
-/**
- * Tells readers that a dataset changed; `rows` are those that changed, absent where nobody knows.
- * @throws DataError `storage` when it could not be told; the job is tried again then.
- */
-export async function announce(
-  dataset: Dataset,
-  context: Pick<JobContext, 'db' | 'redis' | 'config'>,
-  rows: readonly object[] = [],
-): Promise<void> {
-  const { db, redis, config } = context
-  try {
-    const change = { dataset: dataset.name, ...toTimeRange(dataset, rows) }
-    await publishCommit({ db, redis, prefix: config.redis.prefix }, change)
-  } catch (cause) {
-    if (cause instanceof DataError) throw cause
-    throw new DataError('storage', `Redis, commit of ${dataset.name}: ${toReason(cause)}`, { cause })
-  }
-}
-
-/** The times that the rows are about, in Unix milliseconds; nothing where the rows do not say. */
-function toTimeRange(dataset: Dataset, rows: readonly object[]): { from?: number; to?: number } {
-  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
-  for (const row of rows) {
-    const time = Date.parse(String(Reflect.get(row, dataset.series.time)))
-    if (Number.isNaN(time)) return {}
-    from = Math.min(from, time)
-    to = Math.max(to, time)
-  }
-  return rows.length === 0 ? {} : { from, to }
-}
-
-function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {
-  const all = job.entities(registry)
-  if (payload.kind === 'slot' || payload.entities === undefined) return all
-  const byId = new Map(all.map((entity) => [entity.id, entity]))
-  return payload.entities.map((id) => {
-    const entity = byId.get(id)
-    if (entity === undefined) throw new DataError('payload', `${job.name}: no live entity has the id ${id}`)
-    return entity
-  })
 }

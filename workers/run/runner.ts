@@ -8,10 +8,12 @@ import {
   type JobReport,
   toQueuePrefix,
 } from '../../shared/queue/queues.ts'
-import type { Collector, Job, ProviderContext } from '../job/define.ts'
+import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
 import { handLateSlotOver } from '../schedule/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
-import { announce, type JobContext, parsePayload, runJob } from './run-job.ts'
+import { announce } from './announce.ts'
+import { parsePayload } from './payload.ts'
+import { type JobContext, runJob } from './run-job.ts'
 
 /** What every runner of a process shares. */
 export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
@@ -23,13 +25,16 @@ export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> 
   readonly redact?: (text: string) => string
 }
 
-/** A job's lock runs out so long after its worker's last sign of life, and locks are looked at so often. */
+/**
+ * A worker renews the locks of its jobs. A lock that is not renewed runs out after `lockMs`; such locks are looked for
+ * every `checkMs`.
+ */
 export interface Takeover {
   readonly lockMs: number
   readonly checkMs: number
 }
 
-/** Together below a sixth of the shortest cadence: a killed worker costs no slot. */
+/** Together less than a sixth of the shortest cadence, so that a killed worker costs no slot. */
 const TAKEOVER: Takeover = { lockMs: 30_000, checkMs: 15_000 }
 
 const BACKOFF_FIRST_MS = 1_000
@@ -43,8 +48,8 @@ function toBackoff(attempts: number, error: Error | undefined): number {
 }
 
 /**
- * Serves one dataset's queue: the only place that takes jobs. A job is complete when its rows are stored; a transient
- * failure is tried again, any other ends among the failed jobs at once.
+ * Serves one dataset's queue; nothing else takes jobs. A job is complete when its rows are stored. A transient failure
+ * is tried again, any other makes the job a dead letter at once.
  */
 export function createRunner(job: Job, context: RunnerContext): Worker<JobPayload, JobReport> {
   const collectors = job.connect(context)
@@ -57,7 +62,7 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
     connection: context.blocking,
     prefix: toQueuePrefix(prefix, job.name),
     concurrency: context.config.worker.concurrency,
-    // A killed process leaves its jobs behind; another worker takes them over however often that happens.
+    // Another worker takes over the jobs of a killed one, however often that happens.
     maxStalledCount: 100,
     lockDuration: lockMs,
     stalledInterval: checkMs,
@@ -110,9 +115,9 @@ async function attempt(
   { job, collectors, context, queue }: Serving,
   queued: QueuedJob<JobPayload, JobReport>,
 ): Promise<JobReport> {
-  // A worker that hands its jobs back may be given one of them once more before its queue hears that it stops.
+  // A job that was handed back may come to this worker once more before its queue stops taking jobs.
   context.handBack?.throwIfAborted()
-  // An earlier attempt may have stored rows and died before it could say so.
+  // An earlier attempt may have stored rows and died before it published that.
   if (queued.attemptsStarted > 1) await announce(job.dataset, context)
   const payload = parsePayload(job, queued.data)
   notePayload(payload)

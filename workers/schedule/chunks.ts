@@ -1,26 +1,24 @@
+import { toBatches } from '../../shared/batches.ts'
 import { toId } from '../../shared/ids.ts'
 import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type RangePayload, toSlotName } from '../../shared/queue/queues.ts'
-import type { Entity, Job, Range } from '../job/define.ts'
+import type { Entity, Job, Range } from '../job/define-job.ts'
 
-/** One piece of a back-fill: its job id follows from what it covers, so planning twice plans the same jobs. */
+/** A range that is cut to be one job. The job id follows from what it covers, so planning twice plans the same jobs. */
 export interface Chunk {
   readonly id: string
   readonly payload: RangePayload
 }
 
 /**
- * Cuts a range into chunk jobs: groups of entities by windows of time on a fixed grid, oldest window first, so that
- * the same window of the same entities is the same job whoever plans it and whenever.
+ * Cuts a range into chunk jobs: groups of entities by ranges on a fixed grid, oldest range first, so that the same
+ * range of the same entities is the same job whoever plans it and whenever.
  */
 export function planChunks(job: Job, entities: readonly Entity[], range: Range): Chunk[] {
   if (job.history === undefined) return []
-  const groups: (readonly Entity[])[] = []
-  for (let at = 0; at < entities.length; at += job.history.chunkEntities) {
-    groups.push(entities.slice(at, at + job.history.chunkEntities))
-  }
-  return toWindows(toWholeBuckets(range), job.history.chunkPoints).flatMap(([from, to]) =>
-    groups.map((group) => toChunk(job, group, { from, to, interval: range.interval })),
+  const groups = toBatches(entities, job.history.chunkEntities)
+  return cutOnGrid(toWholeBuckets(range), job.history.chunkPoints).flatMap((cut) =>
+    groups.map((group) => toChunk(job, group, cut)),
   )
 }
 
@@ -30,13 +28,14 @@ function toWholeBuckets(range: Range): Range {
   return { ...range, to: toBucketStart(range.to - 1, range.interval) + step }
 }
 
-function toWindows(range: Range, points: number): [number, number][] {
+/** Cuts a range at every `points` steps of its interval, counted from 1970 on. */
+function cutOnGrid(range: Range, points: number): Range[] {
   const width = points * INTERVAL_SECONDS[range.interval] * 1000
-  const windows: [number, number][] = []
+  const cuts: Range[] = []
   for (let at = Math.floor(range.from / width) * width; at < range.to; at += width) {
-    windows.push([Math.max(at, range.from), Math.min(at + width, range.to)])
+    cuts.push({ ...range, from: Math.max(at, range.from), to: Math.min(at + width, range.to) })
   }
-  return windows
+  return cuts
 }
 
 function toChunk(job: Job, group: readonly Entity[], range: Range): Chunk {

@@ -5,7 +5,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { readNewest } from '../../shared/store/freshness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Job } from '../job/define.ts'
+import type { Job } from '../job/define-job.ts'
 import { readRecordedSlot, recordSlot } from '../job/slot-record.ts'
 import { inEnqueueSpan } from '../watch/job-span.ts'
 import type { SlotMetrics } from '../watch/slot-metrics.ts'
@@ -30,7 +30,7 @@ export interface Scheduled {
 /** How far back missed slots are caught up without being asked; beyond it the operator back-fills. */
 const CATCH_UP_MS = 31 * DAY_MS
 
-/** The newest slot that was enqueued, or that the stored series tells of when Redis has no record. */
+/** The newest slot that was enqueued or, when Redis has no record, the newest in the stored series. */
 async function readNewestSlot(context: SchedulerContext, job: Job): Promise<number | undefined> {
   const recorded = await readRecordedSlot(context.redis, context.prefix, job.name)
   if (recorded !== undefined) return recorded
@@ -39,10 +39,10 @@ async function readNewestSlot(context: SchedulerContext, job: Job): Promise<numb
 }
 
 /**
- * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history; before the
- * first slot ever, the days that the job wants for it. Job ids are deterministic and the record only moves after
- * everything is enqueued, so any number of schedulers may do this at once, and one that dies half-way is repeated by the
- * next.
+ * Enqueues what is due: the current slot, and the missed ones before it as ranges where the job has history. Before the
+ * first slot ever come the `firstRunDays` of the job. Job ids are deterministic and the record moves only after
+ * everything is enqueued. So any number of schedulers may do this at once, and when one dies half-way the next one
+ * repeats it.
  */
 export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
   const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
@@ -74,7 +74,7 @@ async function enqueueMissed(
   current: number,
   context: SchedulerContext,
 ): Promise<void> {
-  // From the newest slot itself: what it was to fill lies partly before it, as its observations were made before it.
+  // Starts at the newest recorded slot: some of what that slot fills was observed before it began.
   const from = Math.max(newest, current - CATCH_UP_MS)
   const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000) - 1
   const chunks = await enqueueHistory({ job, queue }, from, current, context)

@@ -2,13 +2,11 @@ import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Entity, Job } from '../job/define.ts'
+import type { Entity, Job, TimeRange } from '../job/define-job.ts'
 import { type Chunk, planChunks } from './chunks.ts'
 
-/** A stretch in which buckets are missing, Unix milliseconds, `from` inclusive and `to` exclusive. */
-export interface Gap {
-  readonly from: number
-  readonly to: number
+/** A range in which buckets are missing. */
+export interface Gap extends TimeRange {
   /** How many buckets are missing; the others in it are there. */
   readonly missing: number
 }
@@ -22,18 +20,18 @@ const WITHIN_BUCKETS = 12
 
 /**
  * Joins holes that lie close together. The holes are [first missing bucket, next stored one), in Unix milliseconds and
- * in order; only what lies in `window` counts.
+ * in order; only what lies in the range counts.
  */
 export function toGaps(
   holes: readonly (readonly [from: number, to: number])[],
   interval: Interval,
-  window: { readonly from: number; readonly to: number },
+  range: TimeRange,
 ): Gap[] {
   const step = INTERVAL_SECONDS[interval] * 1000
   const gaps: Gap[] = []
   for (const [start, end] of holes) {
-    const from = Math.max(start, toBucketStart(window.from + step - 1, interval))
-    const to = Math.min(end, toBucketStart(window.to + step - 1, interval))
+    const from = Math.max(start, toBucketStart(range.from + step - 1, interval))
+    const to = Math.min(end, toBucketStart(range.to + step - 1, interval))
     if (from >= to) continue
     const missing = (to - from) / step
     const last = gaps.at(-1)

@@ -2,7 +2,7 @@ import { HOUR_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals
 import { type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Job, Range } from '../job/define.ts'
+import type { Job, Range } from '../job/define-job.ts'
 import { planChunks } from './chunks.ts'
 
 interface LateContext {
@@ -11,17 +11,17 @@ interface LateContext {
   readonly now: () => number
 }
 
-/** Quotes are renewed about once a minute: one taken later than this was observed after its slot's beginning. */
+/** Quotes are renewed about once a minute, so one that is taken later than this was observed after its slot began. */
 const PROMPT_MS = 60_000
 
 /**
- * What is true now must not be stored under another time: a slot whose cadence has passed is handed over to range jobs,
- * which wait behind the slots that are due, or is missed where the sources have no history at that step. The range is
- * the slot's whole hour as far as it has passed, so that the late slots of an hour become one job.
+ * The present must not be stored as the past. So a slot whose cadence has passed is not collected: it is handed over to
+ * range jobs, which wait behind the slots that are due, or it is missed where the sources have no history at that step.
+ * The range is the slot's whole hour as far as it has passed, so that all late slots of an hour become one job.
  *
- * Where rows carry the source's own times, a slot that is taken promptly fills the bucket before it, because its
- * observations were made shortly before; one that is taken later fills its own, so the bucket before is collected from
- * history.
+ * Where rows have the source's own times, a slot that is collected promptly fills the bucket before it, because its
+ * observations were made shortly before it began. One that is collected later fills its own bucket, so the bucket
+ * before is collected from history.
  * @returns whether the slot was late.
  */
 export async function handLateSlotOver(

@@ -2,22 +2,22 @@ import type { Redis } from 'ioredis'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { type Cadence, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
-import type { Job } from '../job/define.ts'
+import type { Job, TimeRange } from '../job/define-job.ts'
 
-/** Tells the jobs that are computed from a dataset which of their days to compute again. */
+/** Enqueues, for the jobs that are computed from a dataset, the days that have to be computed again. */
 export interface Recomputation {
   /** Called when rows of a dataset are stored, before the job that stored them is complete. */
   enqueue(dataset: DatasetFacts, rows: readonly object[]): Promise<void>
   close(): Promise<void>
 }
 
-/** A back-fill stores many batches about the same days: a computation waits this long for the next ones. */
+/** A back-fill stores many batches of the same days: a computation waits this long for more of them. */
 const SETTLE_MS = 2_000
 
 /**
- * Opens the queues of the jobs that are computed from others. A computation that still waits covers what is stored meanwhile, so
- * no second one is enqueued for the same days; while one runs, exactly one more is kept for when it ends, because it
- * may have read before these rows were stored.
+ * Opens the queues of the jobs that are computed from other datasets. A computation that still waits will read what is
+ * stored meanwhile, so the same days are not enqueued twice. One that runs may have read before these rows were stored,
+ * so exactly one more is enqueued for when it ends.
  */
 export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: string): Recomputation {
   const queues = new Map<Job, DatasetQueue>()
@@ -30,7 +30,7 @@ export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: 
       for (const [job, queue] of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
         await queue.addBulk(
-          ranges.map(([from, to]) => ({
+          ranges.map(({ from, to }) => ({
             name: job.name,
             data: { kind: 'range', from, to, interval: job.cadence },
             opts: {
@@ -48,17 +48,17 @@ export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: 
 }
 
 /**
- * The stretches of whole buckets that hold the times, in Unix milliseconds: at most one per window of `points` buckets on
- * a fixed grid, so that a time far from the others, as a token without trades has, does not stretch them.
+ * The ranges of whole buckets that hold the times, which are in Unix milliseconds: at most one range for every `points`
+ * buckets on a fixed grid, so that one time far from the others, as a token without trades has, makes no long range.
  */
-export function toRanges(times: readonly number[], cadence: Cadence, points: number): [from: number, to: number][] {
+export function toRanges(times: readonly number[], cadence: Cadence, points: number): TimeRange[] {
   const step = INTERVAL_SECONDS[cadence] * 1000
-  const windows = new Map<number, [number, number]>()
+  const ranges = new Map<number, TimeRange>()
   for (const time of times) {
     const start = toBucketStart(time, cadence)
-    const window = Math.floor(start / (step * points))
-    const [from, to] = windows.get(window) ?? [start, start + step]
-    windows.set(window, [Math.min(from, start), Math.max(to, start + step)])
+    const cell = Math.floor(start / (step * points))
+    const { from, to } = ranges.get(cell) ?? { from: start, to: start + step }
+    ranges.set(cell, { from: Math.min(from, start), to: Math.max(to, start + step) })
   }
-  return [...windows.values()].sort(([a], [b]) => a - b)
+  return [...ranges.values()].sort((a, b) => a.from - b.from)
 }

@@ -1,5 +1,6 @@
 import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
+import { toBatches } from '../../shared/batches.ts'
 import { type DatasetQueue, enqueueRanges, toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Chunk } from './chunks.ts'
 
@@ -11,7 +12,7 @@ export interface Outcome {
   failures: Map<string, number>
 }
 
-interface FollowOptions {
+interface WatchOptions {
   blocking: Redis
   redis: Redis
   prefix: string
@@ -21,7 +22,7 @@ interface FollowOptions {
 }
 
 /** How many Redis commands are under way at once while jobs are looked up. */
-const SLICE = 200
+const LOOK_UPS_AT_ONCE = 200
 
 /**
  * Enqueues chunks and waits, by the queue's events, until each is finished or has failed for good. Chunks that an
@@ -30,11 +31,11 @@ const SLICE = 200
 export async function enqueueAndWatch(
   queue: DatasetQueue,
   chunks: readonly Chunk[],
-  options: FollowOptions,
+  options: WatchOptions,
 ): Promise<Outcome> {
   const outcome: Outcome = { rows: 0, skipped: 0, failures: new Map() }
   const pending = new Set(chunks.map(({ id }) => id))
-  // The queue's events leave a connection that they were given open, which would keep the program from ending.
+  // The queue's events do not close a connection that they were given, which would keep the program from ending.
   const connection = options.blocking.duplicate()
   const events = await openEvents(queue, connection, options)
   try {
@@ -66,8 +67,8 @@ export async function enqueueAndWatch(
   return outcome
 }
 
-/** Events are read from where the stream stands now, so that none between enqueueing and listening is missed. */
-async function openEvents(queue: DatasetQueue, connection: Redis, options: FollowOptions): Promise<QueueEvents> {
+/** Events are read from the stream's present end, so that none is missed between enqueueing and listening. */
+async function openEvents(queue: DatasetQueue, connection: Redis, options: WatchOptions): Promise<QueueEvents> {
   const prefix = toQueuePrefix(options.prefix, queue.name)
   const newest = await options.redis.xrevrange(`${prefix}:${queue.name}:events`, '+', '-', 'COUNT', 1)
   const events = new QueueEvents(queue.name, {
@@ -85,16 +86,18 @@ async function enqueue(
   again: boolean,
   skip: (id: string) => void,
 ): Promise<void> {
-  for (let at = 0; at < chunks.length; at += SLICE) {
-    const slice = chunks.slice(at, at + SLICE)
+  for (const batch of toBatches(chunks, LOOK_UPS_AT_ONCE)) {
     const fresh = await Promise.all(
-      slice.map(async (chunk) => ((await isFresh(queue, chunk.id, again, skip)) ? [chunk] : [])),
+      batch.map(async (chunk) => ((await isFresh(queue, chunk.id, again, skip)) ? [chunk] : [])),
     )
     await enqueueRanges(queue, fresh.flat())
   }
 }
 
-/** Whether a chunk must be added; one that is there already is skipped, tried again or left to its worker. */
+/**
+ * Whether a chunk has to be added. One that is there already is skipped if it is complete, tried again if it is a dead
+ * letter, else left to its worker.
+ */
 async function isFresh(queue: DatasetQueue, id: string, again: boolean, skip: (id: string) => void): Promise<boolean> {
   const job = await queue.getJob(id)
   if (job === undefined) return true

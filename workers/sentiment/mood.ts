@@ -8,7 +8,7 @@ export type Mood = 'positive' | 'neutral' | 'negative'
  */
 const THRESHOLDS = { positive: 0.05, negative: -0.05 } as const
 
-/** Words up to here after a negation are meant the other way round, and less strongly so. */
+/** How many words after a negation are taken as their opposite, with less weight. */
 const NEGATION_REACH = 3
 const NEGATED = -0.6
 /** A negation carries a mood of its own: people negate more when they complain. */

@@ -14,10 +14,10 @@ import { recordFailure, toLogFields, toTraceparent, tracer } from '../../shared/
 
 type Queued = QueuedJob<JobPayload, JobReport>
 
-/** The queue's events about a job come outside of its span, with the same object. */
+/** The queue's events about a job come outside of its span, but with the same job object. */
 const spans = new WeakMap<Queued, Span>()
 
-/** Adds a job to a queue as the begin of a trace: `add` gets the option by which every attempt of the job belongs to it. */
+/** Adds a job to a queue and begins its trace: `add` gets the option that makes every attempt of the job part of it. */
 export async function inEnqueueSpan(
   queue: string,
   jobId: string,
@@ -43,8 +43,8 @@ function toParent({ opts }: Queued): Context {
 }
 
 /**
- * Runs one attempt of a job in a span, which begins a trace where none was begun for the job. Work that `isHandedBack`
- * when it ends is no failure.
+ * Runs one attempt of a job in a span, in the trace that was begun when it was enqueued, else in a new one. An attempt
+ * that ends while `isHandedBack` is true has not failed.
  */
 export async function inJobSpan(
   queued: Queued,

@@ -12,11 +12,11 @@ interface QueueWatchOptions {
 
 /** Watches for queues that fill up: no worker serves them, or those that do are too few or too slow. */
 export interface QueueWatch {
-  /** Looks at every queue; tells of those in which a slot waits that is past, and of those that have caught up. */
+  /** Looks at every queue, and logs those in which a past slot still waits and those that have caught up. */
   check(): Promise<void>
 }
 
-/** Ranges of history may wait as long as they like; a slot that still waits when the next one is due is in trouble. */
+/** Ranges may wait as long as they like. A slot that still waits when the next one is due means trouble. */
 export function createQueueWatch({ queues, log, now }: QueueWatchOptions): QueueWatch {
   const overdue = new Set<string>()
 

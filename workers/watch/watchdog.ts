@@ -28,7 +28,10 @@ interface WatchdogOptions {
 }
 
 export interface Watchdog {
-  /** Looks at every dataset's newest datum; tells of those that turned late or stale, and of those that are fresh again. */
+  /**
+   * Looks at every dataset's newest datum, and logs those that have become late or stale and those that are fresh
+   * again.
+   */
   check(): Promise<void>
 }
 
@@ -43,28 +46,14 @@ export function startWatch(watchers: readonly { check(): Promise<void> }[]): { s
 }
 
 /**
- * Watches how old the stored data is, whatever queues and jobs say of themselves. Between checks, and while ClickHouse
- * does not answer, the gauges go on from the newest datum that was seen: a lag never stands still. Schedulers watch all
- * datasets and workers those that they collect, so that one is there to tell when the other has stopped.
+ * Watches how old the stored data is, whatever queues and jobs report. Schedulers watch all datasets, workers those
+ * that they collect, so that each notices when the other has stopped.
  */
-export function createWatchdog({ db, redis, prefix, datasets, registry, log, now }: WatchdogOptions): Watchdog {
+export function createWatchdog(options: WatchdogOptions): Watchdog {
+  const { db, datasets, log, now } = options
   const newest = new Map<string, number | null>()
   const told = new Map<string, FreshnessState>()
-
-  createGauge(METRICS.datasetLag, registry, async (gauge) => {
-    for (const { name, cadence } of datasets) {
-      const lag = toLagSeconds(newest.get(name) ?? null, now())
-      if (lag !== null) gauge.set({ dataset: name, cadence }, lag)
-    }
-  })
-  createGauge(METRICS.datasetState, registry, async (gauge) => {
-    for (const { name, cadence } of datasets) {
-      const seen = newest.get(name)
-      if (seen === undefined) continue
-      const current = toFreshnessState(toLagSeconds(seen, now()), cadence)
-      for (const state of FRESHNESS_STATES) gauge.set({ dataset: name, state }, state === current ? 1 : 0)
-    }
-  })
+  createFreshnessGauges(newest, options)
 
   async function look(dataset: DatasetFacts): Promise<void> {
     const { name, cadence } = dataset
@@ -80,26 +69,54 @@ export function createWatchdog({ db, redis, prefix, datasets, registry, log, now
     const before = told.get(name) ?? 'fresh'
     told.set(name, state)
     if (state === before) return
-    if (state === 'late' || state === 'stale') await tellOld(dataset, state, lagSeconds)
+    if (state === 'late' || state === 'stale') await tellOld(dataset, { state, lagSeconds }, options)
     else if (state === 'fresh' && before !== 'empty')
       log.info({ dataset: name, state, lagSeconds }, 'data is fresh again')
   }
 
-  /** Whose trouble it is: a slot that nobody enqueued is the schedulers', one that was is the workers' or the providers'. */
-  async function tellOld({ name, cadence }: DatasetFacts, state: string, lagSeconds: number | null): Promise<void> {
-    const told = { dataset: name, state, lagSeconds }
-    try {
-      const slot = await readRecordedSlot(redis, prefix, name)
-      const enqueued = slot === undefined ? undefined : new Date(slot).toISOString()
-      const isUnscheduled = slot === undefined || slot + INTERVAL_SECONDS[cadence] * 1000 <= now()
-      const where = isUnscheduled
-        ? 'its slots are not enqueued: does a scheduler run?'
-        : 'its newest slot is enqueued but not stored'
-      log.warn({ ...told, enqueued }, `data is ${state}: ${where}`)
-    } catch (error) {
-      log.warn({ ...told, reason: toReason(error) }, `data is ${state}: Redis does not tell what is enqueued`)
-    }
-  }
-
   return { check: async () => void (await Promise.all(datasets.map(look))) }
+}
+
+/**
+ * Lag and state of each dataset, computed whenever the metrics are read, from the newest datum that was seen (Unix
+ * milliseconds by dataset). So a lag grows between checks, and while ClickHouse does not answer.
+ */
+function createFreshnessGauges(
+  newest: ReadonlyMap<string, number | null>,
+  { datasets, registry, now }: WatchdogOptions,
+): void {
+  createGauge(METRICS.datasetLag, registry, async (gauge) => {
+    for (const { name, cadence } of datasets) {
+      const lag = toLagSeconds(newest.get(name) ?? null, now())
+      if (lag !== null) gauge.set({ dataset: name, cadence }, lag)
+    }
+  })
+  createGauge(METRICS.datasetState, registry, async (gauge) => {
+    for (const { name, cadence } of datasets) {
+      const seen = newest.get(name)
+      if (seen === undefined) continue
+      const current = toFreshnessState(toLagSeconds(seen, now()), cadence)
+      for (const state of FRESHNESS_STATES) gauge.set({ dataset: name, state }, state === current ? 1 : 0)
+    }
+  })
+}
+
+/** Logs where to look: at the schedulers when the slot was not enqueued, at workers and providers when it was. */
+async function tellOld(
+  { name, cadence }: DatasetFacts,
+  { state, lagSeconds }: { state: FreshnessState; lagSeconds: number | null },
+  { redis, prefix, log, now }: WatchdogOptions,
+): Promise<void> {
+  const told = { dataset: name, state, lagSeconds }
+  try {
+    const slot = await readRecordedSlot(redis, prefix, name)
+    const enqueued = slot === undefined ? undefined : new Date(slot).toISOString()
+    const isUnscheduled = slot === undefined || slot + INTERVAL_SECONDS[cadence] * 1000 <= now()
+    const where = isUnscheduled
+      ? 'its slots are not enqueued: does a scheduler run?'
+      : 'its newest slot is enqueued but not stored'
+    log.warn({ ...told, enqueued }, `data is ${state}: ${where}`)
+  } catch (error) {
+    log.warn({ ...told, reason: toReason(error) }, `data is ${state}: Redis does not tell what is enqueued`)
+  }
 }

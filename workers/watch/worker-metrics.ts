@@ -2,7 +2,7 @@ import type { Job as QueuedJob, Worker } from 'bullmq'
 import type { Registry } from 'prom-client'
 import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
 import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
-import type { ProviderCall } from '../providers/http/client.ts'
+import type { ProviderCall } from '../http/client.ts'
 
 type Attempt = Pick<QueuedJob<JobPayload, JobReport>, 'processedOn'>
 
@@ -36,7 +36,8 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     storageFailed: (dataset) => storageFailures.inc({ dataset }),
     returned: (dataset, attempt) => ended(dataset, 'returned', attempt),
     observe: (dataset, worker) => {
-      // Known from the start: a rate over a counter that begins with its first failure does not see that failure.
+      // Counters exist from the start: if one appeared with its first failure, a rate over it would not see that
+      // failure.
       for (const outcome of ['completed', 'retried', 'failed']) jobs.inc({ dataset, outcome }, 0)
       inserted.inc({ dataset }, 0)
       storageFailures.inc({ dataset }, 0)

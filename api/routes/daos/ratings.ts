@@ -38,8 +38,7 @@ export const ratingsRoute = defineList({
   // A row that is bad today does not take back yesterday's rating; one that left the file for a week does.
   joins: `INNER JOIN
 (
-  SELECT * FROM dao_ratings FINAL
-  WHERE (dao, observed_at) IN (SELECT dao, max(observed_at) FROM dao_ratings GROUP BY dao)
-    AND observed_at > (SELECT max(observed_at) FROM dao_ratings) - INTERVAL 7 DAY
+  SELECT * FROM dao_ratings_latest FINAL
+  WHERE observed_at > (SELECT max(observed_at) FROM dao_ratings_latest) - INTERVAL 7 DAY
 ) AS r ON r.dao = d.key`,
 })

@@ -26,8 +26,10 @@ const socialRecord = z.strictObject({
 })
 
 /** Followers of the newest day against those of exactly so many days before: no other day stands in. */
-const before = (days: number) => `maxIf(follower_count, day = newest - INTERVAL ${days} DAY)`
-const change = (days: number) => `100 * (followers - ${before(days)}) / nullIf(${before(days)}, 0)`
+const change = (days: number) => {
+  const before = `maxIf(past.followers, past.observed_at = newest.observed_at - INTERVAL ${days} DAY)`
+  return `100 * (newest.followers - ${before}) / nullIf(${before}, 0)`
+}
 
 export const socialsRoute = defineList({
   path: '/data/daos/socials',
@@ -40,27 +42,24 @@ export const socialsRoute = defineList({
   name: 'socials',
   asOf: 'assumeNotNull(arrayMax(arrayFilter(at -> isNotNull(at), [x.at, g.at])))',
   values: `d.id, d.name, tuple(g.active_members, g.total_members, g.at),
-    tuple(x.followers, x.following, x.tweets, x.change_1, x.change_7, x.change_30, x.at)`,
+    tuple(x.follower_count, x.following_count, x.tweet_count, x.change_1, x.change_7, x.change_30, x.at)`,
   // A network without data joins as nulls. There is at most one row of a DAO and day, so "max" only picks it.
   joins: `LEFT JOIN
 (
-  SELECT dao, toNullable(max(day)) AS at, maxIf(follower_count, day = newest) AS followers,
-    maxIf(following_count, day = newest) AS following, maxIf(tweet_count, day = newest) AS tweets,
+  SELECT newest.dao AS dao, toNullable(newest.observed_at) AS at, newest.followers AS follower_count,
+    newest.following AS following_count, newest.tweets AS tweet_count,
     ${change(1)} AS change_1, ${change(7)} AS change_7, ${change(30)} AS change_30
-  FROM
+  FROM (SELECT * FROM twitter_counts_latest FINAL) AS newest
+  LEFT JOIN
   (
-    SELECT dao, observed_at AS day, followers AS follower_count, following AS following_count, tweets AS tweet_count,
-      max(observed_at) OVER (PARTITION BY dao) AS newest
-    FROM twitter_counts FINAL
-  )
-  GROUP BY dao
+    SELECT dao, observed_at, followers FROM twitter_counts FINAL
+    WHERE (dao, observed_at) IN (SELECT dao, observed_at - INTERVAL arrayJoin([1, 7, 30]) DAY FROM twitter_counts_latest)
+  ) AS past ON past.dao = newest.dao
+  GROUP BY newest.dao, newest.observed_at, newest.followers, newest.following, newest.tweets
 ) AS x ON x.dao = d.key
 LEFT JOIN
 (
-  SELECT dao, toNullable(observed_at) AS at, active_members, total_members
-  FROM discord_members FINAL
-  ORDER BY dao, observed_at DESC
-  LIMIT 1 BY dao
+  SELECT dao, toNullable(observed_at) AS at, active_members, total_members FROM discord_members_latest FINAL
 ) AS g ON g.dao = d.key`,
   where: 'isNotNull(x.at) OR isNotNull(g.at)',
 })

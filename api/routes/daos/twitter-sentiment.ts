@@ -26,8 +26,6 @@ export const twitterSentimentRoute = defineList({
   joins: `INNER JOIN
 (
   SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative
-  FROM twitter_sentiment FINAL
-  ORDER BY dao, observed_at DESC
-  LIMIT 1 BY dao
+  FROM twitter_sentiment_latest FINAL
 ) AS s ON s.dao = d.key`,
 })

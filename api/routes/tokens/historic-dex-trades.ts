@@ -60,8 +60,8 @@ WITH (
   )
 ) AS newest,
 if(newest.1, newest.2, fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AS oldest,
-(SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS collected_at
-SELECT if({open: Bool}, greatest(ifNull(collected_at, traded_at), traded_at), traded_at) AS as_of, ${ORDER.place} AS page_key,
+(SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS read_up_to
+SELECT if({open: Bool}, greatest(ifNull(read_up_to, traded_at), traded_at), traded_at) AS as_of, ${ORDER.place} AS page_key,
   ${TRADE} AS record
 FROM dex_trades FINAL
 WHERE ${toCondition(after)} AND traded_at >= oldest

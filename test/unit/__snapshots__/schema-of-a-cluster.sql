@@ -34,10 +34,30 @@ SETTINGS replicated_deduplication_window = 0;
 CREATE TABLE IF NOT EXISTS tokens ON CLUSTER 'dao' AS tokens_local
 ENGINE = Distributed('dao', 'dao_data', 'tokens_local', cityHash64(key));
 
+CREATE OR REPLACE FUNCTION dao_data_powers ON CLUSTER 'dao' AS () -> [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12];
+
+CREATE OR REPLACE FUNCTION dao_data_place ON CLUSTER 'dao' AS value -> arrayFirstIndex(
+    power -> value > 0 AND value * power < 5e14 AND round(value * power) / power = value, dao_data_powers());
+
+CREATE OR REPLACE FUNCTION dao_data_encode ON CLUSTER 'dao' AS (value, place) -> if(place = 0,
+    reinterpretAsInt64(value),
+    bitNot(toInt64(round(value * dao_data_powers()[place])) * 8 + place));
+
+CREATE OR REPLACE FUNCTION dao_data_decode ON CLUSTER 'dao' AS code -> if(code < 0 AND code > -4503599627370496,
+    bitShiftRight(bitNot(code), 3) / dao_data_powers()[bitAnd(bitNot(code), 7)],
+    reinterpretAsFloat64(code));
+
+CREATE OR REPLACE FUNCTION dao_data_encode_cap ON CLUSTER 'dao' AS (market_cap, price, supply) ->
+    reinterpretAsInt64(market_cap) - reinterpretAsInt64(price * ifNull(supply, 0));
+
+CREATE OR REPLACE FUNCTION dao_data_decode_cap ON CLUSTER 'dao' AS (code, price, supply) ->
+    reinterpretAsFloat64(code + reinterpretAsInt64(price * ifNull(supply, 0)));
+
 CREATE TABLE IF NOT EXISTS token_quotes_in_local ON CLUSTER 'dao'
 (
     token                    UInt64,
     observed_at              DateTime64(3, 'UTC'),
+    collected_at             DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC'),
     is_latest                Bool,
     price                    Float64,
     volume_24h               Nullable(Float64),
@@ -53,7 +73,14 @@ CREATE TABLE IF NOT EXISTS token_quotes_in_local ON CLUSTER 'dao'
     percent_change_30d       Nullable(Float64),
     percent_change_60d       Nullable(Float64),
     percent_change_90d       Nullable(Float64),
-    tvl                      Nullable(Float64)
+    tvl                      Nullable(Float64),
+    price_place              UInt8 MATERIALIZED dao_data_place(price),
+    volume_24h_place         UInt8 MATERIALIZED dao_data_place(assumeNotNull(volume_24h)),
+    price_code               Int64 MATERIALIZED dao_data_encode(price, price_place),
+    volume_24h_code          Nullable(Int64) MATERIALIZED if(volume_24h IS NULL, NULL, dao_data_encode(assumeNotNull(volume_24h), volume_24h_place)),
+    market_cap_code          Nullable(Int64) MATERIALIZED if(market_cap IS NULL, NULL, dao_data_encode_cap(assumeNotNull(market_cap), price, circulating_supply)),
+    version                  UInt32 MATERIALIZED ((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) * 268435456
+        + least(intDiv(greatest(dateDiff('millisecond', observed_at, collected_at), 0), 60000), 268435455)
 )
 ENGINE = Null;
 
@@ -64,14 +91,17 @@ CREATE TABLE IF NOT EXISTS token_prices_local ON CLUSTER 'dao'
 (
     token              UInt64 CODEC(ZSTD(1)),
     observed_at        DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    version            UInt32 CODEC(DoubleDelta, ZSTD(1)),
+    price_code         Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    volume_24h_code    Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    market_cap_code    Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
     total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
     circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    known_count        UInt8 CODEC(ZSTD(1))
+    price              Float64 ALIAS dao_data_decode(price_code),
+    volume_24h         Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, dao_data_decode(assumeNotNull(volume_24h_code))),
+    market_cap         Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL, dao_data_decode_cap(assumeNotNull(market_cap_code), price, circulating_supply))
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices', '{replica}', known_count)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices', '{replica}', version)
 PARTITION BY toYear(observed_at)
 ORDER BY (token, observed_at)
 SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
@@ -80,14 +110,14 @@ CREATE TABLE IF NOT EXISTS token_prices ON CLUSTER 'dao' AS token_prices_local
 ENGINE = Distributed('dao', 'dao_data', 'token_prices_local', cityHash64(token));
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_mv ON CLUSTER 'dao' TO token_prices_local AS
-SELECT token, observed_at, price, volume_24h, market_cap, total_supply, circulating_supply,
-       toUInt8((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+SELECT token, observed_at, version, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply
 FROM token_quotes_in_local;
 
 CREATE TABLE IF NOT EXISTS token_quotes_local ON CLUSTER 'dao'
 (
     token                    UInt64,
     observed_at              DateTime64(3, 'UTC'),
+    collected_at             DateTime64(3, 'UTC'),
     price                    Float64,
     volume_24h               Nullable(Float64),
     market_cap               Nullable(Float64),
@@ -102,9 +132,10 @@ CREATE TABLE IF NOT EXISTS token_quotes_local ON CLUSTER 'dao'
     percent_change_30d       Nullable(Float64),
     percent_change_60d       Nullable(Float64),
     percent_change_90d       Nullable(Float64),
-    tvl                      Nullable(Float64)
+    tvl                      Nullable(Float64),
+    version                  UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_quotes', '{replica}', observed_at)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_quotes', '{replica}', version)
 ORDER BY token
 SETTINGS replicated_deduplication_window = 0;
 
@@ -116,230 +147,78 @@ SELECT * EXCEPT is_latest
 FROM token_quotes_in_local
 WHERE is_latest;
 
-CREATE TABLE IF NOT EXISTS token_prices_30m_local ON CLUSTER 'dao'
+CREATE TABLE IF NOT EXISTS token_price_rollups_local ON CLUSTER 'dao'
 (
     token              UInt64 CODEC(ZSTD(1)),
+    interval_seconds   UInt32 CODEC(ZSTD(1)),
     bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    rank               UInt64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    price_code         Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    volume_24h_code    Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    market_cap_code    Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
     total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
     circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - intDiv(rank, 8), 'UTC')
+    price              Float64 ALIAS dao_data_decode(price_code),
+    volume_24h         Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, dao_data_decode(assumeNotNull(volume_24h_code))),
+    market_cap         Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL, dao_data_decode_cap(assumeNotNull(market_cap_code), price, circulating_supply)),
+    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli((toInt64(toUnixTimestamp(bucket_at)) + interval_seconds) * 1000 - toInt64(bitShiftRight(rank, 31)), 'UTC')
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_30m', '{replica}', rank)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_price_rollups', '{replica}', rank)
 PARTITION BY toYear(bucket_at)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+ORDER BY (token, interval_seconds, bucket_at)
+SETTINGS index_granularity = 1024, min_bytes_for_wide_part = 262144, replicated_deduplication_window = 0;
 
-CREATE TABLE IF NOT EXISTS token_prices_30m ON CLUSTER 'dao' AS token_prices_30m_local
-ENGINE = Distributed('dao', 'dao_data', 'token_prices_30m_local', cityHash64(token));
+CREATE TABLE IF NOT EXISTS token_price_rollups ON CLUSTER 'dao' AS token_price_rollups_local
+ENGINE = Distributed('dao', 'dao_data', 'token_price_rollups_local', cityHash64(token));
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_30m_mv ON CLUSTER 'dao' TO token_prices_30m_local AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_price_rollups_mv ON CLUSTER 'dao' TO token_price_rollups_local AS
+WITH
+    toInt64(toUnixTimestamp(observed_at)) AS second,
+    second - (second - 345600) % interval_seconds AS bucket
 SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 30 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-CREATE TABLE IF NOT EXISTS token_prices_1h_local ON CLUSTER 'dao'
-(
-    token              UInt64 CODEC(ZSTD(1)),
-    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - intDiv(rank, 8), 'UTC')
-)
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_1h', '{replica}', rank)
-PARTITION BY toYear(bucket_at)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
-
-CREATE TABLE IF NOT EXISTS token_prices_1h ON CLUSTER 'dao' AS token_prices_1h_local
-ENGINE = Distributed('dao', 'dao_data', 'token_prices_1h_local', cityHash64(token));
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_1h_mv ON CLUSTER 'dao' TO token_prices_1h_local AS
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 60 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-CREATE TABLE IF NOT EXISTS token_prices_4h_local ON CLUSTER 'dao'
-(
-    token              UInt64 CODEC(ZSTD(1)),
-    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - intDiv(rank, 8), 'UTC')
-)
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_4h', '{replica}', rank)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
-
-CREATE TABLE IF NOT EXISTS token_prices_4h ON CLUSTER 'dao' AS token_prices_4h_local
-ENGINE = Distributed('dao', 'dao_data', 'token_prices_4h_local', cityHash64(token));
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_4h_mv ON CLUSTER 'dao' TO token_prices_4h_local AS
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 240 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-CREATE TABLE IF NOT EXISTS token_prices_1d_local ON CLUSTER 'dao'
-(
-    token              UInt64 CODEC(ZSTD(1)),
-    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - intDiv(rank, 8), 'UTC')
-)
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_1d', '{replica}', rank)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
-
-CREATE TABLE IF NOT EXISTS token_prices_1d ON CLUSTER 'dao' AS token_prices_1d_local
-ENGINE = Distributed('dao', 'dao_data', 'token_prices_1d_local', cityHash64(token));
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_1d_mv ON CLUSTER 'dao' TO token_prices_1d_local AS
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfDay(observed_at, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-CREATE TABLE IF NOT EXISTS token_prices_7d_local ON CLUSTER 'dao'
-(
-    token              UInt64 CODEC(ZSTD(1)),
-    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - intDiv(rank, 8), 'UTC')
-)
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_prices_7d', '{replica}', rank)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
-
-CREATE TABLE IF NOT EXISTS token_prices_7d ON CLUSTER 'dao' AS token_prices_7d_local
-ENGINE = Distributed('dao', 'dao_data', 'token_prices_7d_local', cityHash64(token));
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_7d_mv ON CLUSTER 'dao' TO token_prices_7d_local AS
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toDateTime(toStartOfInterval(observed_at, INTERVAL 1 WEEK, 'UTC'), 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
+       interval_seconds,
+       toDateTime(bucket, 'UTC') AS bucket_at,
+       bitShiftLeft(toUInt64((bucket + interval_seconds) * 1000 - toUnixTimestamp64Milli(observed_at)), 31) + version AS rank,
+       price_code,
+       volume_24h_code,
+       market_cap_code,
+       total_supply,
+       circulating_supply
+FROM token_quotes_in_local
+ARRAY JOIN [1800, 3600, 14400, 86400, 604800] AS interval_seconds;
 
 CREATE TABLE IF NOT EXISTS protocol_tvl_local ON CLUSTER 'dao'
 (
-    dao         UInt64 CODEC(ZSTD(1)),
-    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    tvl_usd     Float64 CODEC(FPC(12), ZSTD(1))
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    tvl_usd      Float64 CODEC(FPC(12), ZSTD(1))
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/protocol_tvl', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/protocol_tvl', '{replica}', collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS protocol_tvl ON CLUSTER 'dao' AS protocol_tvl_local
 ENGINE = Distributed('dao', 'dao_data', 'protocol_tvl_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS protocol_tvl_latest_local ON CLUSTER 'dao'
+(
+    dao          UInt64,
+    observed_at  DateTime64(3, 'UTC'),
+    collected_at DateTime64(3, 'UTC'),
+    tvl_usd      Float64,
+    version      UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/protocol_tvl_latest', '{replica}', version)
+ORDER BY dao
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS protocol_tvl_latest ON CLUSTER 'dao' AS protocol_tvl_latest_local
+ENGINE = Distributed('dao', 'dao_data', 'protocol_tvl_latest_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS protocol_tvl_latest_mv ON CLUSTER 'dao' TO protocol_tvl_latest_local AS
+SELECT dao, observed_at, collected_at, tvl_usd
+FROM protocol_tvl_local;
 
 CREATE TABLE IF NOT EXISTS job_state_local ON CLUSTER 'dao'
 (
@@ -350,6 +229,7 @@ CREATE TABLE IF NOT EXISTS job_state_local ON CLUSTER 'dao'
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/job_state', '{replica}', written_at)
 ORDER BY (job, name)
+TTL toDateTime(written_at) + INTERVAL 30 DAY DELETE WHERE job IN ('rebuild', 'commits')
 SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS job_state ON CLUSTER 'dao' AS job_state_local
@@ -359,11 +239,12 @@ CREATE TABLE IF NOT EXISTS token_holders_local ON CLUSTER 'dao'
 (
     token         UInt64 CODEC(ZSTD(1)),
     observed_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     total_holders UInt64 CODEC(Delta, ZSTD(1)),
     top100_share  Float64 CODEC(ZSTD(1)),
     holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(3))
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_holders', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_holders', '{replica}', collected_at)
 PARTITION BY toYear(observed_at)
 ORDER BY (token, observed_at)
 SETTINGS index_granularity = 256, replicated_deduplication_window = 0;
@@ -374,12 +255,14 @@ ENGINE = Distributed('dao', 'dao_data', 'token_holders_local', cityHash64(token)
 CREATE TABLE IF NOT EXISTS token_holders_latest_local ON CLUSTER 'dao'
 (
     token         UInt64 CODEC(ZSTD(1)),
-    observed_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    observed_at   DateTime64(3, 'UTC'),
+    collected_at  DateTime64(3, 'UTC'),
     total_holders UInt64 CODEC(ZSTD(1)),
     top100_share  Float64 CODEC(ZSTD(1)),
-    holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(1))
+    holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(1)),
+    version       UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_holders_latest', '{replica}', observed_at)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/token_holders_latest', '{replica}', version)
 ORDER BY token
 SETTINGS replicated_deduplication_window = 0;
 
@@ -387,13 +270,14 @@ CREATE TABLE IF NOT EXISTS token_holders_latest ON CLUSTER 'dao' AS token_holder
 ENGINE = Distributed('dao', 'dao_data', 'token_holders_latest_local', cityHash64(token));
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS token_holders_latest_mv ON CLUSTER 'dao' TO token_holders_latest_local AS
-SELECT token, observed_at, total_holders, top100_share, holders
+SELECT token, observed_at, collected_at, total_holders, top100_share, holders
 FROM token_holders_local;
 
 CREATE TABLE IF NOT EXISTS dex_trades_local ON CLUSTER 'dao'
 (
     token            UInt64 CODEC(ZSTD(1)),
     traded_at        DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    collected_at     DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD(1)),
     transaction_hash String CODEC(ZSTD(1)),
     log_index        UInt32 CODEC(ZSTD(1)),
     chain            LowCardinality(String),
@@ -406,13 +290,50 @@ CREATE TABLE IF NOT EXISTS dex_trades_local ON CLUSTER 'dao'
     amount_usd       Nullable(Float64) CODEC(ZSTD(1)),
     price            Nullable(Float64) CODEC(ZSTD(1))
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dex_trades', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dex_trades', '{replica}', collected_at)
 PARTITION BY toYear(traded_at)
 ORDER BY (token, traded_at, transaction_hash, log_index)
 SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dex_trades ON CLUSTER 'dao' AS dex_trades_local
 ENGINE = Distributed('dao', 'dao_data', 'dex_trades_local', cityHash64(token));
+
+CREATE TABLE IF NOT EXISTS dex_trade_days_local ON CLUSTER 'dao'
+(
+    token         UInt64 CODEC(ZSTD(1)),
+    day           Date CODEC(Delta, ZSTD(1)),
+    trades        UInt64 CODEC(T64, ZSTD(1)),
+    bought_usd    Decimal(38, 12) CODEC(ZSTD(1)),
+    sold_usd      Decimal(38, 12) CODEC(ZSTD(1)),
+    last_trade_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    last_price    Nullable(Float64) CODEC(ZSTD(1)),
+    computed_at   DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    version       UInt128 MATERIALIZED bitShiftLeft(toUInt128(trades), 64) + toUnixTimestamp64Milli(computed_at)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dex_trade_days', '{replica}', version)
+ORDER BY (token, day)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dex_trade_days ON CLUSTER 'dao' AS dex_trade_days_local
+ENGINE = Distributed('dao', 'dao_data', 'dex_trade_days_local', cityHash64(token));
+
+CREATE TABLE IF NOT EXISTS dex_trade_parties_local ON CLUSTER 'dao'
+(
+    token UInt64 CODEC(ZSTD(1)),
+    kind  Enum8('pool' = 1, 'taker' = 2, 'exchange' = 3) CODEC(ZSTD(1)),
+    name  String CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dex_trade_parties', '{replica}')
+ORDER BY (token, kind, name)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dex_trade_parties ON CLUSTER 'dao' AS dex_trade_parties_local
+ENGINE = Distributed('dao', 'dao_data', 'dex_trade_parties_local', cityHash64(token));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dex_trade_parties_mv ON CLUSTER 'dao' TO dex_trade_parties_local AS
+SELECT token, party.1 AS kind, party.2 AS name
+FROM dex_trades_local
+ARRAY JOIN [('pool', pool), ('taker', taker), ('exchange', toString(exchange))] AS party;
 
 CREATE TABLE IF NOT EXISTS dex_data_local ON CLUSTER 'dao'
 (
@@ -480,13 +401,15 @@ ENGINE = Distributed('dao', 'dao_data', 'daos_local', cityHash64(key));
 
 CREATE TABLE IF NOT EXISTS dao_links_local ON CLUSTER 'dao'
 (
-    dao         UInt64,
-    field       LowCardinality(String),
-    source      LowCardinality(String),
-    value       String,
-    observed_at DateTime64(3, 'UTC')
+    dao          UInt64,
+    field        LowCardinality(String),
+    source       LowCardinality(String),
+    value        String,
+    observed_at  DateTime64(3, 'UTC'),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC'),
+    version      UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_links', '{replica}', observed_at)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_links', '{replica}', version)
 ORDER BY (dao, field, source)
 SETTINGS replicated_deduplication_window = 0;
 
@@ -567,13 +490,14 @@ WHERE kind = 'reading';
 
 CREATE TABLE IF NOT EXISTS dao_treasuries_local ON CLUSTER 'dao'
 (
-    dao         UInt64 CODEC(ZSTD(1)),
-    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    value_usd   Float64 CODEC(FPC(12), ZSTD(1)),
-    tokens      Array(Tuple(symbol String, quantity Float64, value_usd Nullable(Float64))) CODEC(ZSTD(3)),
-    source      LowCardinality(String)
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    value_usd    Float64 CODEC(FPC(12), ZSTD(1)),
+    tokens       Array(Tuple(symbol String, quantity Float64, value_usd Nullable(Float64))) CODEC(ZSTD(3)),
+    source       LowCardinality(String)
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_treasuries', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_treasuries', '{replica}', collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 256, replicated_deduplication_window = 0;
 
@@ -584,6 +508,7 @@ CREATE TABLE IF NOT EXISTS dao_ratings_local ON CLUSTER 'dao'
 (
     dao                UInt64 CODEC(ZSTD(1)),
     observed_at        DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at       DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     rated_at           DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     overall_rating     Float64 CODEC(ZSTD(1)),
     fundamental_rating Float64 CODEC(ZSTD(1)),
@@ -595,50 +520,121 @@ CREATE TABLE IF NOT EXISTS dao_ratings_local ON CLUSTER 'dao'
     source             LowCardinality(String),
     report_url         Nullable(String) CODEC(ZSTD(1))
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_ratings', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_ratings', '{replica}', collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS dao_ratings ON CLUSTER 'dao' AS dao_ratings_local
 ENGINE = Distributed('dao', 'dao_data', 'dao_ratings_local', cityHash64(dao));
 
+CREATE TABLE IF NOT EXISTS dao_ratings_latest_local ON CLUSTER 'dao'
+(
+    dao                UInt64,
+    observed_at        DateTime64(3, 'UTC'),
+    collected_at       DateTime64(3, 'UTC'),
+    rated_at           DateTime64(3, 'UTC'),
+    overall_rating     Float64,
+    fundamental_rating Float64,
+    governance         Float64,
+    team               Float64,
+    competitive_moat   Float64,
+    value_proposition  Float64,
+    token_economics    Float64,
+    version            UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_ratings_latest', '{replica}', version)
+ORDER BY dao
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_ratings_latest ON CLUSTER 'dao' AS dao_ratings_latest_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_ratings_latest_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dao_ratings_latest_mv ON CLUSTER 'dao' TO dao_ratings_latest_local AS
+SELECT dao, observed_at, collected_at, rated_at, overall_rating, fundamental_rating, governance, team, competitive_moat,
+       value_proposition, token_economics
+FROM dao_ratings_local;
+
 CREATE TABLE IF NOT EXISTS twitter_counts_local ON CLUSTER 'dao'
 (
-    dao         UInt64 CODEC(ZSTD(1)),
-    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    followers   Nullable(UInt64) CODEC(Delta, ZSTD(1)),
-    following   Nullable(UInt64) CODEC(Delta, ZSTD(1)),
-    tweets      Nullable(UInt64) CODEC(Delta, ZSTD(1))
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    followers    Nullable(UInt64) CODEC(Delta, ZSTD(1)),
+    following    Nullable(UInt64) CODEC(Delta, ZSTD(1)),
+    tweets       Nullable(UInt64) CODEC(Delta, ZSTD(1))
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_counts', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_counts', '{replica}', collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS twitter_counts ON CLUSTER 'dao' AS twitter_counts_local
 ENGINE = Distributed('dao', 'dao_data', 'twitter_counts_local', cityHash64(dao));
 
+CREATE TABLE IF NOT EXISTS twitter_counts_latest_local ON CLUSTER 'dao'
+(
+    dao          UInt64,
+    observed_at  DateTime64(3, 'UTC'),
+    collected_at DateTime64(3, 'UTC'),
+    followers    Nullable(UInt64),
+    following    Nullable(UInt64),
+    tweets       Nullable(UInt64),
+    version      UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_counts_latest', '{replica}', version)
+ORDER BY dao
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS twitter_counts_latest ON CLUSTER 'dao' AS twitter_counts_latest_local
+ENGINE = Distributed('dao', 'dao_data', 'twitter_counts_latest_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS twitter_counts_latest_mv ON CLUSTER 'dao' TO twitter_counts_latest_local AS
+SELECT dao, observed_at, collected_at, followers, following, tweets
+FROM twitter_counts_local;
+
 CREATE TABLE IF NOT EXISTS discord_members_local ON CLUSTER 'dao'
 (
     dao            UInt64 CODEC(ZSTD(1)),
     observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     active_members Nullable(UInt64) CODEC(Delta, ZSTD(1)),
     total_members  Nullable(UInt64) CODEC(Delta, ZSTD(1))
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/discord_members', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/discord_members', '{replica}', collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS discord_members ON CLUSTER 'dao' AS discord_members_local
 ENGINE = Distributed('dao', 'dao_data', 'discord_members_local', cityHash64(dao));
 
+CREATE TABLE IF NOT EXISTS discord_members_latest_local ON CLUSTER 'dao'
+(
+    dao            UInt64,
+    observed_at    DateTime64(3, 'UTC'),
+    collected_at   DateTime64(3, 'UTC'),
+    active_members Nullable(UInt64),
+    total_members  Nullable(UInt64),
+    version        UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/discord_members_latest', '{replica}', version)
+ORDER BY dao
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS discord_members_latest ON CLUSTER 'dao' AS discord_members_latest_local
+ENGINE = Distributed('dao', 'dao_data', 'discord_members_latest_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS discord_members_latest_mv ON CLUSTER 'dao' TO discord_members_latest_local AS
+SELECT dao, observed_at, collected_at, active_members, total_members
+FROM discord_members_local;
+
 CREATE TABLE IF NOT EXISTS telegram_members_local ON CLUSTER 'dao'
 (
     dao            UInt64 CODEC(ZSTD(1)),
     observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     active_members Nullable(UInt64) CODEC(Delta, ZSTD(1)),
     total_members  Nullable(UInt64) CODEC(Delta, ZSTD(1))
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/telegram_members', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/telegram_members', '{replica}', collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
@@ -649,17 +645,39 @@ CREATE TABLE IF NOT EXISTS twitter_sentiment_local ON CLUSTER 'dao'
 (
     dao            UInt64 CODEC(ZSTD(1)),
     observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     positive_posts UInt32 CODEC(ZSTD(1)),
     neutral_posts  UInt32 CODEC(ZSTD(1)),
     negative_posts UInt32 CODEC(ZSTD(1)),
     lexicon        LowCardinality(String)
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_sentiment', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_sentiment', '{replica}', collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS twitter_sentiment ON CLUSTER 'dao' AS twitter_sentiment_local
 ENGINE = Distributed('dao', 'dao_data', 'twitter_sentiment_local', cityHash64(dao));
+
+CREATE TABLE IF NOT EXISTS twitter_sentiment_latest_local ON CLUSTER 'dao'
+(
+    dao            UInt64,
+    observed_at    DateTime64(3, 'UTC'),
+    collected_at   DateTime64(3, 'UTC'),
+    positive_posts UInt32,
+    neutral_posts  UInt32,
+    negative_posts UInt32,
+    version        UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/twitter_sentiment_latest', '{replica}', version)
+ORDER BY dao
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS twitter_sentiment_latest ON CLUSTER 'dao' AS twitter_sentiment_latest_local
+ENGINE = Distributed('dao', 'dao_data', 'twitter_sentiment_latest_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS twitter_sentiment_latest_mv ON CLUSTER 'dao' TO twitter_sentiment_latest_local AS
+SELECT dao, observed_at, collected_at, positive_posts, neutral_posts, negative_posts
+FROM twitter_sentiment_local;
 
 CREATE TABLE IF NOT EXISTS market_caps_local ON CLUSTER 'dao'
 (
@@ -713,6 +731,7 @@ CREATE TABLE IF NOT EXISTS index_token_local ON CLUSTER 'dao'
 (
     index_key    UInt64 CODEC(ZSTD(1)),
     created_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD(1)),
     block_number UInt64 CODEC(Delta, ZSTD(1)),
     value        String CODEC(ZSTD(1)),
     total_supply String CODEC(ZSTD(1)),
@@ -720,514 +739,9 @@ CREATE TABLE IF NOT EXISTS index_token_local ON CLUSTER 'dao'
     eth_usd      Float64 CODEC(ZSTD(1)),
     eth_source   LowCardinality(String)
 )
-ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/index_token', '{replica}')
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/index_token', '{replica}', collected_at)
 ORDER BY (index_key, created_at)
 SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS index_token ON CLUSTER 'dao' AS index_token_local
 ENGINE = Distributed('dao', 'dao_data', 'index_token_local', cityHash64(index_key));
-
-ALTER TABLE token_quotes_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_place UInt8 MATERIALIZED arrayFirstIndex(
-        power -> price > 0 AND price * power < 5e14 AND round(price * power) / power = price,
-        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
-    ADD COLUMN IF NOT EXISTS volume_24h_place UInt8 MATERIALIZED arrayFirstIndex(
-        power -> assumeNotNull(volume_24h) > 0 AND assumeNotNull(volume_24h) * power < 5e14 AND round(assumeNotNull(volume_24h) * power) / power = assumeNotNull(volume_24h),
-        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
-    ADD COLUMN IF NOT EXISTS price_code Int64 MATERIALIZED if(price_place = 0,
-        reinterpretAsInt64(price),
-        bitNot(toInt64(round(price * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][price_place])) * 8 + price_place)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) MATERIALIZED if(volume_24h IS NULL, NULL, if(volume_24h_place = 0,
-        reinterpretAsInt64(assumeNotNull(volume_24h)),
-        bitNot(toInt64(round(assumeNotNull(volume_24h) * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][volume_24h_place])) * 8 + volume_24h_place))),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) MATERIALIZED if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)));
-
-ALTER TABLE token_quotes_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_place UInt8 MATERIALIZED arrayFirstIndex(
-        power -> price > 0 AND price * power < 5e14 AND round(price * power) / power = price,
-        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
-    ADD COLUMN IF NOT EXISTS volume_24h_place UInt8 MATERIALIZED arrayFirstIndex(
-        power -> assumeNotNull(volume_24h) > 0 AND assumeNotNull(volume_24h) * power < 5e14 AND round(assumeNotNull(volume_24h) * power) / power = assumeNotNull(volume_24h),
-        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
-    ADD COLUMN IF NOT EXISTS price_code Int64 MATERIALIZED if(price_place = 0,
-        reinterpretAsInt64(price),
-        bitNot(toInt64(round(price * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][price_place])) * 8 + price_place)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) MATERIALIZED if(volume_24h IS NULL, NULL, if(volume_24h_place = 0,
-        reinterpretAsInt64(assumeNotNull(volume_24h)),
-        bitNot(toInt64(round(assumeNotNull(volume_24h) * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][volume_24h_place])) * 8 + volume_24h_place))),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) MATERIALIZED if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)));
-
-ALTER TABLE token_prices_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_mv ON CLUSTER 'dao' MODIFY QUERY
-SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-       toUInt8((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-FROM token_quotes_in_local;
-
-ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_30m ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_30m_mv ON CLUSTER 'dao' MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 30 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1h ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1h_mv ON CLUSTER 'dao' MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 60 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_4h ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_4h_mv ON CLUSTER 'dao' MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 240 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1d ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1d_mv ON CLUSTER 'dao' MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfDay(observed_at, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_7d ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS price_code Int64,
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_7d_mv ON CLUSTER 'dao' MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toDateTime(toStartOfInterval(observed_at, INTERVAL 1 WEEK, 'UTC'), 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in_local
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices (token, observed_at)
-SELECT token, observed_at FROM token_prices WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_30m (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_30m WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_30m ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_1h (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_1h WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1h ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_4h (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_4h WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_4h ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_1d (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_1d WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1d ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_7d (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_7d WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_7d ON CLUSTER 'dao' DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_30m_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
-
-ALTER TABLE token_prices_1h_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
-
-ALTER TABLE token_prices_4h_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
-
-ALTER TABLE token_prices_1d_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;
-
-ALTER TABLE token_prices_7d_local ON CLUSTER 'dao' MODIFY SETTING min_bytes_for_wide_part = 262144;

@@ -29,11 +29,55 @@ CREATE TABLE IF NOT EXISTS tokens
 ENGINE = ReplacingMergeTree(changed_at)
 ORDER BY key;
 
--- of two that know as much, the later one.
+-- Token market data. Jobs insert once, into a table that stores nothing; its views fill the raw series, the latest quotes
+-- and the roll-ups. Every target replaces by its natural key, so an insert may be repeated, run in parallel or be sent
+-- again after a view failed half-way, and the answer stays the same. Of two observations of the same time the one that
+-- knows more of its values stays, so that a provider which stands in with less takes nothing away; of two that know as
+-- much, the one that was collected later; of two collected in the same minute, the one that is stored last. That holds
+-- in every table, because all of them get each row and leave the choice to the engine.
+--
+-- How values are stored. Integers, unlike Float64, can be packed by T64: prices, volumes and market caps take a third to
+-- two thirds of the bytes that the best codec for Float64 leaves (FPC), and come back bit by bit.
+--
+-- A price or volume with few decimals, as exchanges quote it, is stored as its digits and the place of the decimal point:
+-- bitNot(digits * 8 + place), where `place` counts in a list of powers of ten. A number is stored so only if dividing the
+-- digits by the power gives the very same Float64. Any other is stored as the bits of its Float64. Neither can be taken
+-- for the other: codes of digits lie between -2^52 and 0, where bits would mean values that are no numbers.
+--
+-- A market cap is in what providers send the product of price and circulating supply, to the last bit. Stored is how far
+-- its bits are from the product's: next to nothing then, and its own bits where the supply is not known.
+--
+-- These functions are the only place that knows of this. ClickHouse writes what they say into the tables below when it
+-- makes them, so a later change of a function changes no table. Functions belong to the server and not to a database:
+-- a file makes those that it uses, under names that begin with the project's.
+CREATE OR REPLACE FUNCTION dao_data_powers AS () -> [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12];
+
+-- Which of the powers makes digits of a number; 0 where none does.
+CREATE OR REPLACE FUNCTION dao_data_place AS value -> arrayFirstIndex(
+    power -> value > 0 AND value * power < 5e14 AND round(value * power) / power = value, dao_data_powers());
+
+CREATE OR REPLACE FUNCTION dao_data_encode AS (value, place) -> if(place = 0,
+    reinterpretAsInt64(value),
+    bitNot(toInt64(round(value * dao_data_powers()[place])) * 8 + place));
+
+CREATE OR REPLACE FUNCTION dao_data_decode AS code -> if(code < 0 AND code > -4503599627370496,
+    bitShiftRight(bitNot(code), 3) / dao_data_powers()[bitAnd(bitNot(code), 7)],
+    reinterpretAsFloat64(code));
+
+CREATE OR REPLACE FUNCTION dao_data_encode_cap AS (market_cap, price, supply) ->
+    reinterpretAsInt64(market_cap) - reinterpretAsInt64(price * ifNull(supply, 0));
+
+CREATE OR REPLACE FUNCTION dao_data_decode_cap AS (code, price, supply) ->
+    reinterpretAsFloat64(code + reinterpretAsInt64(price * ifNull(supply, 0)));
+
+-- `version` is what of two observations of the same time decides: how many of the four other values are known, times
+-- 2^28, plus how many minutes after the observation it was collected. Minutes since then, unlike a time, hardly change
+-- from one row to the next, and take no space.
 CREATE TABLE IF NOT EXISTS token_quotes_in
 (
     token                    UInt64,
     observed_at              DateTime64(3, 'UTC'),
+    collected_at             DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC'),
     is_latest                Bool,
     price                    Float64,
     volume_24h               Nullable(Float64),
@@ -49,38 +93,54 @@ CREATE TABLE IF NOT EXISTS token_quotes_in
     percent_change_30d       Nullable(Float64),
     percent_change_60d       Nullable(Float64),
     percent_change_90d       Nullable(Float64),
-    tvl                      Nullable(Float64)
+    tvl                      Nullable(Float64),
+    price_place              UInt8 MATERIALIZED dao_data_place(price),
+    volume_24h_place         UInt8 MATERIALIZED dao_data_place(assumeNotNull(volume_24h)),
+    price_code               Int64 MATERIALIZED dao_data_encode(price, price_place),
+    volume_24h_code          Nullable(Int64) MATERIALIZED if(volume_24h IS NULL, NULL, dao_data_encode(assumeNotNull(volume_24h), volume_24h_place)),
+    market_cap_code          Nullable(Int64) MATERIALIZED if(market_cap IS NULL, NULL, dao_data_encode_cap(assumeNotNull(market_cap), price, circulating_supply)),
+    version                  UInt32 MATERIALIZED ((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) * 268435456
+        + least(intDiv(greatest(dateDiff('millisecond', observed_at, collected_at), 0), 60000), 268435455)
 )
 ENGINE = Null;
 
 -- The raw series: every observation under its own time. It is the 5-minute tier as well: about one observation arrives
--- per cadence, so a 5-minute table would repeat this one row for row and cost more than the five coarser tiers together.
+-- per cadence, so a 5-minute roll-up would repeat this one row for row and cost more than the five coarser ones together.
+--
+-- `price`, `volume_24h` and `market_cap` are read as if they were stored. They cannot be inserted here, where only codes
+-- are, and a condition on them reads every row of its range; both go through `token_quotes_in` and the sorting key.
+-- Stored as Float64 beside the codes or in their place they would take three times the bytes.
+-- A query over them may not call something else `price`: a cluster's nodes are sent the expression under that name.
 CREATE TABLE IF NOT EXISTS token_prices
 (
     token              UInt64 CODEC(ZSTD(1)),
     observed_at        DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    version            UInt32 CODEC(DoubleDelta, ZSTD(1)),
+    price_code         Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    volume_24h_code    Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    market_cap_code    Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
     total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
     circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    known_count        UInt8 CODEC(ZSTD(1))
+    price              Float64 ALIAS dao_data_decode(price_code),
+    volume_24h         Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, dao_data_decode(assumeNotNull(volume_24h_code))),
+    market_cap         Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL, dao_data_decode_cap(assumeNotNull(market_cap_code), price, circulating_supply))
 )
-ENGINE = ReplacingMergeTree(known_count)
+ENGINE = ReplacingMergeTree(version)
 PARTITION BY toYear(observed_at)
 ORDER BY (token, observed_at)
 SETTINGS index_granularity = 1024;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_mv TO token_prices AS
-SELECT token, observed_at, price, volume_24h, market_cap, total_supply, circulating_supply,
-       toUInt8((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
+SELECT token, observed_at, version, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply
 FROM token_quotes_in;
 
--- The newest quote of each token with everything a latest quote says. Historical quotes lack most of it and stay out.
+-- The newest quote of each token with everything a latest quote says; of two of the same time, the one collected later.
+-- Historical quotes lack most of it and stay out.
 CREATE TABLE IF NOT EXISTS token_quotes
 (
     token                    UInt64,
     observed_at              DateTime64(3, 'UTC'),
+    collected_at             DateTime64(3, 'UTC'),
     price                    Float64,
     volume_24h               Nullable(Float64),
     market_cap               Nullable(Float64),
@@ -95,9 +155,10 @@ CREATE TABLE IF NOT EXISTS token_quotes
     percent_change_30d       Nullable(Float64),
     percent_change_60d       Nullable(Float64),
     percent_change_90d       Nullable(Float64),
-    tvl                      Nullable(Float64)
+    tvl                      Nullable(Float64),
+    version                  UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
 )
-ENGINE = ReplacingMergeTree(observed_at)
+ENGINE = ReplacingMergeTree(version)
 ORDER BY token;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS token_quotes_mv TO token_quotes AS
@@ -105,217 +166,82 @@ SELECT * EXCEPT is_latest
 FROM token_quotes_in
 WHERE is_latest;
 
--- The roll-ups keep the first observation of each bucket. The largest `rank` stays: how long before the bucket's end the
--- observation was made, in milliseconds, times 8, plus how many of its four other values are known.
-CREATE TABLE IF NOT EXISTS token_prices_30m
+-- The roll-ups: the first observation of each bucket, for every interval that is coarser than the raw series. The view
+-- puts each observation into its bucket of every interval, and the largest `rank` stays: how long before the bucket's
+-- end the observation was made, in milliseconds, times 2^31, plus its version. So what stays of a bucket is what stays
+-- in the raw series of its first moment. All buckets lie on a grid from the first Monday, 1970-01-05, on.
+--
+-- `observed_at` is told from the rank: stored as well it would say the same twice. There are so few rows that parts
+-- would stay compact, a block of each column every 1024 rows; as wide parts from 256 kB on they take 12 % less.
+CREATE TABLE IF NOT EXISTS token_price_rollups
 (
     token              UInt64 CODEC(ZSTD(1)),
+    interval_seconds   UInt32 CODEC(ZSTD(1)),
     bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
+    rank               UInt64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    price_code         Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
+    volume_24h_code    Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
+    market_cap_code    Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
     total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
     circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - intDiv(rank, 8), 'UTC')
+    price              Float64 ALIAS dao_data_decode(price_code),
+    volume_24h         Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, dao_data_decode(assumeNotNull(volume_24h_code))),
+    market_cap         Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL, dao_data_decode_cap(assumeNotNull(market_cap_code), price, circulating_supply)),
+    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli((toInt64(toUnixTimestamp(bucket_at)) + interval_seconds) * 1000 - toInt64(bitShiftRight(rank, 31)), 'UTC')
 )
 ENGINE = ReplacingMergeTree(rank)
 PARTITION BY toYear(bucket_at)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
+ORDER BY (token, interval_seconds, bucket_at)
+SETTINGS index_granularity = 1024, min_bytes_for_wide_part = 262144;
 
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_30m_mv TO token_prices_30m AS
+CREATE MATERIALIZED VIEW IF NOT EXISTS token_price_rollups_mv TO token_price_rollups AS
+WITH
+    toInt64(toUnixTimestamp(observed_at)) AS second,
+    second - (second - 345600) % interval_seconds AS bucket
 SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 30 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
+       interval_seconds,
+       toDateTime(bucket, 'UTC') AS bucket_at,
+       bitShiftLeft(toUInt64((bucket + interval_seconds) * 1000 - toUnixTimestamp64Milli(observed_at)), 31) + version AS rank,
+       price_code,
+       volume_24h_code,
+       market_cap_code,
+       total_supply,
+       circulating_supply
+FROM token_quotes_in
+ARRAY JOIN [1800, 3600, 14400, 86400, 604800] AS interval_seconds;
 
-CREATE TABLE IF NOT EXISTS token_prices_1h
-(
-    token              UInt64 CODEC(ZSTD(1)),
-    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - intDiv(rank, 8), 'UTC')
-)
-ENGINE = ReplacingMergeTree(rank)
-PARTITION BY toYear(bucket_at)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_1h_mv TO token_prices_1h AS
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 60 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
-CREATE TABLE IF NOT EXISTS token_prices_4h
-(
-    token              UInt64 CODEC(ZSTD(1)),
-    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - intDiv(rank, 8), 'UTC')
-)
-ENGINE = ReplacingMergeTree(rank)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_4h_mv TO token_prices_4h AS
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 240 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
-CREATE TABLE IF NOT EXISTS token_prices_1d
-(
-    token              UInt64 CODEC(ZSTD(1)),
-    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - intDiv(rank, 8), 'UTC')
-)
-ENGINE = ReplacingMergeTree(rank)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_1d_mv TO token_prices_1d AS
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfDay(observed_at, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
-CREATE TABLE IF NOT EXISTS token_prices_7d
-(
-    token              UInt64 CODEC(ZSTD(1)),
-    bucket_at          DateTime('UTC') CODEC(DoubleDelta, ZSTD(1)),
-    rank               UInt64 CODEC(T64, ZSTD(1)),
-    price              Float64 CODEC(FPC(12), ZSTD(1)),
-    volume_24h         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    market_cap         Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    total_supply       Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    circulating_supply Nullable(Float64) CODEC(FPC(12), ZSTD(1)),
-    observed_at        DateTime64(3, 'UTC') ALIAS fromUnixTimestamp64Milli(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - intDiv(rank, 8), 'UTC')
-)
-ENGINE = ReplacingMergeTree(rank)
-ORDER BY (token, bucket_at)
-SETTINGS index_granularity = 1024;
-
-CREATE MATERIALIZED VIEW IF NOT EXISTS token_prices_7d_mv TO token_prices_7d AS
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price,
-       first_quote.2 AS volume_24h,
-       first_quote.3 AS market_cap,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toDateTime(toStartOfInterval(observed_at, INTERVAL 1 WEEK, 'UTC'), 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price, volume_24h, market_cap, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT *, toInt16((volume_24h IS NOT NULL) + (market_cap IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
--- Total value locked per DAO, in USD, as the sum over its protocols at one time.
+-- Total value locked per DAO, in USD, as the sum over its protocols at one time. Of two rows of one time the one that was
+-- collected later stays, whichever is stored last.
 CREATE TABLE IF NOT EXISTS protocol_tvl
 (
-    dao         UInt64 CODEC(ZSTD(1)),
-    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    tvl_usd     Float64 CODEC(FPC(12), ZSTD(1))
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    tvl_usd      Float64 CODEC(FPC(12), ZSTD(1))
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (dao, observed_at);
 
+-- The newest value of each DAO: the latest time, and of that what was collected last.
+CREATE TABLE IF NOT EXISTS protocol_tvl_latest
+(
+    dao          UInt64,
+    observed_at  DateTime64(3, 'UTC'),
+    collected_at DateTime64(3, 'UTC'),
+    tvl_usd      Float64,
+    version      UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY dao;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS protocol_tvl_latest_mv TO protocol_tvl_latest AS
+SELECT dao, observed_at, collected_at, tvl_usd
+FROM protocol_tvl;
+
 -- What a job must remember from one run to the next, such as the block it has read up to. Written after the rows it
--- speaks of, so that a run that dies between the two reads the same stretch again.
+-- speaks of, so that a run that dies between the two reads the same range again. Where a job has read up to is kept for
+-- as long as the job may come back. What is of use only while it is young goes after a month: how far a table was rebuilt,
+-- and when each dataset was last committed.
 CREATE TABLE IF NOT EXISTS job_state
 (
     job        String,
@@ -324,20 +250,23 @@ CREATE TABLE IF NOT EXISTS job_state
     written_at DateTime64(3, 'UTC')
 )
 ENGINE = ReplacingMergeTree(written_at)
-ORDER BY (job, name);
+ORDER BY (job, name)
+TTL toDateTime(written_at) + INTERVAL 30 DAY DELETE WHERE job IN ('rebuild', 'commits');
 
 -- Who holds a token. Every snapshot is kept under its slot, so an insert may be repeated and the same slot collected
--- again replaces itself. Of one snapshot to the next most holders are the same: sorted by token they lie side by side,
--- and a compressor with a window that spans both stores little more than the differences.
+-- again replaces itself: the row that was collected later stays, whichever is stored last. Of one snapshot to the next
+-- most holders are the same: sorted by token they lie side by side, and a compressor with a window that spans both stores
+-- little more than the differences.
 CREATE TABLE IF NOT EXISTS token_holders
 (
     token         UInt64 CODEC(ZSTD(1)),
     observed_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     total_holders UInt64 CODEC(Delta, ZSTD(1)),
     top100_share  Float64 CODEC(ZSTD(1)),
     holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(3))
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 PARTITION BY toYear(observed_at)
 ORDER BY (token, observed_at)
 SETTINGS index_granularity = 256;
@@ -346,25 +275,29 @@ SETTINGS index_granularity = 256;
 CREATE TABLE IF NOT EXISTS token_holders_latest
 (
     token         UInt64 CODEC(ZSTD(1)),
-    observed_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    observed_at   DateTime64(3, 'UTC'),
+    collected_at  DateTime64(3, 'UTC'),
     total_holders UInt64 CODEC(ZSTD(1)),
     top100_share  Float64 CODEC(ZSTD(1)),
-    holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(1))
+    holders       Array(Tuple(address String, amount Float64, amount_usd Nullable(Float64), share Float64)) CODEC(ZSTD(1)),
+    version       UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
 )
-ENGINE = ReplacingMergeTree(observed_at)
+ENGINE = ReplacingMergeTree(version)
 ORDER BY token;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS token_holders_latest_mv TO token_holders_latest AS
-SELECT token, observed_at, total_holders, top100_share, holders
+SELECT token, observed_at, collected_at, total_holders, top100_share, holders
 FROM token_holders;
 
 -- Trades on decentralized exchanges, seen from the trader. The natural key is the log of one swap; a swap between two
--- tokens of the registry is a trade of each. Hashes and addresses are kept as the text that is served: packed as
--- FixedString a row takes 71 bytes instead of 75, which does not pay for a second table and its view.
+-- tokens of the registry is a trade of each. Of two rows of one trade the one that was collected later stays. Hashes and
+-- addresses are kept as the text that is served: packed as FixedString a row takes 71 bytes instead of 75, which does not
+-- pay for a second table and its view.
 CREATE TABLE IF NOT EXISTS dex_trades
 (
     token            UInt64 CODEC(ZSTD(1)),
     traded_at        DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    collected_at     DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD(1)),
     transaction_hash String CODEC(ZSTD(1)),
     log_index        UInt32 CODEC(ZSTD(1)),
     chain            LowCardinality(String),
@@ -377,14 +310,50 @@ CREATE TABLE IF NOT EXISTS dex_trades
     amount_usd       Nullable(Float64) CODEC(ZSTD(1)),
     price            Nullable(Float64) CODEC(ZSTD(1))
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 PARTITION BY toYear(traded_at)
 ORDER BY (token, traded_at, transaction_hash, log_index)
 SETTINGS index_granularity = 1024;
 
--- One row per token: all that is told of its trades, computed after every insert. Trades are never taken away, so the
--- computation that saw more of them is the later one, whenever it is stored; among equals the later end of the windows
--- wins. After trades were deleted by hand, delete the token's row here too.
+-- What each day's trades of a token amount to, so that sums over years need not read every trade. After an insert the days
+-- that it touched are computed anew from all of their trades, and take the place of what was there: a trade that is stored
+-- again, late or corrected can neither count twice nor be missed. Trades are never taken away, so the computation that saw
+-- more of them stays, whenever it is stored; of two that saw as many, the later one.
+CREATE TABLE IF NOT EXISTS dex_trade_days
+(
+    token         UInt64 CODEC(ZSTD(1)),
+    day           Date CODEC(Delta, ZSTD(1)),
+    trades        UInt64 CODEC(T64, ZSTD(1)),
+    bought_usd    Decimal(38, 12) CODEC(ZSTD(1)),
+    sold_usd      Decimal(38, 12) CODEC(ZSTD(1)),
+    last_trade_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    last_price    Nullable(Float64) CODEC(ZSTD(1)),
+    computed_at   DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1)),
+    version       UInt128 MATERIALIZED bitShiftLeft(toUInt128(trades), 64) + toUnixTimestamp64Milli(computed_at)
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY (token, day);
+
+-- Every pool, taker and exchange of a token's trades, once: a set cannot grow by what it holds already, so they are counted
+-- however often a trade is stored. It forgets nothing: a pool or taker that a corrected trade no longer has stays counted
+-- until the table is computed anew from the trades (`npm run rebuild -- dex_trade_parties`).
+CREATE TABLE IF NOT EXISTS dex_trade_parties
+(
+    token UInt64 CODEC(ZSTD(1)),
+    kind  Enum8('pool' = 1, 'taker' = 2, 'exchange' = 3) CODEC(ZSTD(1)),
+    name  String CODEC(ZSTD(1))
+)
+ENGINE = ReplacingMergeTree
+ORDER BY (token, kind, name);
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dex_trade_parties_mv TO dex_trade_parties AS
+SELECT token, party.1 AS kind, party.2 AS name
+FROM dex_trades
+ARRAY JOIN [('pool', pool), ('taker', taker), ('exchange', toString(exchange))] AS party;
+
+-- One row per token: all that is told of its trades, computed after every insert from the tables above and, for the days
+-- in which a window begins, from the trades. The computation that saw more trades stays, as above; among equals the later
+-- end of the windows wins. After trades were deleted by hand, delete the token's rows of these tables too.
 CREATE TABLE IF NOT EXISTS dex_data
 (
     token         UInt64,
@@ -447,16 +416,18 @@ ENGINE = ReplacingMergeTree(version)
 ORDER BY key;
 
 -- What a source says a DAO's link or logo is: the newest word of each source about each field. A source's silence about
--- a field does not take its earlier word back.
+-- a field does not take its earlier word back; of two words of one slot the one that was collected later stays.
 CREATE TABLE IF NOT EXISTS dao_links
 (
-    dao         UInt64,
-    field       LowCardinality(String),
-    source      LowCardinality(String),
-    value       String,
-    observed_at DateTime64(3, 'UTC')
+    dao          UInt64,
+    field        LowCardinality(String),
+    source       LowCardinality(String),
+    value        String,
+    observed_at  DateTime64(3, 'UTC'),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC'),
+    version      UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
 )
-ENGINE = ReplacingMergeTree(observed_at)
+ENGINE = ReplacingMergeTree(version)
 ORDER BY (dao, field, source);
 
 -- How DAOs vote. Jobs insert once, into a table that stores nothing; its views put votes, proposals and readings where
@@ -522,25 +493,28 @@ FROM governance_in
 WHERE kind = 'reading';
 
 -- What a DAO's treasury holds, a row per DAO and day, so that changes are against the same series and a day collected
--- again replaces itself. From one day to the next most of the list is the same: sorted by DAO the lists lie side by side.
+-- again replaces itself: the row that was collected later stays, whichever is stored last. From one day to the next most
+-- of the list is the same: sorted by DAO the lists lie side by side.
 CREATE TABLE IF NOT EXISTS dao_treasuries
 (
-    dao         UInt64 CODEC(ZSTD(1)),
-    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    value_usd   Float64 CODEC(FPC(12), ZSTD(1)),
-    tokens      Array(Tuple(symbol String, quantity Float64, value_usd Nullable(Float64))) CODEC(ZSTD(3)),
-    source      LowCardinality(String)
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    value_usd    Float64 CODEC(FPC(12), ZSTD(1)),
+    tokens       Array(Tuple(symbol String, quantity Float64, value_usd Nullable(Float64))) CODEC(ZSTD(3)),
+    source       LowCardinality(String)
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 256;
 
 -- Ratings as each day's import of the operator's file found them. Every import is kept, so that what left the file can be
--- told from what is still in it.
+-- told from what is still in it. Of two imports of one day the later one stays, whichever is stored last.
 CREATE TABLE IF NOT EXISTS dao_ratings
 (
     dao                UInt64 CODEC(ZSTD(1)),
     observed_at        DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at       DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     rated_at           DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     overall_rating     Float64 CODEC(ZSTD(1)),
     fundamental_rating Float64 CODEC(ZSTD(1)),
@@ -552,64 +526,150 @@ CREATE TABLE IF NOT EXISTS dao_ratings
     source             LowCardinality(String),
     report_url         Nullable(String) CODEC(ZSTD(1))
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (dao, observed_at);
 
--- What DAOs' accounts and communities count, a row per DAO and day. The three networks are stored apart: each comes from
--- a provider of its own, at its own time, and may fail without the others. The time is the start of the day that a count
--- was taken on, so that taking it again replaces the row and a series has one point a day.
+-- The newest import of each DAO.
+CREATE TABLE IF NOT EXISTS dao_ratings_latest
+(
+    dao                UInt64,
+    observed_at        DateTime64(3, 'UTC'),
+    collected_at       DateTime64(3, 'UTC'),
+    rated_at           DateTime64(3, 'UTC'),
+    overall_rating     Float64,
+    fundamental_rating Float64,
+    governance         Float64,
+    team               Float64,
+    competitive_moat   Float64,
+    value_proposition  Float64,
+    token_economics    Float64,
+    version            UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY dao;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dao_ratings_latest_mv TO dao_ratings_latest AS
+SELECT dao, observed_at, collected_at, rated_at, overall_rating, fundamental_rating, governance, team, competitive_moat,
+       value_proposition, token_economics
+FROM dao_ratings;
+
+-- What DAOs' accounts on X count, a row per DAO and day. The time is the start of the day that a count was taken on, so
+-- that taking it again replaces the row and a series has one point a day: the one that was collected later stays,
+-- whichever is stored last.
 CREATE TABLE IF NOT EXISTS twitter_counts
 (
-    dao         UInt64 CODEC(ZSTD(1)),
-    observed_at DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
-    followers   Nullable(UInt64) CODEC(Delta, ZSTD(1)),
-    following   Nullable(UInt64) CODEC(Delta, ZSTD(1)),
-    tweets      Nullable(UInt64) CODEC(Delta, ZSTD(1))
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    followers    Nullable(UInt64) CODEC(Delta, ZSTD(1)),
+    following    Nullable(UInt64) CODEC(Delta, ZSTD(1)),
+    tweets       Nullable(UInt64) CODEC(Delta, ZSTD(1))
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024;
 
+-- The newest day of each DAO.
+CREATE TABLE IF NOT EXISTS twitter_counts_latest
+(
+    dao          UInt64,
+    observed_at  DateTime64(3, 'UTC'),
+    collected_at DateTime64(3, 'UTC'),
+    followers    Nullable(UInt64),
+    following    Nullable(UInt64),
+    tweets       Nullable(UInt64),
+    version      UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY dao;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS twitter_counts_latest_mv TO twitter_counts_latest AS
+SELECT dao, observed_at, collected_at, followers, following, tweets
+FROM twitter_counts;
+
+-- Members of DAOs' communities on Discord, a row per DAO and day, as `twitter_counts` has them. The networks are stored
+-- apart: each comes from a provider of its own, at its own time, and may fail without the others.
 CREATE TABLE IF NOT EXISTS discord_members
 (
     dao            UInt64 CODEC(ZSTD(1)),
     observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     active_members Nullable(UInt64) CODEC(Delta, ZSTD(1)),
     total_members  Nullable(UInt64) CODEC(Delta, ZSTD(1))
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024;
 
+-- The newest day of each DAO.
+CREATE TABLE IF NOT EXISTS discord_members_latest
+(
+    dao            UInt64,
+    observed_at    DateTime64(3, 'UTC'),
+    collected_at   DateTime64(3, 'UTC'),
+    active_members Nullable(UInt64),
+    total_members  Nullable(UInt64),
+    version        UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY dao;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS discord_members_latest_mv TO discord_members_latest AS
+SELECT dao, observed_at, collected_at, active_members, total_members
+FROM discord_members;
+
+-- Members of DAOs' communities on Telegram, a row per DAO and day, as `discord_members` has them. Nobody asks for the
+-- newest day of all DAOs at once, so there is no table of it.
 CREATE TABLE IF NOT EXISTS telegram_members
 (
     dao            UInt64 CODEC(ZSTD(1)),
     observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     active_members Nullable(UInt64) CODEC(Delta, ZSTD(1)),
     total_members  Nullable(UInt64) CODEC(Delta, ZSTD(1))
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024;
 
 -- The mood of posts about DAOs, a row per DAO and day. Numbers of posts are stored, not shares: shares are rounded so
--- that they sum to one, which is the reader's business. The lexicon's name tells which points may be compared.
+-- that they sum to one, which is the reader's business. The lexicon's name tells which points may be compared. Of two
+-- rows of one day the one that was collected later stays, whichever is stored last.
 CREATE TABLE IF NOT EXISTS twitter_sentiment
 (
     dao            UInt64 CODEC(ZSTD(1)),
     observed_at    DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at   DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
     positive_posts UInt32 CODEC(ZSTD(1)),
     neutral_posts  UInt32 CODEC(ZSTD(1)),
     negative_posts UInt32 CODEC(ZSTD(1)),
     lexicon        LowCardinality(String)
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (dao, observed_at)
 SETTINGS index_granularity = 1024;
 
--- Sums over all members of the registry, one row a UTC day, computed from the stored series. Of two computations of a day
--- the one that began later has seen more and wins, whichever is stored last. A day that has lost its last member is
--- withdrawn, and comes back should it have one again.
+-- The newest day of each DAO.
+CREATE TABLE IF NOT EXISTS twitter_sentiment_latest
+(
+    dao            UInt64,
+    observed_at    DateTime64(3, 'UTC'),
+    collected_at   DateTime64(3, 'UTC'),
+    positive_posts UInt32,
+    neutral_posts  UInt32,
+    negative_posts UInt32,
+    version        UInt128 MATERIALIZED bitShiftLeft(toUInt128(toUnixTimestamp64Milli(observed_at)), 64) + toUnixTimestamp64Milli(collected_at)
+)
+ENGINE = ReplacingMergeTree(version)
+ORDER BY dao;
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS twitter_sentiment_latest_mv TO twitter_sentiment_latest AS
+SELECT dao, observed_at, collected_at, positive_posts, neutral_posts, negative_posts
+FROM twitter_sentiment;
+
+-- The market cap of all members of the registry together, one row a UTC day, computed from the stored series. Of two
+-- computations of a day the one that began later has seen more and wins, whichever is stored last. A day that has lost its
+-- last member is withdrawn, and comes back should it have one again.
 CREATE TABLE IF NOT EXISTS market_caps
 (
     recorded_at  DateTime64(3, 'UTC'),
@@ -621,6 +681,7 @@ CREATE TABLE IF NOT EXISTS market_caps
 ENGINE = ReplacingMergeTree(computed_at, withdrawn)
 ORDER BY recorded_at;
 
+-- The value of the treasuries of all members of the registry together, kept as `market_caps` is.
 CREATE TABLE IF NOT EXISTS treasury_values
 (
     recorded_at  DateTime64(3, 'UTC'),
@@ -653,11 +714,13 @@ ORDER BY (index_key, created_at)
 SETTINGS index_granularity = 1024;
 
 -- The Index Token as its chain told of it at one block. `value` (ether) and `total_supply` (tokens) are exact decimals
--- with up to 18 places, which no number type of JSON holds.
+-- with up to 18 places, which no number type of JSON holds. Of two readings of one block the one that was collected later
+-- stays, whichever is stored last: `eth_usd` may differ.
 CREATE TABLE IF NOT EXISTS index_token
 (
     index_key    UInt64 CODEC(ZSTD(1)),
     created_at   DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(Delta, ZSTD(1)),
     block_number UInt64 CODEC(Delta, ZSTD(1)),
     value        String CODEC(ZSTD(1)),
     total_supply String CODEC(ZSTD(1)),
@@ -665,397 +728,6 @@ CREATE TABLE IF NOT EXISTS index_token
     eth_usd      Float64 CODEC(ZSTD(1)),
     eth_source   LowCardinality(String)
 )
-ENGINE = ReplacingMergeTree
+ENGINE = ReplacingMergeTree(collected_at)
 ORDER BY (index_key, created_at)
 SETTINGS index_granularity = 1024;
-
--- Prices, volumes and market caps as integers, which pack into a third to two thirds of the bytes and come back bit by bit.
---
--- A price or volume with few decimals, as exchanges quote it, is stored as its digits and the place of the decimal point:
--- bitNot(digits * 8 + place), where `place` counts in a list of powers of ten. A number is stored so only if dividing the
--- digits by the power gives the very same Float64. Any other is stored as the bits of its Float64. Neither can be taken
--- for the other: codes of digits lie between -2^52 and 0, where bits would mean values that are no numbers. Integers, unlike
--- Float64, can be packed by T64: against FPC that made prices of full precision 8 % smaller and recorded ones of an
--- exchange, with few decimals, 65 %.
---
--- A market cap is in what providers send the product of price and circulating supply, to the last bit. Stored is how far
--- its bits are from the product's: next to nothing then, and its own bits where the supply is not known.
---
--- The columns of old are computed from these, so that nobody who reads sees a difference. Every step may be repeated, and
--- reads and inserts go on meanwhile: first new rows bring codes, of which the columns of old take their values; then rows
--- that were there before get codes, as bits; then the columns of old give up their bytes, unless a row is found without a
--- code, of an insert that was under way when its view changed: the file fails then and is done again. A query over them may not call
--- something else `price`: a cluster's nodes are sent the expression under that name.
---
--- Roll-ups have so few rows that their parts stayed compact, a block of each column every 1024 rows. As wide parts from
--- 256 kB on they take 12 % less.
-ALTER TABLE token_quotes_in
-    ADD COLUMN IF NOT EXISTS price_place UInt8 MATERIALIZED arrayFirstIndex(
-        power -> price > 0 AND price * power < 5e14 AND round(price * power) / power = price,
-        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
-    ADD COLUMN IF NOT EXISTS volume_24h_place UInt8 MATERIALIZED arrayFirstIndex(
-        power -> assumeNotNull(volume_24h) > 0 AND assumeNotNull(volume_24h) * power < 5e14 AND round(assumeNotNull(volume_24h) * power) / power = assumeNotNull(volume_24h),
-        [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12]),
-    ADD COLUMN IF NOT EXISTS price_code Int64 MATERIALIZED if(price_place = 0,
-        reinterpretAsInt64(price),
-        bitNot(toInt64(round(price * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][price_place])) * 8 + price_place)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) MATERIALIZED if(volume_24h IS NULL, NULL, if(volume_24h_place = 0,
-        reinterpretAsInt64(assumeNotNull(volume_24h)),
-        bitNot(toInt64(round(assumeNotNull(volume_24h) * [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][volume_24h_place])) * 8 + volume_24h_place))),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) MATERIALIZED if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)));
-
-ALTER TABLE token_prices
-    ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_mv MODIFY QUERY
-SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-       toUInt8((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-FROM token_quotes_in;
-
-ALTER TABLE token_prices_30m
-    ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_30m_mv MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 1800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 30 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_1h
-    ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1h_mv MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 3600000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 60 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_4h
-    ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_4h_mv MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 14400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfInterval(observed_at, INTERVAL 240 MINUTE, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_1d
-    ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1d_mv MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 86400000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toStartOfDay(observed_at, 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices_7d
-    ADD COLUMN IF NOT EXISTS price_code Int64 CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS volume_24h_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    ADD COLUMN IF NOT EXISTS market_cap_code Nullable(Int64) CODEC(Delta, T64('bit'), ZSTD(1)),
-    MODIFY COLUMN price Float64 DEFAULT if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    MODIFY COLUMN volume_24h Nullable(Float64) DEFAULT if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    MODIFY COLUMN market_cap Nullable(Float64) DEFAULT if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_7d_mv MODIFY QUERY
-SELECT token,
-       bucket_at,
-       toUInt64(toInt64(toUnixTimestamp(bucket_at)) * 1000 + 604800000 - toUnixTimestamp64Milli(first_at)) * 8 + first_quote.6 AS rank,
-       first_quote.1 AS price_code,
-       first_quote.2 AS volume_24h_code,
-       first_quote.3 AS market_cap_code,
-       first_quote.4 AS total_supply,
-       first_quote.5 AS circulating_supply
-FROM
-(
-    SELECT token,
-           toDateTime(toStartOfInterval(observed_at, INTERVAL 1 WEEK, 'UTC'), 'UTC') AS bucket_at,
-           min(observed_at) AS first_at,
-           argMin((price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply, known_count), (observed_at, -known_count)) AS first_quote
-    FROM
-    (
-        SELECT token, observed_at, price_code, volume_24h_code, market_cap_code, total_supply, circulating_supply,
-               toInt16((volume_24h_code IS NOT NULL) + (market_cap_code IS NOT NULL) + (total_supply IS NOT NULL) + (circulating_supply IS NOT NULL)) AS known_count
-        FROM token_quotes_in
-    )
-    GROUP BY token, bucket_at
-);
-
-ALTER TABLE token_prices
-    UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices (token, observed_at)
-SELECT token, observed_at FROM token_prices WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices
-    DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_30m
-    UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_30m (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_30m WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_30m
-    DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1h
-    UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_1h (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_1h WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_1h
-    DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_4h
-    UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_4h (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_4h WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_4h
-    DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_1d
-    UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_1d (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_1d WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_1d
-    DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_7d
-    UPDATE price_code = reinterpretAsInt64(price),
-           volume_24h_code = if(volume_24h IS NULL, NULL, reinterpretAsInt64(assumeNotNull(volume_24h))),
-           market_cap_code = if(market_cap IS NULL, NULL, reinterpretAsInt64(assumeNotNull(market_cap)) - reinterpretAsInt64(price * ifNull(circulating_supply, 0)))
-    WHERE price_code = 0
-    SETTINGS mutations_sync = 2;
-
-INSERT INTO token_prices_7d (token, bucket_at)
-SELECT token, bucket_at FROM token_prices_7d WHERE price_code = 0 AND throwIf(price_code = 0, 'rows came without codes meanwhile: migrate again') = 0;
-
-ALTER TABLE token_prices_7d
-    DROP COLUMN IF EXISTS market_cap,
-    DROP COLUMN IF EXISTS volume_24h,
-    DROP COLUMN IF EXISTS price,
-    ADD COLUMN price Float64 ALIAS if(price_code < 0 AND price_code > -4503599627370496,
-        bitShiftRight(bitNot(price_code), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(price_code), 7)],
-        reinterpretAsFloat64(price_code)),
-    ADD COLUMN volume_24h Nullable(Float64) ALIAS if(volume_24h_code IS NULL, NULL, if(assumeNotNull(volume_24h_code) < 0 AND assumeNotNull(volume_24h_code) > -4503599627370496,
-        bitShiftRight(bitNot(assumeNotNull(volume_24h_code)), 3) / [1e0, 1e2, 1e4, 1e6, 1e8, 1e10, 1e12][bitAnd(bitNot(assumeNotNull(volume_24h_code)), 7)],
-        reinterpretAsFloat64(assumeNotNull(volume_24h_code)))),
-    ADD COLUMN market_cap Nullable(Float64) ALIAS if(market_cap_code IS NULL, NULL,
-        reinterpretAsFloat64(assumeNotNull(market_cap_code) + reinterpretAsInt64(price * ifNull(circulating_supply, 0))));
-
-ALTER TABLE token_prices_30m
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
-
-ALTER TABLE token_prices_1h
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
-
-ALTER TABLE token_prices_4h
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
-
-ALTER TABLE token_prices_1d
-    MODIFY SETTING min_bytes_for_wide_part = 262144;
-
-ALTER TABLE token_prices_7d
-    MODIFY SETTING min_bytes_for_wide_part = 262144;

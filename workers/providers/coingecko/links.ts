@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import type { Provider } from '../../job/define.ts'
-import { askEach } from '../../run/ask-each.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer } from '../answer.ts'
+import { askEach } from '../ask-each.ts'
 import {
   type DaoLinksSource,
   type Links,
@@ -11,8 +12,7 @@ import {
   toTwitterLink,
   type UnlinkedDao,
 } from '../contracts/links.ts'
-import type { HttpClient } from '../http/client.ts'
-import { openCoinGecko } from './prices.ts'
+import { openCoinGecko } from './client.ts'
 
 /** Coins/{id} (providers document, section 2). */
 const coinAnswer = z.object({

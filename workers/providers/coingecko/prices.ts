@@ -1,13 +1,13 @@
-import { z } from 'zod'
+import { toBatches } from '../../../shared/batches.ts'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, ProviderContext, Range } from '../../job/define.ts'
-import { checkAnswer, toJsonValue } from '../answer.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { Candidate, Provider, Range } from '../../job/define-job.ts'
+import { checkAnswer } from '../answer.ts'
 import type { PriceSource } from '../contracts/prices.ts'
-import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading } from '../http/request.ts'
-import { toBatches, toPages } from '../paging.ts'
+import { toPages } from '../paging.ts'
+import { openCoinGecko } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
 const MARKETS = '/coins/markets'
@@ -26,14 +26,6 @@ export const coingecko: Provider<PriceSource, Token> = {
       fetchHistory: (tokens, range, signal) => fetchHistory(client, tokens, range, signal),
     }
   },
-}
-
-/** The provider's host with the key that fits it. */
-export function openCoinGecko({ config, http }: ProviderContext): HttpClient {
-  const { apiKey, ...settings } = config.providers.coingecko
-  const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
-  const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
-  return http.open({ provider: 'coingecko', ...settings, headers, readError })
 }
 
 async function fetchLatest(client: HttpClient, tokens: readonly Token[], signal: AbortSignal) {
@@ -66,9 +58,10 @@ async function fetchHistory(client: HttpClient, tokens: readonly Token[], range:
 }
 
 /**
- * The pages that are answered at the wanted step, or as near to it as can be had. The provider picks the step by the
- * page's length: hours up to 90 days, days beyond, and 5 minutes only within a day that ends now (providers document,
- * section 2). So a range of finer steps has its last day asked for alone: older days would come by the hour anyway.
+ * The pages of a range, each as long as the provider answers it at the step that is asked for, or at the nearest it
+ * has. The provider picks the step by the page's length: hours up to 90 days, days beyond, and 5 minutes only within a
+ * day that ends now (providers document, section 2). So for a finer step than hours only the last day is a page of its
+ * own; older days come by the hour in any case.
  */
 function toChartPages(range: Range): Range[] {
   const stepMs = INTERVAL_SECONDS[range.interval] * 1000
@@ -84,21 +77,4 @@ async function fetchChart(client: HttpClient, token: Token, page: Range, signal:
   const query = { vs_currency: 'usd', from: Math.floor(page.from / 1000), to: Math.ceil(page.to / 1000) }
   const answer = await client.json({ path, route, query, signal, absent: [404] })
   return answer === undefined ? undefined : checkAnswer(chartAnswer, answer, { provider: 'coingecko', path })
-}
-
-const errorStatus = z.object({ error_code: z.coerce.number(), error_message: z.string() })
-const errorAnswer = z.union([
-  z.object({ status: errorStatus }).transform(({ status }) => status),
-  z.object({ error: z.object({ status: errorStatus }) }).transform(({ error }) => error.status),
-])
-const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
-
-/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
-function readError(status: number, body: string): ErrorReading | undefined {
-  if (status === 408 || status === 429 || status >= 500) return undefined
-  const parsed = errorAnswer.safeParse(toJsonValue(body))
-  if (!parsed.success) return undefined
-  const { error_code, error_message } = parsed.data
-  const hint = KEY_PROBLEMS.has(error_code) ? ' (check COINGECKO_API_KEY and COINGECKO_BASE_URL)' : ''
-  return { code: 'provider_rejected', says: `error ${error_code}: ${error_message}${hint}` }
 }

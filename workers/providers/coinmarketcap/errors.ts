@@ -1,11 +1,14 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import type { ErrorReading } from '../../http/request.ts'
 import { toJsonValue } from '../answer.ts'
-import type { ErrorReading } from '../http/request.ts'
 
 const statusOf = z.object({ status: z.object({ error_code: z.coerce.number(), error_message: z.string().nullish() }) })
 
-/** Limits that pass within minutes, by CoinMarketCap's code; the HTTP status is 429 for these and for the next alike. */
+/**
+ * Limits that pass within minutes, by CoinMarketCap's code. The code decides, because the HTTP status is 429 for these
+ * and for the lasting ones below.
+ */
 const PASSING_LIMITS: Readonly<Record<number, string>> = { 1008: 'minute', 1011: 'IP', 1022: 'anonymous' }
 /** Limits that last until the next period: trying again would only be refused again. */
 const LASTING_LIMITS: Readonly<Record<number, string>> = { 1009: 'daily', 1010: 'monthly' }

@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import type { Provider } from '../../job/define.ts'
-import { asSent, checkAnswer } from '../answer.ts'
+import { toBatches } from '../../../shared/batches.ts'
+import type { Provider } from '../../job/define-job.ts'
+import { asSent } from '../answer.ts'
 import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../contracts/links.ts'
-import { toBatches } from '../paging.ts'
-import { throwSoftError } from './errors.ts'
-import { openCoinMarketCap } from './prices.ts'
+import { openCoinMarketCap } from './client.ts'
 
 const INFO = '/v2/cryptocurrency/info'
 /** Every hundred ids cost a credit. */
@@ -23,16 +22,13 @@ export const coinmarketcapLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coinmarketcap',
   covers: (dao) => dao.cmcId !== null,
   connect(context) {
-    const { client, toKeylessPath } = openCoinMarketCap(context)
-    const path = toKeylessPath(INFO)
+    const client = openCoinMarketCap(context)
     return {
       async fetchLinks(daos, slot, signal) {
         const rows = []
         for (const batch of toBatches(daos, IDS_PER_CALL)) {
           const query = { id: batch.map(({ cmcId }) => cmcId).join(','), skip_invalid: 'true' }
-          const answer = await client.json({ path, query, signal })
-          throwSoftError(answer, path)
-          const { data } = checkAnswer(infoAnswer, answer, { provider: 'coinmarketcap', path })
+          const { data } = await client.fetch(client.toKeylessPath(INFO), query, infoAnswer, signal)
           rows.push(...batch.flatMap((dao) => toLinkRows(dao, toLinks(data[dao.cmcId ?? '']), 'coinmarketcap', slot)))
         }
         return rows

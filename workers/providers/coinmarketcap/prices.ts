@@ -1,13 +1,12 @@
+import { toBatches } from '../../../shared/batches.ts'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, ProviderContext, Range } from '../../job/define.ts'
-import { checkAnswer } from '../answer.ts'
+import type { Candidate, Provider, Range } from '../../job/define-job.ts'
 import type { PriceSource } from '../contracts/prices.ts'
-import type { HttpClient } from '../http/client.ts'
-import { countSteps, toBatches, toPages } from '../paging.ts'
-import { readError, throwSoftError } from './errors.ts'
+import { countSteps, toPages } from '../paging.ts'
+import { type CoinMarketCap, openCoinMarketCap } from './client.ts'
 import { historicalAnswer, latestAnswer, toHistoryRows, toLatestRows } from './quotes.ts'
 
 const LATEST = '/v3/cryptocurrency/quotes/latest'
@@ -27,12 +26,11 @@ export const coinmarketcap: Provider<PriceSource, Token> = {
   name: 'coinmarketcap',
   covers: (token) => token.cmcId !== null,
   connect(context) {
-    const { client, hasKey, toKeylessPath } = openCoinMarketCap(context)
-    const latestPath = toKeylessPath(LATEST)
+    const client = openCoinMarketCap(context)
     return {
-      fetchLatest: (tokens, signal) => fetchLatest(client, latestPath, tokens, signal),
+      fetchLatest: (tokens, signal) => fetchLatest(client, tokens, signal),
       fetchHistory(tokens, range, signal) {
-        if (hasKey) return fetchHistory(client, tokens, range, signal)
+        if (client.hasKey) return fetchHistory(client, tokens, range, signal)
         const message = `coinmarketcap ${HISTORICAL}: COINMARKETCAP_API_KEY is needed for history`
         return Promise.reject(new DataError('provider_rejected', message))
       },
@@ -40,29 +38,16 @@ export const coinmarketcap: Provider<PriceSource, Token> = {
   },
 }
 
-/** The provider's host with its key; `toKeylessPath` is where a path is mirrored for those without one. */
-export function openCoinMarketCap({ config, http }: ProviderContext) {
-  const { apiKey, ...settings } = config.providers.coinmarketcap
-  const hasKey = apiKey !== undefined
-  const headers = hasKey ? { 'X-CMC_PRO_API_KEY': apiKey } : {}
-  return {
-    client: http.open({ provider: 'coinmarketcap', ...settings, headers, readError }),
-    hasKey,
-    toKeylessPath: (path: string) => (hasKey ? path : `/public-api${path}`),
-  }
-}
-
-async function fetchLatest(client: HttpClient, path: string, tokens: readonly Token[], signal: AbortSignal) {
+async function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], signal: AbortSignal) {
   const rows: Candidate<TokenPriceRow>[] = []
   for (const batch of toBatches(tokens, IDS_PER_CALL)) {
-    const answer = await client.json({ path, query: { id: toIds(batch), convert: 'USD' }, signal })
-    throwSoftError(answer, path)
-    rows.push(...toLatestRows(checkAnswer(latestAnswer, answer, { provider: 'coinmarketcap', path }), batch))
+    const query = { id: toIds(batch), convert: 'USD' }
+    rows.push(...toLatestRows(await client.fetch(client.toKeylessPath(LATEST), query, latestAnswer, signal), batch))
   }
   return rows
 }
 
-async function fetchHistory(client: HttpClient, tokens: readonly Token[], range: Range, signal: AbortSignal) {
+async function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Range, signal: AbortSignal) {
   const pages: Candidate<TokenPriceRow>[][] = []
   for (const page of toPages(range, POINTS_PER_COIN * INTERVAL_SECONDS[range.interval] * 1000)) {
     const points = countSteps(page)
@@ -78,10 +63,7 @@ async function fetchHistory(client: HttpClient, tokens: readonly Token[], range:
         count: points,
         convert: 'USD',
       }
-      const answer = await client.json({ path: HISTORICAL, query, signal })
-      throwSoftError(answer, HISTORICAL)
-      const coinsFound = checkAnswer(historicalAnswer, answer, { provider: 'coinmarketcap', path: HISTORICAL })
-      pages.push(toHistoryRows(coinsFound, batch, page))
+      pages.push(toHistoryRows(await client.fetch(HISTORICAL, query, historicalAnswer, signal), batch, page))
     }
   }
   return pages.flat()

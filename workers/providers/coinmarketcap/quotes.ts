@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define.ts'
+import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
 
 const id = z.union([z.number(), z.string()]).transform(String)
@@ -92,7 +92,7 @@ export function toHistoryRows(
       const observedAt = toIso(timestamp ?? usd.timestamp ?? usd.last_updated)
       const ms = Date.parse(String(observedAt))
       const isOutside = ms < range.from || ms >= range.to
-      // A time that cannot be read is not outside: it is the row check's to reject, and to count.
+      // A row whose time cannot be read stays in: the row check rejects and counts it.
       if (token && !isOutside) rows.push(toRow(token, observedAt, false, usd, usd))
     }
   }
@@ -109,7 +109,9 @@ interface Supplies {
   max_supply?: unknown
 }
 
-/** Member by member in one literal: a back-fill makes millions of these, and merged objects took ten times as long. */
+/**
+ * One literal, member by member: a back-fill makes millions of these rows, and merging objects took ten times as long.
+ */
 function toRow(token: Token, observedAt: unknown, isLatest: boolean, usd: Quote, supplies: Supplies) {
   return {
     token: token.key,

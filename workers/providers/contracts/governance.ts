@@ -1,20 +1,20 @@
 import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 
 /** A DAO that votes somewhere. */
 export type VotingDao = Dao & { readonly snapshotSpace: string }
 
-/** Up to where a list in order of creation was read: `from` in Unix seconds, `skip` of those from then on. */
-export interface Place {
+/** Where to go on in a list in order of creation: at `from` (Unix seconds), after `skip` elements from then on. */
+export interface Cursor {
   readonly from: number
   readonly skip: number
 }
 
-/** Up to where a space was read. */
-export interface Places {
-  readonly proposals: Place
-  readonly votes: Place
+/** Where to go on in the lists of a space. */
+export interface Cursors {
+  readonly proposals: Cursor
+  readonly votes: Cursor
 }
 
 /** How many pages may still be asked for; shared by all spaces of a run. */
@@ -26,7 +26,7 @@ export interface Allowance {
 export interface Reading {
   readonly rows: Candidate<GovernanceRow>[]
   /** Where the next run goes on. */
-  readonly places: Places
+  readonly cursors: Cursors
   /** Whether the space was read to its end. */
   readonly isComplete: boolean
 }
@@ -39,7 +39,7 @@ export interface GovernanceSource {
   /** What is new in a DAO's space, as far as the allowance goes; undefined for a space that does not exist. */
   fetchGovernance(
     dao: VotingDao,
-    places: Places,
+    cursors: Cursors,
     allowance: Allowance,
     signal: AbortSignal,
   ): Promise<Reading | undefined>

@@ -1,13 +1,9 @@
 import type { IndexPointRow } from '../../../shared/datasets/index-points.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate, TimeRange } from '../../job/define-job.ts'
 
 /** The value of the index over time. */
 export interface IndexSource {
-  /** The points of the slots in [from, to), Unix milliseconds, that differ from what is stored. */
-  fetchPoints(
-    index: BasketIndex,
-    span: { readonly from: number; readonly to: number },
-    signal: AbortSignal,
-  ): Promise<Candidate<IndexPointRow>[]>
+  /** The points of the slots in the range that differ from what is stored. */
+  fetchPoints(index: BasketIndex, range: TimeRange, signal: AbortSignal): Promise<Candidate<IndexPointRow>[]>
 }

@@ -1,6 +1,6 @@
 import type { DaoLinkRow, LinkField, LinkSource } from '../../../shared/datasets/daos.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 
 /** A DAO with links that the registry does not know, and the ids under which sources know its token. */

@@ -1,12 +1,14 @@
 import type { MembersRow } from '../../../shared/datasets/members.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 
 /** The members of communities, as one provider counts them. */
 export interface MembersSource {
   /** How many communities may be asked for at the same time. */
   readonly concurrency: number
-  /** The members now; a text is the reason why the provider has no number for this community, which may be lasting. */
+  /**
+   * The members now. A text is the reason why the provider has no number for this community; asking again may not help.
+   */
   fetchMembers(dao: Dao, signal: AbortSignal): Promise<Members | string>
 }
 

@@ -1,6 +1,6 @@
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define.ts'
+import type { Candidate, Range } from '../../job/define-job.ts'
 
 /**
  * Token market data in USD, as one provider has it: values as sent, unknown ones null. A token that the provider does

@@ -1,7 +1,7 @@
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Logger } from '../../../shared/telemetry/log.ts'
-import type { Candidate, Range } from '../../job/define.ts'
+import type { Candidate, Range } from '../../job/define-job.ts'
 import type { JobState } from '../../job/state.ts'
 
 /** Whose trades a source is asked for, and what it needs to find them. */

@@ -1,5 +1,5 @@
 import type { DaoTreasuryRow } from '../../../shared/datasets/treasury.ts'
-import type { Candidate, Range } from '../../job/define.ts'
+import type { Candidate, Range } from '../../job/define-job.ts'
 import type { TreasuryDao } from './treasury-daos.ts'
 
 /** Treasuries of DAOs, as one provider has them: everything held, the DAO's own tokens included, spam left out. */
@@ -7,8 +7,8 @@ export interface TreasurySource {
   /** How many DAOs may be asked for at the same time. */
   readonly concurrency: number
   /**
-   * The holdings now, stamped with `slot` (Unix milliseconds). Undefined where the provider does not know the DAO or one
-   * of its addresses, or has a price for nothing: a part of a treasury must not look like the whole.
+   * The holdings now, stamped with `slot` (Unix milliseconds). Undefined where the provider does not know the DAO or
+   * one of its addresses, or has no price for anything: part of a treasury must not pass for all of it.
    */
   fetchTreasury(dao: TreasuryDao, slot: number, signal: AbortSignal): Promise<Candidate<DaoTreasuryRow> | undefined>
   /** A row for each day inside the range for which the provider knows the whole treasury. */

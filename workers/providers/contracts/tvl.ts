@@ -1,6 +1,6 @@
 import type { ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define.ts'
+import type { Candidate, Range } from '../../job/define-job.ts'
 
 /** Total value locked in USD, as one provider has it. A DAO that the provider does not know gives no row. */
 export interface TvlSource {

@@ -1,38 +1,24 @@
-import type { ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
-import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, Range } from '../../job/define.ts'
+import type { z } from 'zod'
+import type { HttpClient } from '../../http/client.ts'
+import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import type { TvlSource } from '../contracts/tvl.ts'
-import type { HttpClient } from '../http/client.ts'
-import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './tvl.ts'
 
-const PROTOCOLS = '/protocols'
-/** The documentation says 404, the server answers 400 to a slug it does not know (providers document, section 3.1). */
-const NO_SUCH_PROTOCOL = [400, 404]
+type Opening = Pick<ProviderContext, 'config' | 'http'>
 
 /** DefiLlama's free host; it needs no key (providers document, section 3.1). */
-export const defillama: Provider<TvlSource, Dao> = {
-  name: 'defillama',
-  covers: (dao) => dao.defillama !== null,
-  connect({ config, http }) {
-    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
-    return {
-      async fetchTvl(daos, slot, signal) {
-        const answer = await client.json({ path: PROTOCOLS, signal })
-        return toTvlRows(checkAnswer(protocolsAnswer, answer, { provider: 'defillama', path: PROTOCOLS }), daos, slot)
-      },
-      async fetchTvlHistory(daos, range, signal) {
-        const rows: Candidate<ProtocolTvlRow>[][] = []
-        for (const dao of daos) rows.push(await fetchHistory(client, dao, range, signal))
-        return rows.flat()
-      },
-    }
-  },
+export function openDefiLlama({ config, http }: Opening): HttpClient {
+  return http.open({ provider: 'defillama', ...config.providers.defillama })
 }
 
-async function fetchHistory(client: HttpClient, dao: Dao, range: Range, signal: AbortSignal) {
-  const path = `/protocol/${encodeURIComponent(dao.defillama ?? '')}`
-  const answer = await client.json({ path, route: '/protocol/{slug}', signal, absent: NO_SUCH_PROTOCOL })
-  if (answer === undefined) return []
-  return toTvlHistoryRows(checkAnswer(protocolAnswer, answer, { provider: 'defillama', path }), dao, range)
+/** Its host of coin prices (providers document, section 3.2). */
+export function openDefiLlamaCoins({ config, http }: Opening): HttpClient {
+  return http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
+}
+
+const PROTOCOLS = '/protocols'
+
+/** The list of all protocols, several thousand; `schema` says which members of each are read. */
+export async function fetchProtocols<T>(client: HttpClient, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
+  const answer = await client.json({ path: PROTOCOLS, signal })
+  return checkAnswer(schema, answer, { provider: 'defillama', path: PROTOCOLS })
 }

@@ -1,10 +1,9 @@
 import { z } from 'zod'
-import type { Provider } from '../../job/define.ts'
-import { asSent, checkAnswer } from '../answer.ts'
+import type { Provider } from '../../job/define-job.ts'
+import { asSent } from '../answer.ts'
 import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../contracts/links.ts'
-import { toParentSlug } from './tvl.ts'
-
-const PROTOCOLS = '/protocols'
+import { fetchProtocols, openDefiLlama } from './client.ts'
+import { toParentSlug } from './tvl-rows.ts'
 
 const protocol = z.object({ slug: asSent, parentProtocol: asSent, url: asSent, twitter: asSent, logo: asSent })
 type Protocol = z.infer<typeof protocol>
@@ -15,19 +14,18 @@ const protocolsAnswer = z.array(protocol)
 export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'defillama',
   covers: (dao) => dao.defillama !== null,
-  connect({ config, http }) {
-    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
+  connect(context) {
+    const client = openDefiLlama(context)
     return {
       async fetchLinks(daos, slot, signal) {
-        const answer = await client.json({ path: PROTOCOLS, signal })
-        const protocols = checkAnswer(protocolsAnswer, answer, { provider: 'defillama', path: PROTOCOLS })
+        const protocols = await fetchProtocols(client, protocolsAnswer, signal)
         return daos.flatMap((dao) => toLinkRows(dao, toLinks(protocols, dao), 'defillama', slot))
       },
     }
   },
 }
 
-/** The protocol of the DAO's slug speaks for it, else the first child of the parent of that slug. */
+/** The links of the protocol with the DAO's slug, else of the first child of the parent with that slug. */
 function toLinks(protocols: readonly Protocol[], { defillama }: UnlinkedDao): Links {
   const isChild = ({ parentProtocol }: Protocol) => toParentSlug(parentProtocol) === defillama
   const own = protocols.find(({ slug }) => slug === defillama) ?? protocols.find(isChild)

@@ -1,8 +1,8 @@
 import { z } from 'zod'
-import type { Config } from '../../../shared/config/config.ts'
+import { toBatches } from '../../../shared/batches.ts'
+import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import type { HttpClients } from '../http/client.ts'
-import { toBatches } from '../paging.ts'
+import { openDefiLlamaCoins } from './client.ts'
 
 /** Token prices in USD by chain and contract; what the provider does not know is absent. */
 export interface TokenPrices {
@@ -41,8 +41,8 @@ export function toCoin(chain: string, contract: string): string {
 }
 
 /** DefiLlama's coin prices (providers document, section 3.2). */
-export function openPrices({ config, http }: { config: Config; http: HttpClients }): TokenPrices {
-  const client = http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
+export function openPrices(context: Pick<ProviderContext, 'config' | 'http'>): TokenPrices {
+  const client = openDefiLlamaCoins(context)
 
   async function now(coins: readonly string[], signal: AbortSignal) {
     const prices = new Map<string, number>()

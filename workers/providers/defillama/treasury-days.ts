@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DAY_MS, toBucketStart } from '../../../shared/intervals.ts'
-import type { Range } from '../../job/define.ts'
+import type { Range } from '../../job/define-job.ts'
 import { asSent } from '../answer.ts'
 import { thin } from '../paging.ts'
 import type { Holding } from '../treasury-holdings.ts'
@@ -19,8 +19,8 @@ const OWN_TOKENS = 'OwnTokens'
 const FRESH_MS = 2 * DAY_MS
 
 /**
- * The series that together are everything held: those of the chains and the DAO's own tokens. `<Chain>-OwnTokens` are
- * parts of `OwnTokens`, and counted where that is not there.
+ * The series that add up to everything held: those of the chains, and the DAO's own tokens. The series
+ * `<Chain>-OwnTokens` are contained in `OwnTokens`, and counted only where that one is missing.
  */
 function toParts({ chainTvls }: Answer): [string, z.infer<typeof chainTvl>][] {
   const isPart = OWN_TOKENS in chainTvls ? (key: string) => !key.includes('-') : isChainOrOwn
@@ -42,8 +42,9 @@ export function toLatestHoldings(answer: Answer, slot: number): Holding[] {
 }
 
 /**
- * What was held on each day inside the range: the first point of the day, because the newest day has two. A day that one
- * series leaves out between its first and its last is left out: the others alone would look like the whole.
+ * What was held on each day inside the range: the first point of the day, because the newest day has two. A day that
+ * one series skips between its first and its last point is left out: the other series alone would pass for the whole
+ * treasury.
  */
 export function toDailyHoldings(answer: Answer, range: Range): Map<number, Holding[]> {
   const days = new Map<number, Holding[]>()

@@ -1,10 +1,11 @@
 import { DataError } from '../../../shared/errors.ts'
-import type { Provider } from '../../job/define.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao } from '../contracts/treasury-daos.ts'
-import type { HttpClient } from '../http/client.ts'
 import { toTreasuryRow } from '../treasury-holdings.ts'
+import { openDefiLlama } from './client.ts'
 import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
 
 /** Answers are megabytes: one at a time. */
@@ -16,8 +17,8 @@ const NO_SUCH_TREASURY = [400, 404]
 export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
   name: 'defillama',
   covers: ({ defillama }) => defillama !== null,
-  connect({ config, http }) {
-    const client = http.open({ provider: 'defillama', ...config.providers.defillama })
+  connect(context) {
+    const client = openDefiLlama(context)
     return {
       concurrency: CONCURRENCY,
       async fetchTreasury(dao, slot, signal) {

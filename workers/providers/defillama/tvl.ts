@@ -1,55 +1,37 @@
-import { z } from 'zod'
 import type { ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define.ts'
-import { asSent, toIso } from '../answer.ts'
-import { thin } from '../paging.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { Candidate, Provider, Range } from '../../job/define-job.ts'
+import { checkAnswer } from '../answer.ts'
+import type { TvlSource } from '../contracts/tvl.ts'
+import { fetchProtocols, openDefiLlama } from './client.ts'
+import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './tvl-rows.ts'
 
-/** Protocols: several thousand, of which these members are read (providers document, section 3.1). */
-export const protocolsAnswer = z.array(z.object({ slug: asSent, parentProtocol: asSent, tvl: asSent }))
+/** The documentation says 404, the server answers 400 to a slug it does not know (providers document, section 3.1). */
+const NO_SUCH_PROTOCOL = [400, 404]
 
-/** Protocol/{slug}: daily points, times in Unix seconds (providers document, section 3.1). */
-export const protocolAnswer = z.object({ tvl: z.array(z.object({ date: z.number(), totalLiquidityUSD: asSent })) })
-
-const PARENT = 'parent#'
-
-/**
- * One row for each DAO with a protocol of a known value: the sum over the children of the parent protocol of that slug
- * and over the protocol of that slug itself. Protocols without a value are left out of the sum.
- */
-export function toTvlRows(
-  protocols: z.infer<typeof protocolsAnswer>,
-  daos: readonly Dao[],
-  slot: number,
-): Candidate<ProtocolTvlRow>[] {
-  const sums = new Map<string, number>()
-  for (const { slug, parentProtocol, tvl } of protocols) {
-    if (typeof tvl !== 'number') continue
-    const names = new Set([slug, toParentSlug(parentProtocol)])
-    for (const name of names) if (typeof name === 'string') sums.set(name, (sums.get(name) ?? 0) + tvl)
-  }
-  return daos.flatMap((dao) => {
-    const sum = dao.defillama === null ? undefined : sums.get(dao.defillama)
-    return sum === undefined ? [] : [{ dao: dao.key, observed_at: toIso(slot), tvl_usd: sum }]
-  })
+/** Value locked by DefiLlama (providers document, section 3.1). */
+export const defillama: Provider<TvlSource, Dao> = {
+  name: 'defillama',
+  covers: (dao) => dao.defillama !== null,
+  connect(context) {
+    const client = openDefiLlama(context)
+    return {
+      async fetchTvl(daos, slot, signal) {
+        return toTvlRows(await fetchProtocols(client, protocolsAnswer, signal), daos, slot)
+      },
+      async fetchTvlHistory(daos, range, signal) {
+        const rows: Candidate<ProtocolTvlRow>[][] = []
+        for (const dao of daos) rows.push(await fetchHistory(client, dao, range, signal))
+        return rows.flat()
+      },
+    }
+  },
 }
 
-/** The first point of each bucket of the range: the newest day also has an intraday point. */
-export function toTvlHistoryRows(
-  { tvl }: z.infer<typeof protocolAnswer>,
-  dao: Dao,
-  range: Range,
-): Candidate<ProtocolTvlRow>[] {
-  return thin(tvl, ({ date }) => date * 1000, range).map(({ date, totalLiquidityUSD }) => ({
-    dao: dao.key,
-    observed_at: toIso(date * 1000),
-    tvl_usd: totalLiquidityUSD ?? null,
-  }))
-}
-
-/** The slug of a parent protocol; undefined where there is none. */
-export function toParentSlug(parentProtocol: unknown): string | undefined {
-  return typeof parentProtocol === 'string' && parentProtocol.startsWith(PARENT)
-    ? parentProtocol.slice(PARENT.length)
-    : undefined
+async function fetchHistory(client: HttpClient, dao: Dao, range: Range, signal: AbortSignal) {
+  const path = `/protocol/${encodeURIComponent(dao.defillama ?? '')}`
+  const answer = await client.json({ path, route: '/protocol/{slug}', signal, absent: NO_SUCH_PROTOCOL })
+  if (answer === undefined) return []
+  return toTvlHistoryRows(checkAnswer(protocolAnswer, answer, { provider: 'defillama', path }), dao, range)
 }

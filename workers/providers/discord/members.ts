@@ -1,14 +1,16 @@
 import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Provider } from '../../job/define.ts'
+import type { ErrorReading } from '../../http/request.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toJsonValue, toNumber } from '../answer.ts'
 import { type MembersSource, toMembers } from '../contracts/members.ts'
-import type { ErrorReading } from '../http/request.ts'
 
 const INVITE = /^https:\/\/(?:www\.)?(?:discord\.gg|discord(?:app)?\.com\/invite)\/([A-Za-z0-9-]+)\/?$/
 const PATH = '/invites/{code}'
 const NO_SUCH_INVITE = 404
-/** One after the other: limits are the host's secret and ten thousand refused requests get an address banned. */
+/**
+ * One after the other: the host does not publish its limits, and bans an address after ten thousand refused requests.
+ */
 const CONCURRENCY = 1
 
 /** Discord's invites with counts (providers document, section 14.1). Works without a bot's token. */
@@ -18,7 +20,7 @@ export const discord: Provider<MembersSource, Dao> = {
   connect({ config, http }) {
     const { botToken, ...settings } = config.providers.discord
     const headers = {
-      // The form is required: the host's gateway refuses other clients.
+      // The host's gateway refuses clients whose user agent has another form.
       'user-agent': `DiscordBot (${config.api.publicUrl}, 1.0)`,
       ...(botToken === undefined ? {} : { authorization: `Bot ${botToken}` }),
     }

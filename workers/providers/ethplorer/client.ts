@@ -1,52 +1,29 @@
 import { z } from 'zod'
-import { TOP_HOLDERS } from '../../../shared/datasets/holders.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Provider } from '../../job/define.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { ErrorReading, Query } from '../../http/request.ts'
+import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer, toJsonValue } from '../answer.ts'
-import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
-import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading } from '../http/request.ts'
-import { toHoldersRow, tokenInfoAnswer, topHoldersAnswer } from './holders.ts'
 
 /** A token that the provider does not know, or does not take for one. */
 const NO_SUCH_TOKEN = [400, 404]
-/** The free key allows two calls a second: tokens are asked for one after the other. */
-const CONCURRENCY = 1
 
-/**
- * Ethplorer and, for BNB Chain, its sister host; one key and one quota (providers document, section 5). Its free key
- * allows 3,000 calls a week, which is what the default of 16 an hour stays under: 8 tokens a slot.
- */
-export const ethplorer: Provider<HoldersSource, Token> = {
-  name: 'ethplorer',
-  covers: ({ chain }) => chain === 'ethereum' || chain === 'bnb',
-  connect({ config, http }) {
-    const { apiKey, baseUrl, bnbBaseUrl, ...settings } = config.providers.ethplorer
-    const open = (url: string) => http.open({ provider: 'ethplorer', ...settings, baseUrl: url, readError })
-    const [ethereum, bnb] = [open(baseUrl), open(bnbBaseUrl)]
-    return {
-      concurrency: CONCURRENCY,
-      tokensPerSlot: toTokensPerSlot(settings.requestsPerMinute, settings.requestsPerHour),
-      async fetchHolders(token, slot, signal) {
-        const client = token.chain === 'bnb' ? bnb : ethereum
-        const query = { apiKey, limit: TOP_HOLDERS }
-        const list = await fetchAnswer(client, 'getTopTokenHolders', topHoldersAnswer, token, query, signal)
-        if (list === undefined || list.holders.length === 0) return undefined
-        const info = await fetchAnswer(client, 'getTokenInfo', tokenInfoAnswer, token, { apiKey }, signal)
-        return info === undefined ? undefined : toHoldersRow(list, info, token, slot)
-      },
-    }
-  },
+/** The host of each token: Ethplorer's own, or its sister's for BNB Chain (providers document, section 5). */
+export function openEthplorer({ config, http }: ProviderContext): (token: Token) => HttpClient {
+  const { apiKey: _, baseUrl, bnbBaseUrl, ...settings } = config.providers.ethplorer
+  const open = (url: string) => http.open({ provider: 'ethplorer', ...settings, baseUrl: url, readError })
+  const [ethereum, bnb] = [open(baseUrl), open(bnbBaseUrl)]
+  return ({ chain }) => (chain === 'bnb' ? bnb : ethereum)
 }
 
 /** One answer about a token; undefined for a token that the provider does not know. */
-async function fetchAnswer<T>(
+export async function fetchAnswer<T>(
   client: HttpClient,
   method: string,
   schema: z.ZodType<T>,
   token: Token,
-  query: Readonly<Record<string, string | number>>,
+  query: Query,
   signal: AbortSignal,
 ): Promise<T | undefined> {
   const path = `/${method}/${token.contractAddress}`

@@ -1,53 +1,34 @@
-import { z } from 'zod'
-import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
+import { TOP_HOLDERS } from '../../../shared/datasets/holders.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
-import { asSent, toIso, toNumber } from '../answer.ts'
-import { sumShares, toLowerCase } from '../holder-values.ts'
-import { toWholeTokens } from '../whole-tokens.ts'
+import type { Provider } from '../../job/define-job.ts'
+import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
+import { fetchAnswer, openEthplorer } from './client.ts'
+import { toHoldersRow, tokenInfoAnswer, topHoldersAnswer } from './holder-rows.ts'
 
-/** GetTopTokenHolders: balances in base units, as a float and, lately, also exactly (providers document, section 5). */
-export const topHoldersAnswer = z.object({
-  holders: z.array(z.object({ address: asSent, balance: asSent, rawBalance: asSent, share: asSent })),
-})
-
-/** GetTokenInfo: `price` is false where the provider has none (providers document, section 5). */
-export const tokenInfoAnswer = z.object({
-  holdersCount: asSent,
-  price: z.union([z.literal(false), z.object({ rate: asSent, currency: z.string().optional() })]).nullish(),
-})
+/** The free key allows two calls a second: tokens are asked for one after the other. */
+const CONCURRENCY = 1
 
 /**
- * The snapshot of the largest holders, which come largest first; at least one. Base units are the registry's: the
- * provider answers 0 decimals for contracts that it could not read.
+ * Ethplorer and, for BNB Chain, its sister host; one key and one quota (providers document, section 5). Its free key
+ * allows 3,000 calls a week, which is what the default of 16 an hour stays under: 8 tokens a slot.
  */
-export function toHoldersRow(
-  list: z.infer<typeof topHoldersAnswer>,
-  info: z.infer<typeof tokenInfoAnswer>,
-  token: Token,
-  slot: number,
-): Candidate<TokenHoldersRow> {
-  const price = toUsdPrice(info.price)
-  const holders = list.holders.slice(0, TOP_HOLDERS).map((holder) => {
-    const amount = toWholeTokens(holder.rawBalance ?? holder.balance, token.decimals)
+export const ethplorer: Provider<HoldersSource, Token> = {
+  name: 'ethplorer',
+  covers: ({ chain }) => chain === 'ethereum' || chain === 'bnb',
+  connect(context) {
+    const { apiKey, requestsPerMinute, requestsPerHour } = context.config.providers.ethplorer
+    const clientOf = openEthplorer(context)
     return {
-      address: toLowerCase(holder.address),
-      amount,
-      amount_usd: amount === null || price === null ? null : amount * price,
-      share: toNumber(holder.share),
+      concurrency: CONCURRENCY,
+      tokensPerSlot: toTokensPerSlot(requestsPerMinute, requestsPerHour),
+      async fetchHolders(token, slot, signal) {
+        const client = clientOf(token)
+        const query = { apiKey, limit: TOP_HOLDERS }
+        const list = await fetchAnswer(client, 'getTopTokenHolders', topHoldersAnswer, token, query, signal)
+        if (list === undefined || list.holders.length === 0) return undefined
+        const info = await fetchAnswer(client, 'getTokenInfo', tokenInfoAnswer, token, { apiKey }, signal)
+        return info === undefined ? undefined : toHoldersRow(list, info, token, slot)
+      },
     }
-  })
-  return {
-    token: token.key,
-    observed_at: toIso(slot),
-    total_holders: toNumber(info.holdersCount),
-    top100_share: sumShares(holders),
-    holders,
-  }
-}
-
-function toUsdPrice(price: z.infer<typeof tokenInfoAnswer>['price']): number | null {
-  if (!price || (price.currency ?? 'USD') !== 'USD') return null
-  const rate = toNumber(price.rate)
-  return typeof rate === 'number' && rate > 0 ? rate : null
+  },
 }

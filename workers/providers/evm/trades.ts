@@ -2,22 +2,27 @@ import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, ProviderContext, Range } from '../../job/define.ts'
+import type { Candidate, Provider, ProviderContext, Range } from '../../job/define-job.ts'
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
+import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
+import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/chain-state.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
-import { type Block, createNode, findBlockAt } from './dex/node.ts'
-import type { Stretch } from './dex/pool-logs.ts'
+import { findBlockAt } from './dex/find-block.ts'
+import { type Block, createNode } from './dex/node.ts'
+import type { BlockRange } from './dex/pool-logs.ts'
 import { findPools, type Pool } from './dex/pools.ts'
-import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/progress.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
 /** Read again on every run, should the node have missed logs the first time. */
 const OVERLAP_BLOCKS = 64
-/** Blocks are final after a quarter of an hour; a node whose final block is older than this knows nothing of the slot. */
+/**
+ * Blocks are final after a quarter of an hour. When a node's final block is older than this, its trades are not up to
+ * date with the slot.
+ */
 const LONGEST_LAG_MS = 3_600_000
 
-/** Whether the trades of a chain are read from its own node: others may then leave it alone. */
+/** Whether the trades of a chain are read from its own node, so that other providers leave it alone. */
 export function isReadFromNode(chain: string, urls: Readonly<Record<string, string>>): boolean {
   return chain in urls && chain in DEX_CHAINS
 }
@@ -45,9 +50,10 @@ export const ethereum: Provider<TradeSource, Token> = {
   },
 }
 
-function openReaders({ config, http }: ProviderContext): ChainReader[] {
+function openReaders(context: ProviderContext): ChainReader[] {
+  const { config, http } = context
   const { urls, batchSize, ...settings } = config.providers.rpc
-  const prices = http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
+  const prices = openDefiLlamaCoins(context)
   return Object.entries(DEX_CHAINS).flatMap(([slug, chain]) => {
     const baseUrl = urls[slug]
     if (baseUrl === undefined) return []
@@ -66,7 +72,8 @@ function toOwn(readers: readonly ChainReader[], tokens: readonly Token[]): [Chai
 }
 
 /**
- * Chains do not wait for each other: one whose node fails keeps its state and is read from there on the next run.
+ * Reads the chains one after the other. A chain whose node fails stops no other: its cursors stay, and the next run
+ * goes on from them.
  * @throws the first failure when no chain could be read.
  */
 async function eachChain<R extends TradeRequest>(
@@ -90,7 +97,10 @@ async function eachChain<R extends TradeRequest>(
   return rows.flat()
 }
 
-/** From each pool's last block to the newest final one; a pool that was never read starts so long before the slot. */
+/**
+ * Trades from each pool's cursor to the newest final block. A pool without a cursor starts `firstRunMs` before the
+ * slot.
+ */
 async function fetchNew(
   reader: ChainReader,
   request: NewTradeRequest,
@@ -103,9 +113,9 @@ async function fetchNew(
   const isNew = pools.some(({ address }) => !known.has(address))
   const since = (slot - firstRunMs) / 1000
   const start = isNew ? await findBlockAt(reader.node, since, head, signal) : head.number
-  const stretches = toStretches(pools, known, start, head)
-  const rows = await readTrades(reader, stretches, request)
-  const read = stretches.flatMap((stretch) => stretch.pools.map(({ address }) => [address, stretch.to] as const))
+  const ranges = toBlockRanges(pools, known, start, head)
+  const rows = await readTrades(reader, ranges, request)
+  const read = ranges.flatMap((range) => range.pools.map(({ address }) => [address, range.to] as const))
   noteCursors(state, reader.slug, new Map([...known, ...read]))
   if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(request.entities)
   else
@@ -113,13 +123,13 @@ async function fetchNew(
   return rows
 }
 
-/** Pools that were read up to the same block go on together. A node that lags behind the cursor has nothing new. */
-function toStretches(
+/** One block range for all pools with the same cursor. A node that is behind a pool's cursor has nothing new for it. */
+function toBlockRanges(
   pools: readonly Pool[],
   known: ReadonlyMap<string, number>,
   start: number,
   head: Block,
-): Stretch[] {
+): BlockRange[] {
   const byFirst = new Map<number, Pool[]>()
   for (const pool of pools) {
     const cursor = known.get(pool.address)

@@ -5,20 +5,17 @@ import { toLowerCase } from '../holder-values.ts'
 import type { Holding } from '../treasury-holdings.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
 
+/** What every answer about an address says of a token. */
+export const heldToken = z.object({
+  contract_address: z.string(),
+  contract_decimals: asSent,
+  contract_ticker_symbol: z.string().nullish(),
+  contract_name: z.string().nullish(),
+})
+
 /** Balances_v2: everything that an address holds (providers document, section 11). */
 export const balancesData = z.object({
-  items: z.array(
-    z.object({
-      contract_address: z.string(),
-      contract_decimals: asSent,
-      contract_ticker_symbol: z.string().nullish(),
-      contract_name: z.string().nullish(),
-      type: asSent,
-      is_spam: asSent,
-      balance: asSent,
-      quote: asSent,
-    }),
-  ),
+  items: z.array(heldToken.extend({ type: asSent, is_spam: asSent, balance: asSent, quote: asSent })),
 })
 
 /** A holding of one address, and what is needed to read its past. */
@@ -26,12 +23,12 @@ export interface Position extends Holding {
   readonly decimals: number
 }
 
-/** Collectibles have no price by the piece, and dust is what nobody asked for. */
+/** Collectibles have no price per unit, and dust was sent to the address unasked. */
 const LEFT_OUT: ReadonlySet<unknown> = new Set(['nft', 'dust'])
 
 /**
- * The fungible tokens of an address. Left out are spam, collectibles, dust and what has no decimals, which is no fungible
- * token. A quote that is null is an unknown value.
+ * The fungible tokens of an address. Spam, collectibles and dust are left out, and so is what has no decimals, because
+ * it is not fungible. A quote of null is an unknown value.
  */
 export function toPositions({ items }: z.infer<typeof balancesData>, { chain }: Wallet): Position[] {
   return items.flatMap((item) => {

@@ -1,20 +1,16 @@
 import { z } from 'zod'
 import { toBucketStart } from '../../../shared/intervals.ts'
-import type { Range } from '../../job/define.ts'
+import type { Range } from '../../job/define-job.ts'
 import { asSent, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
 import { toLowerCase } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
-import { type Position, toUsd } from './balances.ts'
+import { heldToken, type Position, toUsd } from './balances.ts'
 
 /** Portfolio_v2: what an address held, token by token and day by day (providers document, section 11). */
 export const portfolioData = z.object({
   items: z.array(
-    z.object({
-      contract_address: z.string(),
-      contract_decimals: asSent,
-      contract_ticker_symbol: z.string().nullish(),
-      contract_name: z.string().nullish(),
+    heldToken.extend({
       holdings: z.array(
         z.object({ timestamp: z.string(), open: z.object({ balance: asSent, quote: asSent }).nullish() }),
       ),
@@ -25,10 +21,10 @@ export const portfolioData = z.object({
 type Item = z.infer<typeof portfolioData>['items'][number]
 
 /**
- * The positions of an address at the beginning of each day inside the range, which is what a snapshot of that day means.
- * The portfolio does not say what is spam: of the tokens that are held now only those count that `current` has, which
- * also tells their decimals where the portfolio does not; tokens no longer held count when they have decimals and a
- * value. A day is there as soon as one token tells of it.
+ * The positions of an address at the beginning of each day inside the range, as a snapshot of that day has them. The
+ * portfolio does not mark spam. So a token that is still held counts only if `current` has it, which also has the
+ * decimals where the portfolio lacks them. A token that is no longer held counts if it has decimals and a value. A day
+ * is there as soon as one token has it.
  */
 export function toDailyPositions(
   { items }: z.infer<typeof portfolioData>,
@@ -56,7 +52,7 @@ export function toDailyPositions(
   return days
 }
 
-/** Whether a token that `current` lacks was sold or moved, and is not spam that still lies there. */
+/** Whether a token that `current` lacks was given away since. Otherwise it is still there, and is spam. */
 function wasLeft({ holdings }: Item, valueUsd: number | null): boolean {
   const newest = holdings.reduce((best, each) => (each.timestamp > best.timestamp ? each : best))
   return valueUsd !== null && toNumber(newest.open?.balance) === 0

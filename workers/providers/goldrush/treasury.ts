@@ -1,34 +1,31 @@
-import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
-import type { Provider, Range } from '../../job/define.ts'
-import { asSent, checkAnswer } from '../answer.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { Provider, Range } from '../../job/define-job.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao, Wallet } from '../contracts/treasury-daos.ts'
 import { openPrices, type TokenPrices, toCoin } from '../defillama/prices.ts'
-import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading } from '../http/request.ts'
 import { type Holding, toTreasuryRow } from '../treasury-holdings.ts'
 import { balancesData, type Position, toPositions } from './balances.ts'
+import { fetchData, openGoldRush } from './client.ts'
 import { portfolioData, toDailyPositions } from './portfolio.ts'
 
 /** DAOs that are asked for at once; the addresses of one come one after the other. */
 const CONCURRENCY = 4
-/** An address or a chain that the provider does not know. */
-const NO_SUCH_ADDRESS: readonly number[] = [400, 404]
 
 /**
  * GoldRush, formerly Covalent (providers document, section 11). It needs a key; without one every call is
- * `provider_rejected`. What it has no quote for is priced by DefiLlama, and stays unpriced where that has none either.
+ * `provider_rejected`. Holdings for which it has no quote are priced by DefiLlama, and have no value where that has no
+ * price either.
  */
 export const goldrush: Provider<TreasurySource, TreasuryDao> = {
   name: 'goldrush',
   covers: ({ wallets }) => wallets.length > 0 && wallets.every(({ chainId }) => chainId !== null),
-  connect({ config, http, now = Date.now }) {
-    const { apiKey, ...settings } = config.providers.goldrush
-    const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }
-    const client = http.open({ provider: 'goldrush', ...settings, headers, readError })
-    const prices = openPrices({ config, http })
+  connect(context) {
+    const { config, now = Date.now } = context
+    const { apiKey } = config.providers.goldrush
+    const client = openGoldRush(context)
+    const prices = openPrices(context)
     const refuseWithoutKey = () => {
       if (apiKey === undefined) throw new DataError('provider_rejected', 'goldrush: GOLDRUSH_API_KEY is not set')
     }
@@ -92,7 +89,10 @@ async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: Abor
   return positions
 }
 
-/** Undefined for an unknown address and for an empty answer: even an empty address holds nothing of its chain's coin. */
+/**
+ * Undefined for an unknown address and for an empty answer: even an address that holds nothing has an entry for its
+ * chain's coin.
+ */
 async function fetchBalances(client: HttpClient, wallet: Wallet, signal: AbortSignal) {
   const query = { 'quote-currency': 'USD', nft: 'false', 'no-spam': 'true' }
   const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)
@@ -118,40 +118,4 @@ async function fetchDailyPositions(
   const [first = new Map<number, Position[]>(), ...others] = byWallet
   const shared = [...first.keys()].filter((day) => others.every((other) => other.has(day)))
   return new Map(shared.map((day) => [day, byWallet.flatMap((wallet) => wallet.get(day) ?? [])]))
-}
-
-const envelope = z.object({
-  data: asSent,
-  error: z.boolean().nullish(),
-  error_message: z.string().nullish(),
-  // Documented as a number in the schemas and as a text in the examples.
-  error_code: z.coerce.number().nullish(),
-})
-
-/** One answer about an address; undefined for an address or a chain that the provider does not know. */
-async function fetchData<T>(
-  client: HttpClient,
-  { chainId, address }: Wallet,
-  method: string,
-  schema: z.ZodType<T>,
-  query: Readonly<Record<string, string | number>>,
-  signal: AbortSignal,
-): Promise<T | undefined> {
-  const path = `/v1/${chainId}/address/${address}/${method}/`
-  const route = `/v1/{chain}/address/{address}/${method}/`
-  const answer = await client.json({ path, route, query, signal, absent: NO_SUCH_ADDRESS })
-  if (answer === undefined) return undefined
-  const checked = checkAnswer(envelope, answer, { provider: 'goldrush', path })
-  if (!checked.error) return checkAnswer(schema, checked.data, { provider: 'goldrush', path })
-  const status = checked.error_code ?? 0
-  if (NO_SUCH_ADDRESS.includes(status)) return undefined
-  const isTransient = status === 429 || status >= 500
-  const says = `error ${status}: ${checked.error_message ?? 'no message'}`
-  throw new DataError(isTransient ? 'provider_unavailable' : 'provider_rejected', `goldrush ${path}: ${says}`)
-}
-
-/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
-function readError(status: number, body: string): ErrorReading | undefined {
-  if (status !== 401 && status !== 402 && status !== 403) return undefined
-  return { code: 'provider_rejected', says: `${body} (check GOLDRUSH_API_KEY and its credits)` }
 }

@@ -81,7 +81,10 @@ export async function askAll<Questions extends readonly StateQuestion<unknown>[]
   return answers as { [K in keyof Questions]: Questions[K] extends StateQuestion<infer T> ? T : never }
 }
 
-/** A question whose refusal is an answer too: undefined. A node without capacity is still an error. */
+/**
+ * A question to which the contract may answer with an error: then the result is undefined. A node without capacity is
+ * still a failure.
+ */
 export function orNone<T>(question: StateQuestion<T>): StateQuestion<T | undefined> {
   return {
     call: question.call,

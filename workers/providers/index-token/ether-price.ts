@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
+import type { HttpClient } from '../../http/client.ts'
 import { fetchPrices } from '../evm/dex/quote-prices.ts'
-import type { HttpClient } from '../http/client.ts'
 import type { BlockState, StateQuestion } from './contract-views.ts'
 import { orNone } from './contract-views.ts'
 import { type Decimal, toDecimal } from './decimal.ts'
@@ -15,7 +15,7 @@ export interface EtherPrice {
 /** Chainlink's ETH/USD feed by chain (providers document, section 16). */
 const FEEDS: Readonly<Record<string, string>> = { ethereum: '0x5f4ec3df9cbd43714fe2740f5e3616155c5b8419' }
 const FEED_PLACES = 8
-/** The feed is written at least once an hour; what has not been for two is out of order. */
+/** The feed is updated at least once an hour. When the last update is two hours old, it is out of order. */
 const OLDEST_SECONDS = 2 * 3600
 
 const ETHER = 'coingecko:ethereum'
@@ -26,15 +26,18 @@ const round = z
 
 type Round = z.infer<typeof round>
 
-/** The question to the chain's feed; a chain without one asks a contract that is none. */
+/**
+ * The question to the chain's feed. On a chain without one it goes to an address without a contract, which answers
+ * nothing.
+ */
 export function askFeed(chain: string, state: BlockState): StateQuestion<Round | undefined> {
   return orNone(state.view(FEEDS[chain] ?? `0x${'0'.repeat(40)}`, 'latestRoundData', [], round))
 }
 
 /**
- * The price of ether at a block's time (Unix seconds): the feed's where it is fresh, else DefiLlama's of at most half an
- * hour before.
- * @throws DataError `provider_unavailable` when nobody knows a fresh one: nothing is guessed.
+ * The price of ether at a block's time (Unix seconds): the feed's where it is fresh, else DefiLlama's of at most half
+ * an hour before.
+ * @throws DataError `provider_unavailable` when neither has a fresh price: an older one would be a guess.
  */
 export async function toEtherPrice(
   feed: Round | undefined,

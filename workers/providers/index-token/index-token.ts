@@ -3,9 +3,10 @@ import type { IndexTokenRow } from '../../../shared/datasets/index-token.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
-import type { Candidate, Provider } from '../../job/define.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { Candidate, Provider } from '../../job/define-job.ts'
+import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { createJsonRpc, type JsonRpc } from '../evm/rpc/json-rpc.ts'
-import type { HttpClient } from '../http/client.ts'
 import { askAll, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
 import { type Decimal, dividedBy, times, toText } from './decimal.ts'
 import { askFeed, toEtherPrice } from './ether-price.ts'
@@ -16,7 +17,10 @@ export interface IndexTokenSource {
   fetchToken(index: BasketIndex, signal: AbortSignal): Promise<Candidate<IndexTokenRow>>
 }
 
-/** A live value must be young, and a block this deep has never been taken back since Ethereum has validators. */
+/**
+ * The value should be recent, but of a block that stays: no block this deep was ever replaced since Ethereum has
+ * validators.
+ */
 const DEPTH = 12
 /** Places of the price of one Index Token. */
 const PRICE_PLACES = 12
@@ -31,7 +35,7 @@ export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
     token.chain in config.providers.rpc.urls && findWrappedEther(token.chain) !== undefined,
   connect(context) {
     const { urls, batchSize, ...settings } = context.config.providers.rpc
-    const prices = context.http.open({ provider: 'defillama-coins', ...context.config.providers.defillamaCoins })
+    const prices = openDefiLlamaCoins(context)
     return {
       fetchToken: (index, signal) => {
         const name = `rpc-${index.token.chain}`

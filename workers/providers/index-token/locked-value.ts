@@ -26,7 +26,7 @@ export interface Reading {
 
 /** Ether has this many places. */
 export const ETHER_PLACES = 18
-/** A component's price must be of a time this near to the block's; prices are collected every 5 minutes. */
+/** A component's price must be at most this far from the block's time; prices are collected every 5 minutes. */
 const PRICE_REACH_MS = 30 * 60_000
 
 const address = z.string().transform((text) => text.toLowerCase())
@@ -54,7 +54,7 @@ export async function readComponents(
 
 const pricedToken = z.object({ address: z.string(), decimals: z.int(), price: z.number() })
 
-// The observation nearest to the block's time: the newest one may be of a slot that began after it.
+// The observation nearest to the block's time. The newest one may be later than the block, if its slot began after it.
 const PRICES = `
 WITH members AS
   (SELECT * FROM tokens FINAL WHERE chain_id = {chain: String} AND has({addresses: Array(String)}, contract_address))
@@ -71,9 +71,9 @@ INNER JOIN
 ) AS p ON p.token = m.key`
 
 /**
- * The ether that the components of all Index Tokens are worth, cut off at 18 places: supply times the value of one token,
- * at the stored prices of that time (providers document, section 16).
- * @throws DataError `provider_unavailable` naming the components without a price: the rest is not the value.
+ * The ether that the components of all Index Tokens are worth, cut off at 18 places: supply times the value of one
+ * token, at the stored prices of that time (providers document, section 16).
+ * @throws DataError `provider_unavailable` naming the components without a price: the others alone are not the value.
  */
 export async function toLockedEther(
   db: Database,

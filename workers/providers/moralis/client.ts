@@ -1,6 +1,6 @@
-import type { ProviderContext } from '../../job/define.ts'
-import type { HttpClient } from '../http/client.ts'
-import type { ErrorReading } from '../http/request.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { ErrorReading } from '../../http/request.ts'
+import type { ProviderContext } from '../../job/define-job.ts'
 
 /** The provider's names of the registry's chains, by slug; a chain that is not here is not asked for. */
 export const MORALIS_CHAINS: Readonly<Record<string, string>> = {

@@ -1,12 +1,12 @@
 import { TOP_HOLDERS } from '../../../shared/datasets/holders.ts'
 import { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Provider } from '../../job/define.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
-import type { HttpClient } from '../http/client.ts'
 import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
-import { holdersAnswer, ownersAnswer, toHoldersRow } from './owners.ts'
+import { holdersAnswer, ownersAnswer, toHoldersRow } from './holder-rows.ts'
 
 /** A bound on following cursors: a page has a hundred owners unless the provider cuts it shorter. */
 const MOST_PAGES = 10

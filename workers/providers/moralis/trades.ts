@@ -1,89 +1,100 @@
-import { z } from 'zod'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
+import { DataError } from '../../../shared/errors.ts'
+import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define.ts'
-import { asSent, toIso } from '../answer.ts'
+import type { HttpClient } from '../../http/client.ts'
+import type { Candidate, Provider } from '../../job/define-job.ts'
+import { checkAnswer } from '../answer.ts'
+import { askEach } from '../ask-each.ts'
+import type { TradeSource } from '../contracts/trades.ts'
+import { isReadFromNode } from '../evm/trades.ts'
+import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
+import { type MoralisSwap, swapsAnswer, toMoralisTrades } from './trade-rows.ts'
 
-const side = z.object({ amount: asSent, usdAmount: asSent }).nullish()
-
-/** Erc20/{address}/swaps: a page, with a cursor where another follows (providers document, section 4.3). */
-export const swapsAnswer = z.object({
-  cursor: z.string().nullish(),
-  result: z.array(
-    z.object({
-      transactionHash: z.string(),
-      transactionType: z.string(),
-      blockTimestamp: asSent,
-      blockNumber: asSent,
-      walletAddress: asSent,
-      pairAddress: z.string(),
-      exchangeName: asSent,
-      bought: side,
-      sold: side,
-      totalValueUsd: asSent,
-    }),
-  ),
-})
-
-export type MoralisSwap = z.infer<typeof swapsAnswer>['result'][number]
-
-/** Numbers of this series stand for log indexes, which the provider does not tell; no block has as many logs. */
-const ORDINALS_FROM = 2 ** 31
+const SWAPS_PER_PAGE = 100
+const CONCURRENCY = 4
 
 /**
- * A trade for each swap. The provider gives no log index, so the swaps of one transaction are numbered by pool, side and
- * amount: the same swaps get the same numbers on whatever page and in whatever order they come. A swap that is sent
- * twice, as pages shift, is one.
+ * Trades from Moralis (providers document, section 4.3), for tokens on chains that are not read from a node. The two
+ * number the swaps of a transaction differently, so a chain with both sources would count trades twice. It needs a key;
+ * without one every call is `provider_rejected`.
  */
-export function toMoralisTrades(swaps: readonly MoralisSwap[], token: Token): Candidate<DexTradeRow>[] {
-  const byTransaction = new Map<string, Map<string, MoralisSwap>>()
-  for (const swap of swaps) {
-    const hash = swap.transactionHash.toLowerCase()
-    const own = byTransaction.get(hash) ?? new Map<string, MoralisSwap>()
-    own.set(toSortKey(swap), swap)
-    byTransaction.set(hash, own)
+export const moralisSwaps: Provider<TradeSource, Token> = {
+  name: 'moralis-swaps',
+  covers: ({ chain }, config) => chain in MORALIS_CHAINS && !isReadFromNode(chain, config.providers.rpc.urls),
+  connect(context) {
+    const { apiKey } = context.config.providers.moralis
+    const firstRunMs = context.config.dex.firstRunHours * HOUR_MS
+    const client = openMoralis(context)
+    const fetchTrades = async (token: Token, from: number, to: number | undefined, signal: AbortSignal) => {
+      if (apiKey === undefined) throw missingKey(token)
+      const swaps = await fetchSwaps(client, token, from, to, signal)
+      return swaps && toMoralisTrades(swaps, token)
+    }
+    return {
+      fetchNew: async ({ entities, slot, state, noteRead, log, signal }) => {
+        const fetchSince = async (token: Token) => {
+          const last = await state.get(toStateName(token))
+          // An hour is read again, because the newest blocks of the last run may not have been final.
+          const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
+          const trades = await fetchTrades(token, from, undefined, signal)
+          if (trades === undefined) return []
+          state.set(toStateName(token), String(slot))
+          noteRead([token])
+          return trades
+        }
+        return (await askEach(entities, fetchSince, { concurrency: CONCURRENCY, log })).flat()
+      },
+      fetchHistory: async ({ entities, range, signal }) => {
+        const trades: Candidate<DexTradeRow>[][] = []
+        for (const token of entities) trades.push((await fetchTrades(token, range.from, range.to, signal)) ?? [])
+        return trades.flat()
+      },
+    }
+  },
+}
+
+const toStateName = ({ id }: Token) => `moralis.${id}`
+
+function missingKey({ chain }: Token): DataError {
+  const message = `moralis: MORALIS_API_KEY is not set, and RPC_URLS names no node to read the trades on ${chain} from`
+  return new DataError('provider_rejected', message)
+}
+
+/**
+ * All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end. Undefined for a token that the
+ * provider does not know.
+ */
+async function fetchSwaps(
+  client: HttpClient,
+  token: Token,
+  from: number,
+  to: number | undefined,
+  signal: AbortSignal,
+): Promise<MoralisSwap[] | undefined> {
+  const path = `/erc20/${token.contractAddress}/swaps`
+  const swaps: MoralisSwap[] = []
+  let cursor: string | null | undefined
+  do {
+    const query = {
+      chain: MORALIS_CHAINS[token.chain],
+      fromDate: new Date(from).toISOString(),
+      toDate: to === undefined ? undefined : new Date(to).toISOString(),
+      limit: SWAPS_PER_PAGE,
+      order: 'ASC',
+      transactionTypes: 'buy,sell',
+      cursor: cursor ?? undefined,
+    }
+    const answer = await client.json({ path, route: '/erc20/{address}/swaps', query, signal, absent: NO_SUCH_TOKEN })
+    if (answer === undefined) return undefined
+    const page = checkAnswer(swapsAnswer, answer, { provider: 'moralis', path })
+    swaps.push(...page.result)
+    cursor = page.result.length === 0 ? null : page.cursor
+  } while (cursor)
+  const isInside = ({ blockTimestamp }: MoralisSwap) => {
+    const ms = Date.parse(String(blockTimestamp))
+    // A time that cannot be read is the row check's to reject, and to count.
+    return !(ms < from) && !(to !== undefined && ms >= to)
   }
-  return [...byTransaction].flatMap(([hash, own]) =>
-    [...own]
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([, swap], ordinal) => toRow(swap, hash, ORDINALS_FROM + ordinal, token)),
-  )
-}
-
-function toSortKey({ pairAddress, transactionType, bought, sold }: MoralisSwap): string {
-  return [pairAddress.toLowerCase(), transactionType, bought?.amount, sold?.amount].join(' ')
-}
-
-function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token): Candidate<DexTradeRow> {
-  const isBuy = swap.transactionType === 'buy'
-  const own = isBuy ? swap.bought : swap.sold
-  const amount = Math.abs(Number(own?.amount ?? Number.NaN))
-  const usd = toUsd(swap.totalValueUsd)
-  return {
-    token: token.key,
-    traded_at: toIso(swap.blockTimestamp),
-    chain: token.chain,
-    block_number: Number(swap.blockNumber ?? Number.NaN),
-    transaction_hash: hash,
-    log_index: logIndex,
-    pool: swap.pairAddress.toLowerCase(),
-    exchange: toLabel(swap.exchangeName),
-    taker: typeof swap.walletAddress === 'string' ? swap.walletAddress.toLowerCase() : null,
-    // Anything else than a buy or a sale is the row check's to reject.
-    side: swap.transactionType.toUpperCase(),
-    amount,
-    amount_usd: usd,
-    price: usd === null ? null : usd / amount,
-  }
-}
-
-/** Numbers may arrive as texts. A trade is of some amount, so that 0 is what the provider says for an unknown value. */
-function toUsd(value: unknown): number | null {
-  const usd = Math.abs(Number(value ?? Number.NaN))
-  return Number.isFinite(usd) && usd > 0 ? usd : null
-}
-
-/** "Uniswap v2" is the label that a trade read from the chain carries, `uniswap-v2`. */
-function toLabel(name: unknown): unknown {
-  return typeof name === 'string' ? name.trim().toLowerCase().replace(/\s+/g, '-') : null
+  return swaps.filter(isInside)
 }

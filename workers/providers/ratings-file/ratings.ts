@@ -4,7 +4,7 @@ import type { DaoRatingRow } from '../../../shared/datasets/ratings.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Logger } from '../../../shared/telemetry/log.ts'
-import type { Provider, ProviderContext } from '../../job/define.ts'
+import type { Provider, ProviderContext } from '../../job/define-job.ts'
 import { readCsv } from './csv.ts'
 import { readJson } from './json.ts'
 import { toRatings } from './rows.ts'
@@ -17,7 +17,7 @@ export interface RatingsSource {
   fetchRatings(daos: readonly Dao[], slot: number, log: Logger, signal: AbortSignal): Promise<DaoRatingRow[]>
 }
 
-/** A file on the operator's side is not asked more often than once a second, whatever else happens. */
+/** The operator's own host is asked at most once a second. */
 const REQUESTS_PER_MINUTE = 60
 
 /**

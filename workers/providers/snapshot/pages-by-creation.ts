@@ -1,5 +1,5 @@
 import { DataError } from '../../../shared/errors.ts'
-import type { Allowance, Place } from '../contracts/governance.ts'
+import type { Allowance, Cursor } from '../contracts/governance.ts'
 
 /** An element of a list that is paged in order of creation; `created` in Unix seconds. */
 export interface Created {
@@ -9,51 +9,51 @@ export interface Created {
 
 export interface Pages<T> {
   readonly items: T[]
-  readonly place: Place
+  readonly cursor: Cursor
   readonly isComplete: boolean
 }
 
-/** Elements carry the time of their signature and may be listed later: so many seconds are read again. */
+/** An element's time is that of its signature; it may appear in the list later. So this many seconds are read again. */
 const OVERLAP_SECONDS = 3600
 
 /**
- * Reads a list in order of creation from a place on, oldest first, page by page, without repetitions. Pages go by time,
+ * Reads a list in order of creation from a cursor on, oldest first, page by page, without repetitions. Pages go by time,
  * because the source skips no more than `mostSkipped` elements: the next page starts at the last element's time. Only
  * where a full page is of one single time does it skip within that time.
  * @throws DataError `provider_malformed` for more elements of one time than can be reached that way.
  */
 export async function readByCreation<T extends Created>(options: {
-  readonly fetchPage: (place: Place) => Promise<readonly T[]>
+  readonly fetchPage: (cursor: Cursor) => Promise<readonly T[]>
   readonly pageSize: number
   readonly mostSkipped: number
-  readonly start: Place
+  readonly start: Cursor
   readonly allowance: Allowance
 }): Promise<Pages<T>> {
   const { fetchPage, pageSize, mostSkipped, start, allowance } = options
   const items = new Map<string, T>()
-  let place = start
+  let cursor = start
   while (allowance.take()) {
-    const page = await fetchPage(place)
+    const page = await fetchPage(cursor)
     for (const item of page) items.set(item.id, item)
     const last = page.at(-1)
     if (last === undefined || page.length < pageSize) {
-      return { items: [...items.values()], place: toEnd(start, last?.created ?? place.from), isComplete: true }
+      return { items: [...items.values()], cursor: toEnd(start, last?.created ?? cursor.from), isComplete: true }
     }
-    place = toNext(place, page, last)
-    if (place.skip > mostSkipped) {
-      throw new DataError('provider_malformed', `more than ${place.skip} elements were created at ${place.from}`)
+    cursor = toNext(cursor, page, last)
+    if (cursor.skip > mostSkipped) {
+      throw new DataError('provider_malformed', `more than ${cursor.skip} elements were created at ${cursor.from}`)
     }
   }
-  return { items: [...items.values()], place, isComplete: false }
+  return { items: [...items.values()], cursor, isComplete: false }
 }
 
-function toNext(place: Place, page: readonly Created[], last: Created): Place {
+function toNext(cursor: Cursor, page: readonly Created[], last: Created): Cursor {
   if (page[0]?.created !== last.created) return { from: last.created, skip: 0 }
-  const skipped = last.created === place.from ? place.skip : 0
+  const skipped = last.created === cursor.from ? cursor.skip : 0
   return { from: last.created, skip: skipped + page.length }
 }
 
-/** Where the next reading starts: a while before the time of the newest element, and never before this one's start. */
-function toEnd(start: Place, newest: number): Place {
+/** The cursor for the next reading: a while before the newest element, but never before the cursor of this one. */
+function toEnd(start: Cursor, newest: number): Cursor {
   return { from: Math.max(start.from, newest - OVERLAP_SECONDS), skip: 0 }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
-import type { Candidate } from '../../job/define.ts'
+import type { Candidate } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
 import type { VotingDao } from '../contracts/governance.ts'
 import { toLowerCase } from '../holder-values.ts'

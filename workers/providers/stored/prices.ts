@@ -4,40 +4,38 @@ import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import type { BasketIndex, Composition } from '../../../shared/registry/index-records.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Logger } from '../../../shared/telemetry/log.ts'
-import type { Candidate, Provider } from '../../job/define.ts'
+import type { Candidate, Provider, TimeRange } from '../../job/define-job.ts'
 import type { IndexSource } from '../contracts/index-points.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 
-/** A stretch of slots under one composition, in Unix milliseconds on the grid. */
-interface Stretch {
+/** A range of whole slots in which one composition is in force. */
+interface CompositionRange extends TimeRange {
   readonly composition: Composition
-  readonly from: number
-  readonly to: number
 }
 
 /**
- * The index from the prices that are stored: the same prices give the same points, whenever and in whatever pieces they
- * are computed (contract section 4).
+ * The index from the prices that are stored: the same prices give the same points, whenever they are computed and
+ * however the range is cut (contract section 4).
  */
 export const storedPrices: Provider<IndexSource, BasketIndex> = {
   name: 'stored-prices',
   covers: () => true,
   connect: ({ db, log }) => ({
-    async fetchPoints(index, span, signal) {
+    async fetchPoints(index, range, signal) {
       const rows: Candidate<IndexPointRow>[][] = []
-      for (const stretch of toStretches(index, span)) rows.push(await fetchStretch(db, log, index, stretch, signal))
+      for (const own of toCompositionRanges(index, range)) rows.push(await fetchRange(db, log, index, own, signal))
       return rows.flat()
     },
   }),
 }
 
-/** Cuts a span where another composition comes into force; a slot has the one that is in force when it begins. */
-export function toStretches(index: BasketIndex, span: { from: number; to: number }): Stretch[] {
+/** Cuts a range where another composition comes into force; a slot has the one that is in force when it begins. */
+export function toCompositionRanges(index: BasketIndex, range: TimeRange): CompositionRange[] {
   return index.compositions.flatMap((composition, at) => {
     const next = index.compositions[at + 1]?.validFrom ?? Number.POSITIVE_INFINITY
-    const from = Math.max(toBucketStart(span.from, '5m'), toSlotAfter(Math.max(composition.validFrom, index.launch)))
-    const to = Math.min(toSlotAfter(span.to), toSlotAfter(next))
+    const from = Math.max(toBucketStart(range.from, '5m'), toSlotAfter(Math.max(composition.validFrom, index.launch)))
+    const to = Math.min(toSlotAfter(range.to), toSlotAfter(next))
     return from < to ? [{ composition, from, to }] : []
   })
 }
@@ -51,8 +49,8 @@ const storedPoint = point.extend({ composition: z.string() })
 
 type Point = z.infer<typeof storedPoint>
 
-// A member's price in a slot is its first observation there, and no other time's. The order of the sum is that of the
-// parameters, because sums of floats depend on it.
+// A member's price in a slot is its first observation in that slot; no other slot's price stands in. The sum goes in
+// the order of the parameters, because sums of floats depend on their order.
 const COMPUTED = `
 SELECT toUnixTimestamp(slot) * 1000 AS at, now64(3, 'UTC') AS read_at, newest_at AS observed_at,
   arrayFilter(token -> NOT has(present, token), {tokens: Array(UInt64)}) AS lacking,
@@ -82,19 +80,20 @@ WHERE index_key = {index: UInt64}
   AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
   AND created_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
-/** The points of a stretch that are new or other than those stored, and retractions of those that are no more. */
-async function fetchStretch(
+/** The points of a range that are new or other than those stored, and retractions of those that are no more. */
+async function fetchRange(
   db: Database,
   log: Logger,
   index: BasketIndex,
-  { composition, from, to }: Stretch,
+  { composition, from, to }: CompositionRange,
   signal: AbortSignal,
 ): Promise<Candidate<IndexPointRow>[]> {
   const members = composition.elements.toSorted((a, b) => a.token.key - b.token.key)
   const tokens = members.map(({ token }) => token.key)
   const quantities = members.map(({ quantity }) => Number(quantity))
   const params = { from, to, tokens, quantities, index: index.key }
-  // A retraction is as old as the reading of what it retracts: that must come before the reading of the prices.
+  // A retraction has the time at which the point that it retracts was read. So points are read before prices: a point
+  // that is computed from prices read later wins over the retraction.
   const stored = await db.rows({ name: 'index-stored', sql: STORED, params, schema: storedPoint, signal })
   const computed = await db.rows({ name: 'index-computed', sql: COMPUTED, params, schema: computedPoint, signal })
   tellIncomplete(log, composition, computed)
@@ -126,7 +125,10 @@ function toRow(index: BasketIndex, point: Point, isRetracted: boolean): Candidat
   }
 }
 
-/** A slot in which some members have a price and others none has no point: a basket without a member is another one. */
+/**
+ * Logs the slots without a point. Where only some members have a price there is none: without a member it would be
+ * another basket's value.
+ */
 function tellIncomplete(log: Logger, { elements }: Composition, computed: readonly z.infer<typeof computedPoint>[]) {
   const incomplete = computed.filter(({ lacking }) => lacking.length > 0)
   if (incomplete.length === 0) return

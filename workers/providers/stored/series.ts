@@ -1,7 +1,7 @@
 import { type DailySumRow, dailySumRow } from '../../../shared/datasets/daily-sum.ts'
 import { DAY_MS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
-import type { Entity, Provider, Range } from '../../job/define.ts'
+import type { Entity, Provider, Range, TimeRange } from '../../job/define-job.ts'
 
 /** A sum over members of the registry by UTC day. */
 export interface DailySum {
@@ -19,15 +19,15 @@ export interface DailySum {
 /** What is stored already, as the source of what is computed from it. */
 export interface StoredSeries {
   /**
-   * The sums of the UTC days that [from, to) touches, in Unix milliseconds: only those that differ from what is stored,
+   * The sums of the UTC days that the range touches: only those that differ from what is stored,
    * so that computing them again stores nothing. A day without members is left out, or withdrawn if it is stored.
    * @throws DataError `storage`
    */
-  sumChangedDays(sum: DailySum, days: { from: number; to: number }, signal: AbortSignal): Promise<DailySumRow[]>
+  sumChangedDays(sum: DailySum, days: TimeRange, signal: AbortSignal): Promise<DailySumRow[]>
 }
 
-/** The days that a run is about; a slot is about its own and the one that ended with its beginning. */
-export function toDays({ slot, range }: { slot: number; range: Range | undefined }): { from: number; to: number } {
+/** The days that a run computes. A slot computes its own day and the one that ended when it began. */
+export function toDays({ slot, range }: { slot: number; range: Range | undefined }): TimeRange {
   return range ?? { from: slot - DAY_MS, to: slot + DAY_MS }
 }
 
@@ -41,14 +41,14 @@ export const storedSeries: Provider<StoredSeries, Entity> = {
   connect: ({ db }) => ({ sumChangedDays: (sum, days, signal) => sumChangedDays(db, sum, days, signal) }),
 }
 
-function sumChangedDays(db: Database, sum: DailySum, days: { from: number; to: number }, signal: AbortSignal) {
+function sumChangedDays(db: Database, sum: DailySum, days: TimeRange, signal: AbortSignal) {
   const params = { from: toBucketStart(days.from, '1d'), to: toBucketStart(days.to - 1, '1d') + DAY_MS }
   return db.rows({ name: sum.name, sql: toChangesSql(sum), params, schema: dailySumRow, signal })
 }
 
-// Values are added up as decimals: a sum of floats depends on the order in which parts happen to be read, and a day
-// must not look changed by that. A day that only one of the two sides has counts no members on the other. The version
-// is the time before anything is read.
+// Values are added as decimals: a sum of floats depends on the order in which rows are read, and a day must not look
+// changed because of that. A day that is on one side only has a count of 0 members on the other. The version is the
+// time before anything is read.
 const toChangesSql = ({ table, members }: DailySum) => `
 SELECT toDateTime64(day, 3, 'UTC') AS recorded_at, anyIf(value, is_new) AS value_usd, anyIf(count, is_new) AS member_count,
   now64(3, 'UTC') AS computed_at, toUInt8(member_count = 0) AS withdrawn

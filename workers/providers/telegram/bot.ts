@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Provider } from '../../job/define.ts'
+import type { ErrorReading } from '../../http/request.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer, toJsonValue } from '../answer.ts'
 import { type MembersSource, toMembers } from '../contracts/members.ts'
-import type { ErrorReading } from '../http/request.ts'
 import { toChatName } from './members.ts'
 
 /** The chat is unknown, or has become another one; and the bot was shown the door. */

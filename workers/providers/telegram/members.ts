@@ -1,6 +1,6 @@
 import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { type Members, type MembersSource, toMembers } from '../contracts/members.ts'
 
 /** A public name, or a private invitation, which shows the same page. */
@@ -37,8 +37,8 @@ const TOTAL = new RegExp(`${GROUPED}(?:members?|subscribers?)\\b`)
 const ONLINE = new RegExp(`${GROUPED}online\\b`)
 
 /**
- * The numbers of a preview page; channels tell nobody who is online. The reason where it is about no group or channel: an
- * unknown name has a page without numbers, a person's has the name in their place.
+ * The numbers of a preview page; a channel's page does not say who is online. A text, the reason, where the page is
+ * about no group or channel: the page of an unknown name has no numbers, a person's has their name instead.
  * @throws DataError `provider_malformed` for a page that is no preview at all.
  */
 function readPreview(page: string, path: string): Members | string {

@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
-import type { ProviderContext } from '../../job/define.ts'
+import type { ErrorReading, HttpRequest } from '../../http/request.ts'
+import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
-import type { ErrorReading, HttpRequest } from '../http/request.ts'
 
 export interface XClient {
   /** One GET. Throws DataError, `provider_rejected` without a bearer token. */
@@ -31,8 +31,8 @@ const problem = z.object({ type: z.string() })
 const USAGE_CAPPED = /\/usage-capped$/
 
 /**
- * A rate limit ends at the time that its header names; a used-up plan does not, so it is not asked again until the next
- * day's job. Which other statuses are worth another try is as everywhere.
+ * Reads the time at which a rate limit ends from its header. A plan that is used up has no such time, so it is not
+ * asked again before the next day's job. For all other statuses the client decides whether to try again.
  */
 function readError(status: number, body: string, headers: Headers): ErrorReading | undefined {
   if (status === 401 || status === 403) return { code: 'provider_rejected', says: `${body} (check X_BEARER_TOKEN)` }

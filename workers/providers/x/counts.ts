@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { toBatches } from '../../../shared/batches.ts'
 import type { TwitterCountsRow } from '../../../shared/datasets/twitter.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider } from '../../job/define.ts'
+import type { Candidate, Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toIso, toNumber } from '../answer.ts'
-import { toBatches } from '../paging.ts'
 import { openX, toHandle } from './client.ts'
 
 /** A DAO that the provider has no counts of, and its reason. */

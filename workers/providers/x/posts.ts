@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Provider } from '../../job/define.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import { openX, toHandle, type XClient } from './client.ts'
 

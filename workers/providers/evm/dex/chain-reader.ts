@@ -1,13 +1,13 @@
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
-import type { Candidate } from '../../../job/define.ts'
+import type { HttpClient } from '../../../http/client.ts'
+import type { Candidate } from '../../../job/define-job.ts'
 import type { TradeRequest } from '../../contracts/trades.ts'
-import type { HttpClient } from '../../http/client.ts'
 import { readDollars } from './dollars.ts'
 import type { DexChain } from './exchanges.ts'
 import type { Node } from './node.ts'
-import { readLogs, type Stretch } from './pool-logs.ts'
+import { type BlockRange, readLogs } from './pool-logs.ts'
 import { type Swap, toSwaps } from './swaps.ts'
-import { toTrades } from './trades.ts'
+import { toTrades } from './trade-rows.ts'
 
 /** What it takes to read the trades of one chain. */
 export interface ChainReader {
@@ -17,14 +17,14 @@ export interface ChainReader {
   readonly prices: HttpClient
 }
 
-/** The trades of the tokens in the stretches; logs that give none are counted and told. */
+/** The trades of the tokens in the block ranges; logs that give none are counted and told. */
 export async function readTrades(
   reader: ChainReader,
-  stretches: readonly Stretch[],
+  ranges: readonly BlockRange[],
   { entities, log, signal }: TradeRequest,
 ): Promise<Candidate<DexTradeRow>[]> {
-  const pools = new Map(stretches.flatMap((stretch) => stretch.pools.map((pool) => [pool.address, pool])))
-  const logs = await readLogs(reader.node, stretches, signal)
+  const pools = new Map(ranges.flatMap((range) => range.pools.map((pool) => [pool.address, pool])))
+  const logs = await readLogs(reader.node, ranges, signal)
   const { swaps, skipped } = toSwaps(logs, pools)
   const times = await readTimes(reader.node, swaps, signal)
   const senders = await reader.node.senders([...new Set(swaps.map((swap) => swap.log.transactionHash))], signal)
@@ -47,12 +47,12 @@ export async function readTrades(
 /** Block times in Unix seconds: from the logs where the node tells them there, else from the headers. */
 async function readTimes(node: Node, swaps: readonly Swap[], signal: AbortSignal): Promise<Map<number, number>> {
   const times = new Map<number, number>()
-  const wanted = new Set<number>()
+  const untimed = new Set<number>()
   for (const { log } of swaps) {
-    if (log.blockTimestamp === undefined) wanted.add(log.blockNumber)
+    if (log.blockTimestamp === undefined) untimed.add(log.blockNumber)
     else times.set(log.blockNumber, log.blockTimestamp)
   }
-  const missing = [...wanted].filter((number) => !times.has(number))
+  const missing = [...untimed].filter((number) => !times.has(number))
   const blocks = await node.blocks(missing, signal)
   for (const [at, number] of missing.entries()) times.set(number, blocks[at]?.timestamp ?? Number.NaN)
   return times

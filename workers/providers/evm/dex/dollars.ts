@@ -1,4 +1,4 @@
-import type { HttpClient } from '../../http/client.ts'
+import type { HttpClient } from '../../../http/client.ts'
 import type { DexChain, QuoteToken } from './exchanges.ts'
 import type { Node } from './node.ts'
 import type { Pool } from './pools.ts'
@@ -19,9 +19,9 @@ interface Sources {
 }
 
 /**
- * Finds what the coins were worth that the swaps' pools quote in. The chain's own reference pool tells it at each log,
- * because the price of a coin changes inside a block as well; a chart of prices stands in where the pool has nothing
- * (providers document, section 6.2).
+ * Finds the dollar prices of the coins that the swaps' pools quote in. The chain's reference pool has a price for each
+ * log, which counts because a coin's price changes inside a block too. Where the pool has none, a chart of prices
+ * stands in (providers document, section 6.2).
  */
 export async function readDollars(sources: Sources, swaps: readonly Swap[], signal: AbortSignal): Promise<UsdAt> {
   const prices = new Map<string, (log: RpcLog) => number | undefined>()

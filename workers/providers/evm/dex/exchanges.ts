@@ -22,8 +22,8 @@ export interface DexChain {
 }
 
 /**
- * A pool of the third version that is traded in all the time, and so deep that its price is the market's: what it says of a
- * coin at each log is nearer to a trade than any chart. A chain without one is priced by the chart alone.
+ * A Uniswap V3 pool that is traded all the time and so deep that its price is the market's. Its price at a log is
+ * nearer to the trade than any chart's. On a chain without such a pool the chart alone decides.
  */
 export interface ReferencePool {
   readonly address: string
@@ -52,8 +52,8 @@ const ETHEREUM_ETHER = ether('0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2')
 const ETHEREUM_USDC = dollar('USDC', '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 6)
 
 /**
- * The chains whose trades can be read from a node, by slug. A chain needs addresses that are certain: a wrong factory
- * finds no pool, a wrong quote token gives wrong dollars.
+ * The chains whose trades can be read from a node, by slug. Only addresses that are certain stand here: with a wrong
+ * factory no pool is found, with a wrong quote token the dollars are wrong.
  */
 export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
   ethereum: {

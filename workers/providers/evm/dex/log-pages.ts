@@ -8,9 +8,9 @@ const FIRST_PAGE = 2000
 const GROWTH = 1.5
 
 /**
- * Reads blocks `from` to `to` (both inclusive), oldest first. No node tells how many blocks it accepts at once: a page that
- * is too wide is halved until one is accepted, and pages grow again after each success (providers document, section 6).
- * The width goes on from one call to the next.
+ * Reads the block range from `from` to `to` (both inclusive), oldest first. Nodes do not say how many blocks they
+ * accept at once: a page that is too wide is halved until it is accepted, and pages grow again after each success
+ * (providers document, section 6). The next call starts with the width that the last one ended with.
  */
 export function createPager(): <T>(from: number, to: number, read: ReadPage<T>) => Promise<T[]> {
   let width = FIRST_PAGE

@@ -26,7 +26,8 @@ const NOBODY = '0'.repeat(40)
 
 /**
  * Asks every factory of the chain for the pools of each token with each quote token (providers document, section 6.2).
- * A pool of two quote tokens is found from either side and listed once; its dollars follow the quote of the first find.
+ * A pool of two quote tokens is found from both sides and listed once, with the quote token by which it was found
+ * first.
  * @throws DataError `provider_rejected` when the node refuses a call, `provider_unavailable` when it has no capacity.
  */
 export async function findPools(
@@ -44,7 +45,7 @@ export async function findPools(
   for (const [index, { pool, call }] of questions.entries()) {
     const reply = replies[index] ?? { result: null }
     if ('error' in reply) throw toRpcError(rpc.name, call.method, reply.error)
-    // An empty answer means that there is no contract; an address of zero that there is no pool.
+    // An empty answer means that there is no such contract, a zero address that there is no such pool.
     const [, found] = WORD.exec(String(reply.result)) ?? []
     if (found === undefined || found === NOBODY) continue
     const address = `0x${found.toLowerCase()}`

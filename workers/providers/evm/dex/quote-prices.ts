@@ -1,6 +1,6 @@
 import { z } from 'zod'
+import type { HttpClient } from '../../../http/client.ts'
 import { checkAnswer } from '../../answer.ts'
-import type { HttpClient } from '../../http/client.ts'
 import { findLast } from './find-last.ts'
 
 const STEP_SECONDS = 300
@@ -19,9 +19,9 @@ type Point = z.infer<typeof chartAnswer>['coins'][string]['prices'][number]
 export type PriceAt = (seconds: number) => number | undefined
 
 /**
- * A coin's USD prices for the times from `from` to `to` (Unix seconds, both inclusive), from DefiLlama's chart in steps of 5
- * minutes (providers document, section 3.2). What is asked for lies on a fixed grid and reaches past both ends, so that the
- * price of one time is the same whatever range it is asked in.
+ * A coin's USD prices for the times from `from` to `to` (Unix seconds, both inclusive), from DefiLlama's chart in steps
+ * of 5 minutes (providers document, section 3.2). The requests lie on a fixed grid and reach beyond both ends, so that
+ * a time has the same price whatever range it is read in.
  */
 export async function fetchPrices(
   client: HttpClient,
@@ -35,9 +35,14 @@ export async function fetchPrices(
   const last = (Math.floor(to / STEP_SECONDS) + 1) * STEP_SECONDS
   const points: Point[] = []
   for (let start = first; start <= last; start += POINTS_PER_CALL * STEP_SECONDS) {
-    const span = Math.min(POINTS_PER_CALL, (last - start) / STEP_SECONDS + 1)
+    const count = Math.min(POINTS_PER_CALL, (last - start) / STEP_SECONDS + 1)
     const path = `/chart/${coin}`
-    const answer = await client.json({ path, route: '/chart/{coins}', query: { start, span, period: '5m' }, signal })
+    const answer = await client.json({
+      path,
+      route: '/chart/{coins}',
+      query: { start, span: count, period: '5m' },
+      signal,
+    })
     const { coins } = checkAnswer(chartAnswer, answer, { provider: 'defillama-coins', path })
     for (const point of coins[coin]?.prices ?? []) if (point.price > 0) points.push(point)
   }

@@ -7,15 +7,15 @@ import { decodeRootPrice, type RpcLog } from './swaps.ts'
 /** A place in the order of a chain's logs. */
 export type Place = Pick<RpcLog, 'blockNumber' | 'logIndex'>
 
-/** The price of a coin in USD at a place: undefined when the pool was not traded in for too long before it. */
+/** The price of a coin in USD at a log; undefined when the pool had no trade for too long before it. */
 export type PriceAtPlace = (place: Place) => number | undefined
 
 const isAtOrBefore = (a: Place, b: Place) =>
   a.blockNumber === b.blockNumber ? a.logIndex <= b.logIndex : a.blockNumber < b.blockNumber
 
 /**
- * What a chain's reference pool said of its coin at the places of these logs; at least one. How far back is read depends on
- * each log alone, so that the price of one place is the same whatever range it is asked in.
+ * The prices of the coin in a chain's reference pool at these logs, of which there is at least one. How far back is
+ * read depends on each log alone, so that a log has the same price whatever range it is read in.
  */
 export async function readReferencePrices(
   node: Node,

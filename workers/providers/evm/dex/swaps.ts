@@ -57,7 +57,7 @@ function toEvent({ topics, data }: Pick<RpcLog, 'topics' | 'data'>) {
   try {
     return decodeEventLog({ abi: swapAbi, topics: [selector, ...rest], data: data as `0x${string}` }).args
   } catch {
-    // The data or topics do not fit the event: another contract's event of the same name.
+    // The data or topics do not fit: this is another contract's event with the same name.
     return undefined
   }
 }

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { toBatches } from '../../../../shared/batches.ts'
 import { DataError } from '../../../../shared/errors.ts'
+import type { HttpClient } from '../../../http/client.ts'
+import { sleep, toBackoffMs } from '../../../http/retry.ts'
 import { checkAnswer } from '../../answer.ts'
-import type { HttpClient } from '../../http/client.ts'
-import { sleep, toBackoffMs } from '../../http/retry.ts'
-import { toBatches } from '../../paging.ts'
 
 export interface RpcCall {
   readonly method: string
@@ -19,9 +19,9 @@ export interface RpcError {
 export type RpcReply = { readonly result: unknown } | { readonly error: RpcError }
 
 /**
- * A JSON-RPC node. Both throw DataError as the HTTP client does, and `provider_malformed` for replies that belong to no
- * call or are missing. A call that the node has no capacity for is sent again a few times; a node that still has
- * none is `provider_unavailable`.
+ * A JSON-RPC node. Both calls throw DataError as the HTTP client does, and `provider_malformed` when a reply is missing
+ * or belongs to no call. A call for which the node has no capacity is sent again a few times, and is
+ * `provider_unavailable` after that.
  */
 export interface JsonRpc {
   /** How messages call the node; its URL may hold a key and is never told. */
@@ -65,7 +65,10 @@ export function toRpcError(name: string, method: string, { code, message }: RpcE
 
 /** Speaks JSON-RPC 2.0 over an HTTP client that is open to the node's URL. */
 export function createJsonRpc(name: string, client: HttpClient, batchSize: number): JsonRpc {
-  /** The fragment names the call in messages and is not sent: node URLs stand as they are, with no slash added. */
+  /**
+   * The URL's fragment names the call in messages and is never sent. The path stays empty, so that no slash is added to
+   * the node's URL.
+   */
   const send = (body: unknown, method: string, signal: AbortSignal, options: SendOptions = {}) =>
     client.json({ path: `#${method}`, route: method, method: 'POST', body, signal, ...options })
 

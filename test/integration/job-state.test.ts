@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { z } from 'zod'
+import { openState } from '../../workers/job/state.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+
+const DAY = 86_400_000
+
+let database: TestDatabase
+beforeAll(async () => {
+  database = await createTestDatabase(createTestConfig())
+})
+afterAll(() => database.drop())
+
+it('what is of use only while it is young goes after a month; where a job has read up to stays', async () => {
+  const { db } = database
+  for (const ago of [31, 29]) {
+    for (const job of ['rebuild', 'commits', 'dex-trades']) {
+      const state = openState(db, job, () => Date.now() - ago * DAY)
+      state.set(`${ago} days`, 'x')
+      await state.store()
+    }
+  }
+  await db.command({ name: 'merge', sql: 'OPTIMIZE TABLE job_state FINAL' })
+  const sql = "SELECT concat(job, ' ', name) AS state FROM job_state FINAL ORDER BY state"
+  const left = await db.rows({ name: 'left', sql, schema: z.object({ state: z.string() }) })
+  expect(left.map(({ state }) => state)).toEqual([
+    'commits 29 days',
+    'dex-trades 29 days',
+    'dex-trades 31 days',
+    'rebuild 29 days',
+  ])
+})

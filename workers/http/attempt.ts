@@ -1,0 +1,144 @@
+import { toReason } from '../../shared/errors.ts'
+import { BodyTooLarge, readBody, readExcerpt } from './body.ts'
+import type { HttpRequest, HttpSettings } from './request.ts'
+import { toRetryAfterMs } from './retry.ts'
+import { type Target, toExcerpt } from './target.ts'
+
+/** A success: the whole body of a 2xx answer, or the word that there is nothing. */
+export interface Answer {
+  readonly status: number
+  readonly quotaLeft: number | undefined
+  readonly isAbsent: boolean
+  readonly contentType: string | null
+  readonly body: string
+}
+
+/** One request that did not succeed, and what that means for the next. */
+export interface Failure {
+  readonly status: number | undefined
+  readonly quotaLeft: number | undefined
+  readonly code: 'provider_unavailable' | 'provider_rejected' | 'provider_malformed'
+  readonly reason: string
+  readonly retryAfterMs: number | undefined
+  readonly cause: unknown
+}
+
+const MAX_REDIRECTS = 3
+const ERROR_BODY_BYTES = 16 * 1024
+const QUOTA_HEADERS = ['x-ratelimit-remaining', 'ratelimit-remaining', 'x-rate-limit-remaining'] as const
+
+/** Sends a request once and reads its answer to the end. Rejects only with the reason of an aborted signal. */
+export async function attempt(
+  settings: HttpSettings,
+  request: HttpRequest,
+  headers: Headers,
+  target: Target,
+): Promise<Answer | Failure> {
+  const { timeoutMs, maxBytes } = settings
+  const stop = new AbortController()
+  const abort = () => stop.abort(request.signal.reason)
+  const timer = setTimeout(() => stop.abort(), timeoutMs)
+  request.signal.addEventListener('abort', abort, { once: true })
+  let status: number | undefined
+  try {
+    request.signal.throwIfAborted()
+    const response = await send(request, headers, target, stop.signal)
+    status = response.status
+    const contentType = response.headers.get('content-type')
+    const quotaLeft = toQuotaLeft(response)
+    if (request.absent?.includes(status)) {
+      await response.body?.cancel()
+      return { status, quotaLeft, isAbsent: true, contentType, body: '' }
+    }
+    const isAnswer = (status >= 200 && status < 300) || request.answers?.includes(status)
+    if (!isAnswer) {
+      const failure = await toFailure(settings, response, target)
+      request.signal.throwIfAborted()
+      return failure
+    }
+    return { status, quotaLeft, isAbsent: false, contentType, body: await readBody(response, maxBytes) }
+  } catch (cause) {
+    request.signal.throwIfAborted()
+    const isTooLarge = cause instanceof BodyTooLarge
+    const code = isTooLarge ? 'provider_malformed' : 'provider_unavailable'
+    const reason = isTooLarge
+      ? `the answer is over the cap of ${maxBytes} bytes`
+      : stop.signal.aborted
+        ? `no whole answer within ${timeoutMs} ms`
+        : `the connection failed (${toNetworkReason(cause)})`
+    return { status, quotaLeft: undefined, code, reason, retryAfterMs: undefined, cause }
+  } finally {
+    clearTimeout(timer)
+    request.signal.removeEventListener('abort', abort)
+  }
+}
+
+/** POST when there is a body, else GET, unless the request names a method. */
+export const toMethod = ({ method, body }: HttpRequest) => method ?? (body === undefined ? 'GET' : 'POST')
+
+/** Follows redirects on the same origin only: keys travel in headers and must not reach another host. */
+async function send(request: HttpRequest, headers: Headers, target: Target, signal: AbortSignal): Promise<Response> {
+  const body = request.body === undefined ? null : JSON.stringify(request.body)
+  const method = toMethod(request)
+  let url = target.url
+  for (let redirects = 0; ; redirects += 1) {
+    const response = await fetch(url, { method, headers, body, signal, redirect: 'manual' })
+    const next = toRedirect(response, url)
+    const isFollowed = next?.origin === url.origin && redirects < MAX_REDIRECTS
+    const isRepeatable = method === 'GET' || response.status === 307 || response.status === 308
+    if (!next || !isFollowed || !isRepeatable) return response
+    await response.body?.cancel()
+    url = next
+  }
+}
+
+function toRedirect(response: Response, from: URL): URL | undefined {
+  const location = response.status >= 300 && response.status < 400 ? response.headers.get('location') : null
+  return location !== null && URL.canParse(location, from.href) ? new URL(location, from) : undefined
+}
+
+async function toFailure(settings: HttpSettings, response: Response, target: Target): Promise<Failure> {
+  const { status, headers } = response
+  const body = await readErrorBody(response)
+  const reading = settings.readError?.(status, body, headers)
+  const isTransient = status === 408 || status === 429 || status >= 500
+  const code = reading?.code ?? (isTransient ? 'provider_unavailable' : 'provider_rejected')
+  const redirect = toRedirect(response, target.url)
+  const says = redirect ? `redirect to ${redirect.host} not followed` : toExcerpt(reading?.says ?? body, target.secrets)
+  return {
+    status,
+    quotaLeft: toQuotaLeft(response),
+    code,
+    reason: says === '' ? `status ${status}` : `status ${status}: ${says}`,
+    retryAfterMs:
+      reading?.retryAfterMs ?? toRetryAfterMs(headers.get('retry-after') ?? toLimitReset(response), Date.now()),
+    cause: undefined,
+  }
+}
+
+/** Some hosts say only when their limit is lifted, in seconds from now. */
+function toLimitReset({ status, headers }: Response): string | null {
+  return status === 429 ? headers.get('ratelimit-reset') : null
+}
+
+/** The status already decides what happens. If the body cannot be read, only the detail in the message is lost. */
+async function readErrorBody(response: Response): Promise<string> {
+  try {
+    return await readExcerpt(response, ERROR_BODY_BYTES)
+  } catch (error) {
+    return `(unreadable body: ${toNetworkReason(error)})`
+  }
+}
+
+function toQuotaLeft({ headers }: Response): number | undefined {
+  const header = QUOTA_HEADERS.map((name) => headers.get(name)).find((value) => value !== null)
+  const left = header === undefined || header?.trim() === '' ? Number.NaN : Number(header)
+  return Number.isFinite(left) ? left : undefined
+}
+
+/** The platform says only "fetch failed"; the code of the cause says what went wrong. */
+function toNetworkReason(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
+  return typeof code === 'string' ? code : toReason(cause)
+}

@@ -1,0 +1,175 @@
+import { DataError } from '../../shared/errors.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import { type Answer, attempt } from './attempt.ts'
+import { inAttemptSpan } from './attempt-span.ts'
+import { isJsonType } from './body.ts'
+import { createHourLimit } from './hour-limit.ts'
+import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import type { HttpRequest, HttpSettings } from './request.ts'
+import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './retry.ts'
+import { type Target, toExcerpt, toTarget } from './target.ts'
+
+/**
+ * Sends requests, within the provider's rate limit, again after network errors, timeouts, 408, 429 and 5xx.
+ * Both calls throw DataError, its message naming provider, path and reason but never a key:
+ * - `provider_unavailable` when the retries are used up, or at once when the provider asks for a wait of over a minute or
+ *   the requests of the hour are used up for longer; `retryAfterMs` is the wait.
+ * - `provider_rejected` for any other error status and for redirects to another host; never sent again.
+ * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
+ * An aborted signal rejects with the signal's reason.
+ */
+export interface HttpClient {
+  json(request: HttpRequest): Promise<unknown>
+  text(request: HttpRequest): Promise<string>
+}
+
+/** One call as it went, its retries included. `quotaLeft` is what the provider says is left of its limit. */
+export interface ProviderCall {
+  readonly provider: string
+  readonly path: string
+  readonly outcome: 'ok' | 'rejected' | 'unavailable' | 'malformed' | 'aborted'
+  readonly status: number | undefined
+  readonly seconds: number
+  readonly retries: number
+  readonly quotaLeft?: number
+}
+
+export interface HttpClients {
+  open(settings: HttpSettings): HttpClient
+}
+
+interface Options {
+  readonly log: Logger
+  /** Makes a provider's limit; by default one that only this process keeps. */
+  readonly createLimit?: (provider: string, perMinute: number) => RateLimit
+  /** The same for the hour; by default again one that only this process keeps. */
+  readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
+  readonly observe?: (call: ProviderCall) => void
+  /** The first backoff before jitter; each further one doubles. 500 by default. */
+  readonly backoffMs?: number
+}
+
+/** A call under way: what it has come to so far. */
+interface Progress {
+  status: number | undefined
+  quotaLeft: number | undefined
+  retries: number
+}
+
+const DEFAULT_RETRIES = 3
+
+/** Opens the clients of all providers. It holds the rate limits, so a process creates one. */
+export function createHttpClients(options: Options): HttpClients {
+  const limits = new Map<string, RateLimit>()
+  return {
+    open(settings) {
+      const limit = limits.get(settings.provider) ?? toLimit(settings, options)
+      limits.set(settings.provider, limit)
+      toHeaders(settings.provider, settings.headers)
+      return createClient(settings, limit, options)
+    },
+  }
+}
+
+function toLimit({ provider, requestsPerMinute, requestsPerHour }: HttpSettings, options: Options): RateLimit {
+  const ofMinute = options.createLimit?.(provider, requestsPerMinute) ?? createRateLimit(requestsPerMinute)
+  if (requestsPerHour === undefined) return ofMinute
+  const ofHour = options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour)
+  return {
+    take: async (signal) => {
+      // The hour's limit comes last: a request that it lets through is sent at once, and one that it refuses has only
+      // taken a turn in the rate limit.
+      await ofMinute.take(signal)
+      await ofHour.take(signal)
+    },
+  }
+}
+
+function createClient(settings: HttpSettings, limit: RateLimit, options: Options): HttpClient {
+  const { provider } = settings
+  const { backoffMs = 500, log, observe } = options
+
+  async function fetchAnswer<T>(request: HttpRequest, read: (answer: Answer, target: Target) => T): Promise<T> {
+    const headers = toHeaders(provider, { ...settings.headers, ...request.headers })
+    if (request.body !== undefined) headers.set('content-type', 'application/json')
+    const target = toTarget(settings.baseUrl, request.path, request.query ?? {}, headers, settings.secrets)
+    const progress: Progress = { status: undefined, quotaLeft: undefined, retries: 0 }
+    const startedAt = performance.now()
+    let outcome: ProviderCall['outcome'] = 'aborted'
+    try {
+      const answer = await sendUntilAnswered(request, headers, target, progress)
+      const value = read(answer, target)
+      outcome = 'ok'
+      return value
+    } catch (error) {
+      if (error instanceof DataError) outcome = OUTCOMES[error.code] ?? 'malformed'
+      throw error
+    } finally {
+      const { quotaLeft, ...rest } = progress
+      const seconds = (performance.now() - startedAt) / 1000
+      const path = request.route ?? request.path
+      observe?.({ provider, path, outcome, seconds, ...rest, ...(quotaLeft === undefined ? {} : { quotaLeft }) })
+    }
+  }
+
+  async function sendUntilAnswered(request: HttpRequest, headers: Headers, target: Target, progress: Progress) {
+    const { signal, retries = DEFAULT_RETRIES } = request
+    for (;;) {
+      await limit.take(signal)
+      const traced = { provider, request, target, retries: progress.retries }
+      const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
+      progress.status = result.status
+      progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
+      if ('body' in result) return result
+      const { code, reason, retryAfterMs } = result
+      const failed = `${provider} ${target.shown}: ${reason}`
+      const isPatient = (retryAfterMs ?? 0) <= LONGEST_WAIT_MS
+      if (code !== 'provider_unavailable' || progress.retries >= retries || !isPatient) {
+        throw new DataError(code, failed, { cause: result.cause, retryAfterMs })
+      }
+      const jitterMs = toBackoffMs(backoffMs, progress.retries, Math.random())
+      const waitMs = Math.round(retryAfterMs === undefined ? jitterMs : retryAfterMs + jitterMs)
+      progress.retries += 1
+      log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider call failed, trying again')
+      await sleep(waitMs, signal)
+    }
+  }
+
+  return {
+    json: (request) => fetchAnswer(request, (answer, target) => toJson(provider, answer, target)),
+    text: (request) => fetchAnswer(request, (answer) => answer.body),
+  }
+}
+
+const OUTCOMES: Readonly<Record<string, ProviderCall['outcome']>> = {
+  provider_unavailable: 'unavailable',
+  provider_rejected: 'rejected',
+  provider_malformed: 'malformed',
+}
+
+function toJson(provider: string, { isAbsent, body, contentType }: Answer, { shown, secrets }: Target): unknown {
+  if (isAbsent) return undefined
+  const found = () => (body === '' ? 'an empty body' : toExcerpt(body, secrets))
+  if (!isJsonType(contentType)) {
+    const message = `${provider} ${shown}: expected JSON, received ${contentType}: ${found()}`
+    throw new DataError('provider_malformed', message)
+  }
+  try {
+    return JSON.parse(body)
+  } catch (cause) {
+    throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })
+  }
+}
+
+/** A key with a line break is a mistake in the settings. The platform's own message would repeat the key. */
+function toHeaders(provider: string, given: Readonly<Record<string, string>> = {}): Headers {
+  const headers = new Headers({ accept: 'application/json', 'user-agent': 'dao-data' })
+  for (const [name, value] of Object.entries(given)) {
+    try {
+      headers.set(name, value)
+    } catch {
+      throw new DataError('config', `${provider}: the header ${name} has characters that no header may have`)
+    }
+  }
+  return headers
+}

@@ -1,0 +1,64 @@
+const MINUTE_MS = 60_000
+
+/** Hands out the permission to send requests, first come first served. */
+export interface RateLimit {
+  /** Resolves when one request may be sent; rejects with the signal's reason when it is aborted first. */
+  take(signal: AbortSignal): Promise<void>
+}
+
+interface Waiter {
+  grant(): void
+}
+
+/**
+ * A token bucket with at most `perMinute` requests in any minute: a fifth of them may go at once, and the refill is
+ * slower by the same share. The count is this process's own.
+ */
+export function createRateLimit(perMinute: number): RateLimit {
+  const burst = Math.max(1, Math.floor(perMinute / 5))
+  const refillMs = MINUTE_MS / (perMinute - burst + 1)
+  const waiting = new Set<Waiter>()
+  let tokens = burst
+  let refilledAt = performance.now()
+  let timer: NodeJS.Timeout | undefined
+
+  function refill(): void {
+    const now = performance.now()
+    tokens = Math.min(burst, tokens + (now - refilledAt) / refillMs)
+    refilledAt = now
+  }
+
+  function serve(): void {
+    timer = undefined
+    refill()
+    for (const waiter of waiting) {
+      if (tokens < 1) break
+      tokens -= 1
+      waiting.delete(waiter)
+      waiter.grant()
+    }
+    // Rounded up: a timer that fires a fraction early would find no whole token and spin.
+    if (waiting.size > 0) timer = setTimeout(serve, Math.ceil((1 - tokens) * refillMs))
+  }
+
+  return {
+    take(signal) {
+      return new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        const giveUp = () => {
+          waiting.delete(waiter)
+          reject(signal.reason)
+        }
+        const waiter: Waiter = {
+          grant() {
+            signal.removeEventListener('abort', giveUp)
+            resolve()
+          },
+        }
+        signal.addEventListener('abort', giveUp, { once: true })
+        waiting.add(waiter)
+        if (timer === undefined) serve()
+      })
+    },
+  }
+}

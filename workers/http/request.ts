@@ -1,0 +1,55 @@
+/** The parameters of a request; those that are undefined are left out. */
+export type Query = Readonly<Record<string, string | number | undefined>>
+
+/** How one provider's host is spoken to. */
+export interface HttpSettings {
+  readonly provider: string
+  readonly baseUrl: string
+  readonly headers?: Readonly<Record<string, string>>
+  /**
+   * Secrets that no message may repeat, besides the keys in headers and in the query's members with such names, and
+   * those in the base URL.
+   */
+  readonly secrets?: readonly string[]
+  /** For a whole answer, body included; each retry has it anew. */
+  readonly timeoutMs: number
+  /** The largest body, after decompression. */
+  readonly maxBytes: number
+  /** Shared by all clients of one provider's name; the first to open in a process sets it. */
+  readonly requestsPerMinute: number
+  /**
+   * Likewise, for a provider that counts by the hour too. When they are used up, requests fail until the hour is over.
+   */
+  readonly requestsPerHour?: number
+  /** The provider's own reading of its error answers, where the status alone misleads. */
+  readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
+}
+
+/**
+ * What an error answer means: `provider_unavailable` is worth another try. `says` replaces the excerpt of the body,
+ * `retryAfterMs` the `Retry-After` header.
+ */
+export interface ErrorReading {
+  readonly code: 'provider_unavailable' | 'provider_rejected'
+  readonly says: string
+  readonly retryAfterMs?: number | undefined
+}
+
+export interface HttpRequest {
+  /** Appended to the base URL; begins with a slash. */
+  readonly path: string
+  /** The path with placeholders for ids, by which calls are counted; `path` where it has none. */
+  readonly route?: string
+  readonly query?: Query
+  readonly method?: 'GET' | 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  /** Sent as JSON. */
+  readonly body?: unknown
+  readonly signal: AbortSignal
+  /** Statuses that say "there is no such thing": `json` then answers undefined, `text` an empty text. */
+  readonly absent?: readonly number[]
+  /** Error statuses whose body is an answer like that of a success. */
+  readonly answers?: readonly number[]
+  /** How often the request is sent again after a transient failure, 3 by default. */
+  readonly retries?: number
+}

@@ -1,0 +1,72 @@
+import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import { sleep } from './retry.ts'
+import { createSharedWait, type SharedBy } from './shared-wait.ts'
+
+/**
+ * Reserves the next free place of a token bucket and returns the wait for it in milliseconds. KEYS[1] holds the time, in
+ * microseconds of Redis' own clock, at which the bucket would be full again. ARGV: microseconds per token, bucket size.
+ */
+const RESERVE = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local per_token = tonumber(ARGV[1])
+local full_at = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now)
+redis.call('SET', KEYS[1], string.format('%.0f', full_at + per_token), 'PX', math.ceil((full_at + per_token - now) / 1000) + 1000)
+return math.max(0, math.ceil((full_at - (ARGV[2] - 1) * per_token - now) / 1000))
+`
+
+const MINUTE_US = 60_000_000
+/** Timers fire a few milliseconds late. The margin keeps a late request from being one too many in the next minute. */
+const TIMER_SLACK_US = 250_000
+
+/**
+ * The same limit as `createRateLimit`, held by all processes that share a Redis. Within a process requests go first
+ * come, first served. Only one place at a time is reserved in Redis, and the first in line then takes it: so processes
+ * take turns, and a request that is aborted leaves its place to the next. While Redis is away each process keeps the
+ * limit for itself, and logs that once.
+ */
+export function createSharedRateLimit(provider: string, perMinute: number, sharedBy: SharedBy): RateLimit {
+  const burst = Math.max(1, Math.floor(perMinute / 5))
+  const perTokenUs = Math.ceil((MINUTE_US + TIMER_SLACK_US) / (perMinute - burst + 1))
+  const reserve = createSharedWait(provider, { script: RESERVE, key: 'rate', args: [perTokenUs, burst] }, sharedBy)
+  const own = createRateLimit(perMinute)
+  const line = new Set<() => void>()
+  let isServing = false
+
+  /** Lets those in line pass one by one, for as long as there are any. */
+  async function serve(): Promise<void> {
+    isServing = true
+    while (line.size > 0) {
+      const waitMs = await reserve()
+      if (waitMs === undefined) await own.take(NEVER)
+      else if (waitMs > 0) await sleep(waitMs, NEVER)
+      const [grant] = line
+      grant?.()
+    }
+    isServing = false
+  }
+
+  return {
+    take: (signal) =>
+      new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        const giveUp = () => {
+          line.delete(grant)
+          reject(signal.reason)
+        }
+        const grant = () => {
+          line.delete(grant)
+          signal.removeEventListener('abort', giveUp)
+          resolve()
+        }
+        signal.addEventListener('abort', giveUp, { once: true })
+        line.add(grant)
+        if (!isServing) void serve()
+      }),
+  }
+}
+
+/**
+ * The place is reserved for whoever is first in line when it comes up, so no single request's signal ends this wait.
+ */
+const NEVER = new AbortController().signal

@@ -1,0 +1,59 @@
+import type { Redis } from 'ioredis'
+import { toReason } from '../../shared/errors.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+
+/** What processes share a limit by. */
+export interface SharedBy {
+  /** For commands; its key prefix is `prefix`. */
+  readonly redis: Redis
+  readonly prefix: string
+  readonly log: Logger
+}
+
+/** A script that takes one request from a limit and answers how long it has to wait, in milliseconds. */
+interface Taking {
+  readonly script: string
+  readonly key: string
+  readonly args: readonly number[]
+}
+
+const ANSWER_WITHIN_MS = 2_000
+
+/**
+ * Runs a limit's script in the Redis that all processes share. The answer is undefined while Redis is away: then each
+ * process keeps the limit for itself, which is logged once.
+ */
+export function createSharedWait(
+  provider: string,
+  { script, key, args }: Taking,
+  { redis, prefix, log }: SharedBy,
+): () => Promise<number | undefined> {
+  let isAlone = false
+  return async () => {
+    // On a connection that is known to be broken the command would wait until it is back.
+    if (isAlone && redis.status !== 'ready') return undefined
+    try {
+      const waitMs = Number(await withDeadline(redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args)))
+      if (isAlone) log.info({ provider }, 'the rate limit is shared again')
+      isAlone = false
+      return waitMs
+    } catch (error) {
+      const reason = toReason(error)
+      if (!isAlone) log.warn({ provider, reason }, 'Redis is away: each process keeps the rate limit for itself')
+      isAlone = true
+      return undefined
+    }
+  }
+}
+
+async function withDeadline<T>(answer: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer within ${ANSWER_WITHIN_MS} ms`)), ANSWER_WITHIN_MS)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    clearTimeout(timer)
+  }
+}

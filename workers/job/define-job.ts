@@ -1,0 +1,153 @@
+import type { Config } from '../../shared/config/config.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { toId, toKey } from '../../shared/ids.ts'
+import type { Cadence, Interval } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import type { HttpClients } from '../http/client.ts'
+import type { JobState } from './state.ts'
+
+/** A range of time in Unix milliseconds, `from` inclusive and `to` exclusive. */
+export interface TimeRange {
+  readonly from: number
+  readonly to: number
+}
+
+/** A range of time and the step at which its data is asked for. */
+export interface Range extends TimeRange {
+  readonly interval: Interval
+}
+
+/** A member of the registry that a job collects for; `key` is its integer in ClickHouse. */
+export interface Entity {
+  readonly id: string
+  readonly key: number
+  readonly name: string
+}
+
+/** The one entity of datasets that are about all DAOs and tokens together. */
+export const WHOLE_REGISTRY: Entity = toWholeRegistry()
+
+function toWholeRegistry(): Entity {
+  const id = toId('registry')
+  return { id, key: toKey(id), name: 'all' }
+}
+
+export interface ProviderContext {
+  readonly config: Config
+  readonly http: HttpClients
+  /** The wall clock in Unix milliseconds, for providers that count back from now; `Date.now` unless given. */
+  readonly now?: () => number
+  readonly log: Logger
+  readonly db: Database
+}
+
+/**
+ * A source of data. `covers` says whether it can be asked about an entity at all: the provider may have no id for it,
+ * or the settings may leave it to another provider. `connect` opens the source. Its calls throw DataError
+ * `provider_unavailable`, `provider_rejected` or `provider_malformed`. A missing key is `provider_rejected` and names
+ * the setting; then the next provider is asked.
+ */
+export interface Provider<Source, E extends Entity> {
+  readonly name: string
+  covers(entity: E, config: Config): boolean
+  connect(context: ProviderContext): Source
+}
+
+/**
+ * What a run gets: a `range` when history is asked for, else the state as of `slot`. A run has no clock and no Redis,
+ * and inserts nothing.
+ */
+export interface Run<Source, E extends Entity> {
+  readonly provider: Source
+  readonly entities: readonly E[]
+  readonly slot: number
+  readonly range: Range | undefined
+  readonly state: JobState
+  /**
+   * Says that everything about these entities up to the slot was read, even if there were no rows. Some datasets have
+   * rows only when something happened, such as a trade: what is computed from them is then up to date to the slot for
+   * these entities, and for no others.
+   */
+  noteRead(entities: readonly E[]): void
+  readonly log: Logger
+  readonly signal: AbortSignal
+}
+
+/** A row as a provider gave it: every member is there, and none is checked yet. The row check does that. */
+export type Candidate<Row> = { readonly [K in keyof Row]: unknown }
+
+export interface JobDefinition<Row extends object, Source, E extends Entity> {
+  readonly name: string
+  readonly cadence: Cadence
+  readonly dataset: Dataset<Row>
+  /** In order: the first that answers for an entity wins. */
+  readonly providers: readonly Provider<Source, E>[]
+  /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
+  readonly computedFrom?: readonly DatasetFacts[]
+  /** Whom a tick collects for. */
+  entities(registry: Registry): readonly E[]
+  /** Present where providers have history: the largest number of entities and points that one job asks for. */
+  readonly history?: {
+    readonly intervals: readonly Interval[]
+    readonly chunkEntities: number
+    readonly chunkPoints: number
+    /** The first run ever also collects this many days before it, because the API serves changes against them. */
+    readonly firstRunDays?: number
+    /** Rows carry the times at which the source observed them, not the slot: which bucket a slot fills depends on them. */
+    readonly ownTimes?: true
+  }
+  /**
+   * Set where each run goes on from a stored cursor. If a provider fails for a while, the slot is tried again once the
+   * rows that came are stored, even when other providers answered. Without it the next slot makes up for the failed
+   * one.
+   */
+  readonly resumes?: true
+  run(run: Run<Source, E>): Promise<Candidate<Row>[]>
+}
+
+/** A declared job whose own types are hidden, so that one list can hold the jobs of all datasets. */
+export interface Job {
+  readonly name: string
+  readonly cadence: Cadence
+  readonly dataset: Dataset
+  readonly history: JobDefinition<object, unknown, Entity>['history']
+  readonly resumes: boolean
+  readonly computedFrom: readonly DatasetFacts[]
+  readonly providerNames: readonly string[]
+  entities(registry: Registry): readonly Entity[]
+  /** Opens the providers once per process and returns the collecting function per provider, in order. */
+  connect(context: ProviderContext): readonly Collector[]
+}
+
+/** One opened provider of a job. */
+export interface Collector {
+  readonly provider: string
+  covers(entity: Entity): boolean
+  collect(run: Omit<Run<unknown, Entity>, 'provider'>): Promise<object[]>
+}
+
+/** Declares a job: everything about one dataset's collection that is not plumbing. */
+export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
+  return {
+    name: job.name,
+    cadence: job.cadence,
+    dataset: job.dataset as unknown as Dataset,
+    history: job.history,
+    resumes: job.resumes ?? false,
+    computedFrom: job.computedFrom ?? [],
+    providerNames: job.providers.map((provider) => provider.name),
+    entities: (registry) => job.entities(registry),
+    connect: (context) =>
+      job.providers.map((provider) => {
+        const source = provider.connect(context)
+        return {
+          provider: provider.name,
+          covers: (entity) => provider.covers(entity as E, context.config),
+          collect: (run) => job.run({ ...run, entities: run.entities as readonly E[], provider: source }),
+        }
+      }),
+  }
+}

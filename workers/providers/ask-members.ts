@@ -1,0 +1,23 @@
+import type { MembersRow } from '../../shared/datasets/members.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
+import type { Candidate, Run } from '../job/define-job.ts'
+import { toIso } from './answer.ts'
+import { askEach } from './ask-each.ts'
+import type { MembersSource } from './contracts/members.ts'
+
+/** Asks a provider for the members of each community; one that has no number is named in the log and has no row. */
+export async function askForMembers({
+  provider,
+  entities,
+  slot,
+  signal,
+  log,
+}: Run<MembersSource, Dao>): Promise<Candidate<MembersRow>[]> {
+  const askFor = async (dao: Dao): Promise<Candidate<MembersRow> | undefined> => {
+    const members = await provider.fetchMembers(dao, signal)
+    if (typeof members !== 'string') return { dao: dao.key, observed_at: toIso(slot), ...members }
+    log.info({ dao: dao.slug, reason: members }, 'no members counted')
+    return undefined
+  }
+  return askEach(entities, askFor, { concurrency: provider.concurrency, log })
+}

@@ -1,0 +1,30 @@
+import { z } from 'zod'
+import type { HttpClient } from '../../http/client.ts'
+import type { ErrorReading } from '../../http/request.ts'
+import type { ProviderContext } from '../../job/define-job.ts'
+import { toJsonValue } from '../answer.ts'
+
+/** The provider's host with the key that fits it. */
+export function openCoinGecko({ config, http }: ProviderContext): HttpClient {
+  const { apiKey, ...settings } = config.providers.coingecko
+  const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
+  const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
+  return http.open({ provider: 'coingecko', ...settings, headers, readError })
+}
+
+const errorStatus = z.object({ error_code: z.coerce.number(), error_message: z.string() })
+const errorAnswer = z.union([
+  z.object({ status: errorStatus }).transform(({ status }) => status),
+  z.object({ error: z.object({ status: errorStatus }) }).transform(({ error }) => error.status),
+])
+const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
+
+/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+function readError(status: number, body: string): ErrorReading | undefined {
+  if (status === 408 || status === 429 || status >= 500) return undefined
+  const parsed = errorAnswer.safeParse(toJsonValue(body))
+  if (!parsed.success) return undefined
+  const { error_code, error_message } = parsed.data
+  const hint = KEY_PROBLEMS.has(error_code) ? ' (check COINGECKO_API_KEY and COINGECKO_BASE_URL)' : ''
+  return { code: 'provider_rejected', says: `error ${error_code}: ${error_message}${hint}` }
+}

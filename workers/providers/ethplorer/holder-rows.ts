@@ -1,0 +1,53 @@
+import { z } from 'zod'
+import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
+import type { Candidate } from '../../job/define-job.ts'
+import { asSent, toIso, toNumber } from '../answer.ts'
+import { sumShares, toLowerCase } from '../holder-values.ts'
+import { toWholeTokens } from '../whole-tokens.ts'
+
+/** GetTopTokenHolders: balances in base units, as a float and, lately, also exactly (providers document, section 5). */
+export const topHoldersAnswer = z.object({
+  holders: z.array(z.object({ address: asSent, balance: asSent, rawBalance: asSent, share: asSent })),
+})
+
+/** GetTokenInfo: `price` is false where the provider has none (providers document, section 5). */
+export const tokenInfoAnswer = z.object({
+  holdersCount: asSent,
+  price: z.union([z.literal(false), z.object({ rate: asSent, currency: z.string().optional() })]).nullish(),
+})
+
+/**
+ * The snapshot of the largest holders, which come largest first; at least one. Base units are the registry's: the
+ * provider answers 0 decimals for contracts that it could not read.
+ */
+export function toHoldersRow(
+  list: z.infer<typeof topHoldersAnswer>,
+  info: z.infer<typeof tokenInfoAnswer>,
+  token: Token,
+  slot: number,
+): Candidate<TokenHoldersRow> {
+  const price = toUsdPrice(info.price)
+  const holders = list.holders.slice(0, TOP_HOLDERS).map((holder) => {
+    const amount = toWholeTokens(holder.rawBalance ?? holder.balance, token.decimals)
+    return {
+      address: toLowerCase(holder.address),
+      amount,
+      amount_usd: amount === null || price === null ? null : amount * price,
+      share: toNumber(holder.share),
+    }
+  })
+  return {
+    token: token.key,
+    observed_at: toIso(slot),
+    total_holders: toNumber(info.holdersCount),
+    top100_share: sumShares(holders),
+    holders,
+  }
+}
+
+function toUsdPrice(price: z.infer<typeof tokenInfoAnswer>['price']): number | null {
+  if (!price || (price.currency ?? 'USD') !== 'USD') return null
+  const rate = toNumber(price.rate)
+  return typeof rate === 'number' && rate > 0 ? rate : null
+}

@@ -1,0 +1,51 @@
+import { z } from 'zod'
+import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
+import type { Candidate } from '../../job/define-job.ts'
+import { asSent, toIso, toNumber } from '../answer.ts'
+import { sumShares, toLowerCase } from '../holder-values.ts'
+import { toWholeTokens } from '../whole-tokens.ts'
+
+/** Erc20/{address}/holders (providers document, section 4.1). */
+export const holdersAnswer = z.object({ totalHolders: asSent })
+
+/** Erc20/{address}/owners: a page, with a cursor where another follows (providers document, section 4.2). */
+export const ownersAnswer = z.object({
+  cursor: z.string().nullish(),
+  result: z.array(
+    z.object({
+      owner_address: asSent,
+      balance: asSent,
+      balance_formatted: asSent,
+      usd_value: asSent,
+      percentage_relative_to_total_supply: asSent,
+    }),
+  ),
+})
+
+type Owner = z.infer<typeof ownersAnswer>['result'][number]
+
+/**
+ * The snapshot of the largest owners, which come largest first; at least one. The provider's own sum for the first
+ * hundred is not read: its unit is not documented, and the share that is served must be the sum of the shares listed.
+ */
+export function toHoldersRow(
+  { totalHolders }: z.infer<typeof holdersAnswer>,
+  owners: readonly Owner[],
+  token: Token,
+  slot: number,
+): Candidate<TokenHoldersRow> {
+  const holders = owners.slice(0, TOP_HOLDERS).map((owner) => ({
+    address: toLowerCase(owner.owner_address),
+    amount: toNumber(owner.balance_formatted) ?? toWholeTokens(owner.balance, token.decimals),
+    amount_usd: toNumber(owner.usd_value),
+    share: toNumber(owner.percentage_relative_to_total_supply),
+  }))
+  return {
+    token: token.key,
+    observed_at: toIso(slot),
+    total_holders: toNumber(totalHolders),
+    top100_share: sumShares(holders),
+    holders,
+  }
+}

@@ -1,0 +1,89 @@
+import { z } from 'zod'
+import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
+import type { Token } from '../../../shared/registry/entities.ts'
+import type { Candidate } from '../../job/define-job.ts'
+import { asSent, toIso } from '../answer.ts'
+
+const side = z.object({ amount: asSent, usdAmount: asSent }).nullish()
+
+/** Erc20/{address}/swaps: a page, with a cursor where another follows (providers document, section 4.3). */
+export const swapsAnswer = z.object({
+  cursor: z.string().nullish(),
+  result: z.array(
+    z.object({
+      transactionHash: z.string(),
+      transactionType: z.string(),
+      blockTimestamp: asSent,
+      blockNumber: asSent,
+      walletAddress: asSent,
+      pairAddress: z.string(),
+      exchangeName: asSent,
+      bought: side,
+      sold: side,
+      totalValueUsd: asSent,
+    }),
+  ),
+})
+
+export type MoralisSwap = z.infer<typeof swapsAnswer>['result'][number]
+
+/** The provider has no log indexes. Numbers from here on stand in for them, because no block has so many logs. */
+const ORDINALS_FROM = 2 ** 31
+
+/**
+ * A trade for each swap. The swaps of one transaction are numbered by pool, side and amount, so that the same swaps get
+ * the same numbers, on whatever page and in whatever order they come. A swap that is sent twice, because pages shift,
+ * is one trade.
+ */
+export function toMoralisTrades(swaps: readonly MoralisSwap[], token: Token): Candidate<DexTradeRow>[] {
+  const byTransaction = new Map<string, Map<string, MoralisSwap>>()
+  for (const swap of swaps) {
+    const hash = swap.transactionHash.toLowerCase()
+    const own = byTransaction.get(hash) ?? new Map<string, MoralisSwap>()
+    own.set(toSortKey(swap), swap)
+    byTransaction.set(hash, own)
+  }
+  return [...byTransaction].flatMap(([hash, own]) =>
+    [...own]
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([, swap], ordinal) => toRow(swap, hash, ORDINALS_FROM + ordinal, token)),
+  )
+}
+
+function toSortKey({ pairAddress, transactionType, bought, sold }: MoralisSwap): string {
+  return [pairAddress.toLowerCase(), transactionType, bought?.amount, sold?.amount].join(' ')
+}
+
+function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token): Candidate<DexTradeRow> {
+  const isBuy = swap.transactionType === 'buy'
+  const own = isBuy ? swap.bought : swap.sold
+  const amount = Math.abs(Number(own?.amount ?? Number.NaN))
+  const usd = toUsd(swap.totalValueUsd)
+  return {
+    token: token.key,
+    traded_at: toIso(swap.blockTimestamp),
+    chain: token.chain,
+    block_number: Number(swap.blockNumber ?? Number.NaN),
+    transaction_hash: hash,
+    log_index: logIndex,
+    pool: swap.pairAddress.toLowerCase(),
+    exchange: toLabel(swap.exchangeName),
+    taker: typeof swap.walletAddress === 'string' ? swap.walletAddress.toLowerCase() : null,
+    // Anything else than a buy or a sale is the row check's to reject.
+    side: swap.transactionType.toUpperCase(),
+    amount,
+    amount_usd: usd,
+    price: usd === null ? null : usd / amount,
+  }
+}
+
+/** Numbers may arrive as texts. No trade is worth 0: the provider sends it when it does not know the value. */
+function toUsd(value: unknown): number | null {
+  const usd = Math.abs(Number(value ?? Number.NaN))
+  return Number.isFinite(usd) && usd > 0 ? usd : null
+}
+
+/** Turns "Uniswap v2" into `uniswap-v2`, the label of trades that are read from the chain. */
+function toLabel(name: unknown): unknown {
+  return typeof name === 'string' ? name.trim().toLowerCase().replace(/\s+/g, '-') : null
+}

@@ -1,0 +1,37 @@
+import type { Redis } from 'ioredis'
+import type { Config } from '../../shared/config/config.ts'
+import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { publishCommit } from '../../shared/store/commits.ts'
+
+/**
+ * Publishes that a dataset changed. `rows` are the rows that were stored; without them readers take every answer for
+ * changed.
+ * @throws DataError `storage` when it could not be published; the job is then tried again.
+ */
+export async function announce(
+  dataset: Dataset,
+  { db, redis, config }: { readonly db: Database; readonly redis: Redis; readonly config: Config },
+  rows: readonly object[] = [],
+): Promise<void> {
+  try {
+    const change = { dataset: dataset.name, ...toTimeRange(dataset, rows) }
+    await publishCommit({ db, redis, prefix: config.redis.prefix }, change)
+  } catch (cause) {
+    if (cause instanceof DataError) throw cause
+    throw new DataError('storage', `Redis, commit of ${dataset.name}: ${toReason(cause)}`, { cause })
+  }
+}
+
+/** The first and the last time that the rows are about, in Unix milliseconds; nothing where the rows do not say. */
+export function toTimeRange(dataset: Dataset, rows: readonly object[]): { from?: number; to?: number } {
+  let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const row of rows) {
+    const time = Date.parse(String(Reflect.get(row, dataset.series.time)))
+    if (Number.isNaN(time)) return {}
+    from = Math.min(from, time)
+    to = Math.max(to, time)
+  }
+  return rows.length === 0 ? {} : { from, to }
+}
