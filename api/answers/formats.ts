@@ -1,4 +1,4 @@
-import { chooseMediaType } from '../http/accept.ts'
+import { createMediaTypeChooser } from '../http/accept.ts'
 import { Problem } from '../problem/problem.ts'
 
 export const FORMAT_NAMES = ['json', 'csv', 'ndjson', 'parquet', 'arrow'] as const
@@ -111,11 +111,13 @@ export const FORMATS: Readonly<Record<Format, FormatFacts>> = {
 export const toKnownFormat = (name: string): Format | undefined => FORMAT_NAMES.find((format) => format === name)
 
 const MEDIA_TYPES = FORMAT_NAMES.map((name) => FORMATS[name].mediaType)
+const FORMAT_OF: ReadonlyMap<string, Format> = new Map(FORMAT_NAMES.map((name) => [FORMATS[name].mediaType, name]))
+const chooseMediaType = createMediaTypeChooser(MEDIA_TYPES)
 
 /** The format that an `Accept` header asks for, JSON where it leaves the choice; undefined when it takes none. */
 export function findFormat(accept: string | undefined): Format | undefined {
-  const type = chooseMediaType(accept, MEDIA_TYPES)
-  return FORMAT_NAMES.find((name) => FORMATS[name].mediaType === type)
+  const type = chooseMediaType(accept)
+  return type === undefined ? undefined : FORMAT_OF.get(type)
 }
 
 /**

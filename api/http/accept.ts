@@ -1,16 +1,25 @@
 import { LRUCache } from 'lru-cache'
 
-/** What a header wishes for, in lower case, with how much from 0 (refused) to 1. */
-type Wishes = ReadonlyMap<string, number>
-
-/** Clients send the same few headers over and over. */
-const read = new LRUCache<string, Wishes>({ max: 300 })
+/** Longer headers are rare, and not worth the memory. */
 const MAX_REMEMBERED_LENGTH = 300
 
-/** The members of an `Accept` or `Accept-Encoding` header. Parameters of media types make no difference here. */
-function readWishes(header: string): Wishes {
-  const before = read.get(header)
-  if (before !== undefined) return before
+/** Remembers what was found for a header: clients send the same few over and over. */
+function remember<T>(find: (header: string) => T): (header: string) => T {
+  const known = new LRUCache<string, { readonly found: T }>({ max: 200 })
+  return (header) => {
+    const before = known.get(header)
+    if (before !== undefined) return before.found
+    const found = find(header)
+    if (header.length <= MAX_REMEMBERED_LENGTH) known.set(header, { found })
+    return found
+  }
+}
+
+/**
+ * The members of an `Accept` or `Accept-Encoding` header in lower case, with how much each is wished for, from 0 (refused)
+ * to 1. Parameters of media types make no difference here.
+ */
+function toWishes(header: string): ReadonlyMap<string, number> {
   const wishes = new Map<string, number>()
   for (const member of header.toLowerCase().split(',')) {
     const [name = '', ...parameters] = member.split(';').map((text) => text.trim())
@@ -19,21 +28,14 @@ function readWishes(header: string): Wishes {
     const value = quality === undefined ? 1 : Number(quality.slice(2))
     wishes.set(name, Number.isNaN(value) ? 0 : value)
   }
-  if (header.length <= MAX_REMEMBERED_LENGTH) read.set(header, wishes)
   return wishes
 }
 
-/**
- * The media type (without parameters) that an `Accept` header wishes for most; undefined when it takes none of them.
- * The most specific range decides about a type. Of types wished for equally it is one that the header names, then the
- * first of `types`: in which order a client names them says nothing in HTTP.
- */
-export function chooseMediaType(accept: string | undefined, types: readonly string[]): string | undefined {
-  if (accept === undefined || accept === '*/*' || accept.trim() === '') return types[0]
-  const wishes = readWishes(accept)
-  let best: { type: string; quality: number; range: number } | undefined
+function toWished<Type extends string>(accept: string, types: readonly Type[]): Type | undefined {
+  const wishes = toWishes(accept)
+  let best: { type: Type; quality: number; range: number } | undefined
   for (const type of types) {
-    const ranges = [type, `${type.split('/', 1)[0]}/*`, '*/*']
+    const ranges: string[] = [type, `${type.split('/', 1)[0]}/*`, '*/*']
     const range = ranges.findIndex((one) => wishes.has(one))
     const quality = wishes.get(ranges[range] ?? '') ?? 0
     if (quality === 0) continue
@@ -43,17 +45,35 @@ export function chooseMediaType(accept: string | undefined, types: readonly stri
   return best?.type
 }
 
+/**
+ * Tells which of the media types (without parameters) an `Accept` header wishes for most; undefined when it takes none of
+ * them. The most specific range decides about a type. Of types wished for equally it is one that the header names, then
+ * the first of `types`: in which order a client names them says nothing in HTTP.
+ */
+export function createMediaTypeChooser<Type extends string>(
+  types: readonly Type[],
+): (accept: string | undefined) => Type | undefined {
+  const choose = remember((accept) => toWished(accept, types))
+  return (accept) => {
+    const leavesTheChoice = accept === undefined || accept === '*/*' || accept.trim() === ''
+    return leavesTheChoice ? types[0] : choose(accept)
+  }
+}
+
 export type Encoding = 'identity' | 'gzip' | 'br'
 
-/** The best encoding that `Accept-Encoding` allows; gzip before br at equal wish, because it is cheaper to make. */
-export function chooseEncoding(acceptEncoding: string | string[] | undefined): Encoding {
-  const header = String(acceptEncoding ?? '')
-  if (header === '') return 'identity'
-  const wishes = readWishes(header)
+const chooseNamed = remember((header): Encoding => {
+  const wishes = toWishes(header)
   const other = wishes.get('*') ?? 0
   const [forGzip, forBrotli] = [wishes.get('gzip') ?? other, wishes.get('br') ?? other]
   const best = Math.max(forGzip, forBrotli)
   // Identity without a word of its own is acceptable but the least wished for.
   if (best === 0 || (wishes.get('identity') ?? 0) > best) return 'identity'
   return forGzip === best ? 'gzip' : 'br'
+})
+
+/** The best encoding that `Accept-Encoding` allows; gzip before br at equal wish, because it is cheaper to make. */
+export function chooseEncoding(acceptEncoding: string | string[] | undefined): Encoding {
+  const header = String(acceptEncoding ?? '')
+  return header === '' ? 'identity' : chooseNamed(header)
 }

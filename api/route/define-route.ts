@@ -8,6 +8,7 @@ import type { Answer } from '../answers/answer.ts'
 import type { Format } from '../answers/formats.ts'
 import type { Fragments } from '../answers/fragments.ts'
 import { withSignal } from '../answers/leaving.ts'
+import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
@@ -80,6 +81,10 @@ export interface Route {
   readonly record: z.ZodObject | undefined
   readonly response: z.ZodType
   readonly contentType: string
+  /** The content type without parameters. */
+  readonly mediaType: string
+  /** Whether an `Accept` header takes the media type. */
+  accepts(accept: string | undefined): boolean
   readonly datasets: readonly DatasetFacts[]
   readonly volatile: boolean
   readonly headers: Readonly<Record<string, string>>
@@ -89,9 +94,6 @@ export interface Route {
    */
   settle(query: Query, format: Format, surroundings: Surroundings): Settled
 }
-
-/** The media type of a route's own answers, without parameters. */
-export const toMediaType = ({ contentType }: Pick<Route, 'contentType'>) => contentType.split(';', 1)[0] ?? contentType
 
 type Query = Readonly<Record<string, unknown>>
 
@@ -126,6 +128,9 @@ export function defineRoute<
     ...route.query,
     ...(record === undefined ? {} : recordParameters(record, route.response === undefined)),
   }
+  const { contentType = 'application/json; charset=utf-8' } = route
+  const mediaType = contentType.split(';', 1)[0] ?? contentType
+  const chooseMediaType = createMediaTypeChooser([mediaType])
   const query = kind === undefined ? rest : { ...oneOfKind(kind), ...rest }
   return {
     path,
@@ -137,7 +142,9 @@ export function defineRoute<
     tableQuery: kind !== undefined && severalInTables ? { ...manyOfKind(kind), ...rest } : query,
     record,
     response,
-    contentType: route.contentType ?? 'application/json; charset=utf-8',
+    contentType,
+    mediaType,
+    accepts: (accept) => chooseMediaType(accept) !== undefined,
     datasets: route.datasets,
     volatile: route.volatile ?? false,
     headers: {

@@ -5,7 +5,7 @@ import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
 import { PROBLEM_CODES, type ProblemCode } from '../problem/codes.ts'
 import { problemBody } from '../problem/problem.ts'
 import { toColumns } from '../records/columns.ts'
-import { type Route, toMediaType } from './define-route.ts'
+import type { Route } from './define-route.ts'
 
 type Json = Record<string, unknown>
 
@@ -77,8 +77,7 @@ const toHeaders = (headers: Readonly<Record<string, string>>): Json =>
 
 /** A body of each format; a table is described by the names of its columns. */
 function toContent(route: Route): Json {
-  const { response, record, query } = route
-  const type = toMediaType(route)
+  const { response, record, query, mediaType: type } = route
   const schema = toSchema(response, 'output')
   if (record === undefined) return { [type]: { schema } }
   const some = 'fields' in query ? { description: 'With `fields`, a record has only the members that it names.' } : {}

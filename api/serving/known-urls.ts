@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Format, findFormat } from '../answers/formats.ts'
-import { chooseMediaType } from '../http/accept.ts'
-import { type Route, toMediaType } from '../route/define-route.ts'
+import type { Route } from '../route/define-route.ts'
 import type { ApiMetrics, RouteMeters } from './request-metrics.ts'
 
 /** What a raw URL meant when it was parsed. */
@@ -13,7 +12,6 @@ interface KnownUrl {
   readonly format: Format
   /** Whether the URL itself names the format. */
   readonly isNamed: boolean
-  readonly mediaTypes: readonly string[]
 }
 
 /** Which answers raw URLs have: parsing one again would give the same key. */
@@ -27,8 +25,8 @@ const MAX_KNOWN_URLS = 20_000
 const MAX_KNOWN_URL_LENGTH = 512
 
 /** Whether a known URL means the same to a client with this `Accept`. */
-function isWished({ route, mediaTypes, format, isNamed }: KnownUrl, accept: string | undefined): boolean {
-  if (route.record === undefined) return chooseMediaType(accept, mediaTypes) !== undefined
+function isWished({ route, format, isNamed }: KnownUrl, accept: string | undefined): boolean {
+  if (route.record === undefined) return route.accepts(accept)
   return isNamed || findFormat(accept) === format
 }
 
@@ -38,8 +36,7 @@ export function createKnownUrls(metrics: ApiMetrics): KnownUrls {
     add: (url, route, key, { format, isNamed }) => {
       // The answers of a volatile route are never kept.
       if (route.volatile || url.length > MAX_KNOWN_URL_LENGTH) return
-      const mediaTypes = [toMediaType(route)]
-      known.set(url, { route, key, meters: metrics.of(route.path), format, isNamed, mediaTypes })
+      known.set(url, { route, key, meters: metrics.of(route.path), format, isNamed })
     },
     find: (url, accept) => {
       const meant = known.get(url)

@@ -2,10 +2,9 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { DataChanged } from '../answers/frame.ts'
 import { ClientLeft, toLeaving } from '../answers/leaving.ts'
-import { chooseMediaType } from '../http/accept.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
-import { type Route, type Surroundings, toMediaType } from '../route/define-route.ts'
+import type { Route, Surroundings } from '../route/define-route.ts'
 import { createByteCache } from './cache.ts'
 import { createKnownUrls } from './known-urls.ts'
 import { toHead, toReady } from './ready.ts'
@@ -32,9 +31,8 @@ export interface Serving {
  */
 function toFormat(route: Route, accept: string | undefined, named: string | undefined): Format {
   if (route.record !== undefined) return named === undefined ? chooseFormat(accept) : (toKnownFormat(named) ?? 'json')
-  const only = toMediaType(route)
-  if (chooseMediaType(accept, [only]) !== undefined) return 'json'
-  throw new Problem('not_acceptable', `This path answers with ${only} only.`, { allowed: [only] })
+  if (route.accepts(accept)) return 'json'
+  throw new Problem('not_acceptable', `This path answers with ${route.mediaType} only.`, { allowed: [route.mediaType] })
 }
 
 /** What a request asks of a route: typed parameters, and the format. */

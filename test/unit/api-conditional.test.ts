@@ -1,6 +1,6 @@
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { chooseEncoding, chooseMediaType } from '../../api/http/accept.ts'
+import { chooseEncoding, createMediaTypeChooser } from '../../api/http/accept.ts'
 import { isKnownTo, toEntityTag, toTagValue } from '../../api/http/conditional.ts'
 import { encode } from '../../api/http/encoding.ts'
 
@@ -48,14 +48,14 @@ describe('Accept', () => {
   it.each([undefined, '', '*/*', 'application/json', 'application/*', 'text/html, */*;q=0.1', 'APPLICATION/JSON'])(
     '%s takes JSON',
     (header) => {
-      expect(chooseMediaType(header, ['application/json'])).toBe('application/json')
+      expect(createMediaTypeChooser(['application/json'])(header)).toBe('application/json')
     },
   )
 
   it.each(['text/html', 'application/xml', 'application/json;q=0', 'application/json;q=0, */*', 'image/*'])(
     '%s does not',
     (header) => {
-      expect(chooseMediaType(header, ['application/json'])).toBeUndefined()
+      expect(createMediaTypeChooser(['application/json'])(header)).toBeUndefined()
     },
   )
 })

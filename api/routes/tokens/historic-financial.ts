@@ -1,18 +1,16 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { countBuckets, INTERVALS, toBucketStart } from '../../../shared/intervals.ts'
-import { toStaleAt } from '../../../shared/store/freshness.ts'
-import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
-import { writeArray } from '../../answers/written-json.ts'
+import { INTERVALS } from '../../../shared/intervals.ts'
+import type { Answer } from '../../answers/answer.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { oneOf, optionalPage, time } from '../../parameters/kinds.ts'
-import { readLongSeries } from '../../prices/long-series.ts'
-import { hasPoints, pointsSql, pricePoint, priceRow, readNewest } from '../../prices/points.ts'
+import { answerPriceSeries } from '../../prices/json.ts'
+import { pricePoint, priceRow } from '../../prices/points.ts'
 import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
 import { idValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
-import { checkRange, describeSeries, nextGridTime, startAfter, toSeriesRange } from '../../series/series.ts'
+import { checkRange, startAfter, toSeriesRange } from '../../series/series.ts'
 
 const EARLIEST = '2022-02-01'
 const MAX_POINTS = 1_000_000
@@ -38,56 +36,14 @@ export const historicFinancialRoute = defineRoute({
   datasets: [tokenPrices],
   headers: SERIES_HEADERS,
   handle: async (call): Promise<Answer> => {
-    const { query, found: token, db, fragments, now, representation } = call
+    const { query, found: token, now, representation } = call
     checkRange(query)
     const { interval, limit } = query
-    const covered = toSeriesRange(query, now())
+    const range = toSeriesRange(query, now())
     const keys = call.entities.map(({ key }) => key)
-    const after = representation.after === '' ? undefined : toPricePlace(representation.after, keys, covered)
-    if (representation.format !== 'json') return answerPriceTable(call, query, covered, after)
+    const after = representation.after === '' ? undefined : toPricePlace(representation.after, keys, range)
+    if (representation.format !== 'json') return answerPriceTable(call, query, range, after)
     const start = after === undefined ? query.start : startAfter(after.at, interval)
-    const range = toSeriesRange({ ...query, start }, now())
-    const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
-    const params = { token: token.key, from: range.from, to: range.to, limit: most }
-    const sql = pointsSql(interval)
-    const before = `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`
-    // A point of a coarse interval may be days old while prices still come: the newest observation tells whether they
-    // do.
-    const newest = () => (range.open ? readNewest(db, token.key) : null)
-    const describe = async (points: number, asOf: number | null, heard: number | null) => {
-      const rest = { ...params, from: asOf === null ? range.to : startAfter(asOf, interval) }
-      const isCut = points === limit && (await hasPoints(db, interval, rest))
-      const described = describeSeries({ interval, range, points, asOf, isCut })
-      const place = JSON.stringify([token.key, toBucketStart(asOf ?? 0, interval)])
-      return {
-        ...described,
-        headers: { ...described.headers, ...(isCut ? { Link: representation.nextLink(place) } : {}) },
-        staleAt: heard === null || isCut ? null : toStaleAt(heard, tokenPrices),
-        ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
-      }
-    }
-    if (most <= MOST_KEPT.pricePoints) {
-      const written = writeArray(db, { name: 'historic-financial', sql: sql.records, params })
-      const [{ body, records, asOf }, heard] = await Promise.all([written, newest()])
-      const whole = Buffer.concat([Buffer.from(before), body, Buffer.from('}')])
-      return { body: whole, ...(await describe(records, asOf, heard)) }
-    }
-    const asked = {
-      token: token.key,
-      interval,
-      from: range.from,
-      to: range.to,
-      limit: limit === most ? limit : undefined,
-    }
-    const read = readLongSeries({ db, fragments, now }, asked)
-    const [series, heard] = await Promise.all([read, newest()])
-    return {
-      ...(await describe(series.points, series.asOf, heard)),
-      digest: `${token.id} ${token.name} ${interval} ${series.digest}`,
-      before,
-      after: '}',
-      open: series.open,
-      holds: series.holds,
-    }
+    return answerPriceSeries(call, { token, interval, range: toSeriesRange({ ...query, start }, now()), limit })
   },
 })
