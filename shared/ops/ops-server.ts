@@ -1,9 +1,9 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Registry } from 'prom-client'
-import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import type { Database } from '../store/clickhouse.ts'
+import { probe } from '../store/probe.ts'
 
 /** What a process needs, by name; each check throws when it is not there. */
 export type Checks = Readonly<Record<string, () => Promise<unknown>>>
@@ -100,5 +100,5 @@ async function toResult(check: () => Promise<unknown>): Promise<string> {
 
 /** Whether ClickHouse answers. */
 export function toDatabaseCheck(db: Database): () => Promise<unknown> {
-  return () => db.rows({ name: 'ready', sql: 'SELECT 1 AS one', schema: z.unknown() })
+  return () => probe(db, { signal: AbortSignal.timeout(CHECK_TIMEOUT_MS) })
 }
