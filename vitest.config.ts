@@ -7,7 +7,7 @@ const SHARED = {
   // What a test waits for happens; how soon is for a busy machine to say.
   testTimeout: 180_000,
   hookTimeout: 300_000,
-  expect: { poll: { timeout: 60_000 } },
+  expect: { poll: { timeout: 170_000 } },
 }
 
 const project = (name: string, include: string, more: { exclude?: string[]; isolate?: boolean } = {}) => ({
