@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
@@ -124,6 +124,8 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
       expect(make().stdout).not.toContain(': made')
       expect(made()).toEqual(first)
       expect(statSync(folder).mode & 0o777).toBe(0o700)
+      writeFileSync(join(folder, 'redis_password'), '')
+      expect(make()).toMatchObject({ status: 1, stderr: expect.stringContaining('redis_password is empty') })
     } finally {
       rmSync(folder, { recursive: true })
     }
