@@ -62,12 +62,19 @@ async function prepareSchema({ clickhouse, logLevel }: Config): Promise<void> {
   }
 }
 
-/** Renames the folders of both stores, so that new ones are begun in their places. @returns their names since. */
+/**
+ * Renames the folders of both stores, so that new ones are begun in their places. Redis comes first: who is killed between
+ * the two finds the old database again and does it once more, while an old record of slots beside a new database would keep
+ * those slots from being collected.
+ * @returns their names since.
+ */
 function putAside(dataDir: string, now: Date): string[] {
   const since = now.toISOString().replace(/\.\d+/, '').replaceAll(':', '-')
-  return [clickhouseDir(dataDir), redisDir(dataDir)].map((folder) => {
+  const rename = (folder: string) => {
     const aside = `${folder}-until-${since}`
     renameSync(folder, aside)
     return basename(aside)
-  })
+  }
+  const redis = rename(redisDir(dataDir))
+  return [rename(clickhouseDir(dataDir)), redis]
 }
