@@ -1,4 +1,5 @@
 import { pathToFileURL } from 'node:url'
+import { isStartedByNpm } from './config/started-by.ts'
 import { DataError, toReason } from './errors.ts'
 
 /** Whether a module is the program itself and not an import of another one. */
@@ -62,7 +63,7 @@ function watchStarter(): void {
   process.channel?.unref()
   // The channel ended before anybody listened to it.
   if (process.connected === false) setImmediate(() => onStarterGone())
-  if (process.connected !== undefined || process.env.npm_lifecycle_event === undefined) return
+  if (process.connected !== undefined || !isStartedByNpm()) return
   const poll = setInterval(() => {
     if (process.ppid === starter) return
     clearInterval(poll)

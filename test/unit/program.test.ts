@@ -1,6 +1,8 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { toProgram } from '../../tools/children.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -17,5 +19,23 @@ describe("an operator's command", () => {
     expect(status).toBe(1)
     expect(stderr).toContain(reason)
     expect(stderr.trim().split('\n')).toHaveLength(1)
+  })
+})
+
+describe('a part whose output nobody reads any more', () => {
+  it('goes on answering, and ends in order', async () => {
+    const nowhere = { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' }
+    const env = { ...process.env, ...nowhere, API_PORT: '0', API_OPS_PORT: '0', API_DRAIN_SECONDS: '0' }
+    const api = spawn(process.execPath, toProgram(join(root, 'api/main.ts')), { env })
+    const ended = once(api, 'exit')
+    const [ready] = await once(api.stdout, 'data')
+    api.stdout.destroy()
+    api.stderr.destroy()
+    const { url } = z.object({ url: z.string() }).parse(JSON.parse(String(ready)))
+    // Neither store answers, which the log tells of each request.
+    const answers = await Promise.all(Array.from({ length: 50 }, () => fetch(`${url}/data/tokens`)))
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([503]))
+    api.kill()
+    expect(await ended).toEqual([0, null])
   })
 })
