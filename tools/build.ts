@@ -35,4 +35,9 @@ export function buildForThisRun() {
   return { folder, again, remove: () => rmSync(folder, { recursive: true, force: true }) }
 }
 
-if (isMain(import.meta.url)) build(join(ROOT, 'dist'))
+if (isMain(import.meta.url)) {
+  const into = join(ROOT, 'dist')
+  // What was compiled of files that are gone since would stay.
+  rmSync(into, { recursive: true, force: true })
+  build(into)
+}
