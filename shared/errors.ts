@@ -2,8 +2,11 @@
  * Why something failed, as a closed list, so that callers decide by code and never by message text.
  * - `config`: a setting is missing or malformed; naming it is the message's job.
  * - `provider_unavailable`: network error, timeout, 408, 429 or 5xx; worth another try.
- * - `provider_rejected`: the provider understood and refused (400, 401, 402, 403, 404); another try changes nothing.
- * - `provider_malformed`: the answer is not what the provider documents.
+ * - `provider_rejected`: the provider understood and refused (400, 401, 402, 403); the same may be asked again later.
+ * - `provider_malformed`: the answer is not what the provider documents, as when it was cut off on its way.
+ * - `provider_exhausted`: the plan or the budget is used up; `retryAfterMs` is the time to its reset, where it is known.
+ * - `provider_unknown`: the provider has nothing under the entity's id; only another provider can help.
+ * - `provider_unconfigured`: a setting that the provider needs is missing, such as its key; the message names it.
  * - `rows_rejected`: too large a share of a job's rows failed the dataset's schema.
  * - `payload`: a job's payload is malformed.
  * - `registry`: the curated records contradict themselves or their schema.
@@ -16,6 +19,9 @@ export type ErrorCode =
   | 'provider_unavailable'
   | 'provider_rejected'
   | 'provider_malformed'
+  | 'provider_exhausted'
+  | 'provider_unknown'
+  | 'provider_unconfigured'
   | 'rows_rejected'
   | 'payload'
   | 'registry'
@@ -23,7 +29,14 @@ export type ErrorCode =
   | 'migration'
   | 'schema_too_old'
 
-const TRANSIENT: ReadonlySet<ErrorCode> = new Set(['provider_unavailable', 'storage'])
+const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
+  'provider_unavailable',
+  'provider_rejected',
+  'provider_malformed',
+  'provider_exhausted',
+  'rows_rejected',
+  'storage',
+])
 
 /** A failure with a code; `retryAfterMs` is the wait a provider asked for. */
 export class DataError extends Error {
@@ -38,7 +51,10 @@ export class DataError extends Error {
   }
 }
 
-/** Whether the same attempt may succeed later. Unknown errors are programming errors and are not retried. */
+/**
+ * Whether the same attempt may succeed later, be it after somebody mended a key. What no provider knows or is set up for
+ * stays as it is until the registry or the settings change. Unknown errors are programming errors and are not retried.
+ */
 export function isTransient(error: unknown): boolean {
   return error instanceof DataError && TRANSIENT.has(error.code)
 }

@@ -1,6 +1,7 @@
 import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { DataError } from '../../shared/errors.ts'
 import { toId, toKey } from '../../shared/ids.ts'
 import type { Cadence, Interval } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -72,6 +73,24 @@ export interface Run<Source, E extends Entity> {
    * these entities, and for no others.
    */
   noteRead(entities: readonly E[]): void
+  /**
+   * Says that there is no answer for an entity, and why. The rows of the others are kept; the next provider is asked
+   * about it, and what no provider answers is asked again later. An entity that is neither refused nor put off counts as
+   * answered: without rows, a range holds nothing of it, while a slot has lost it.
+   */
+  refuse(entity: E, reason: DataError): void
+  /** Says that it is not the turn of these entities in this slot, as where a limit leaves room for some only. */
+  putOff(entities: readonly E[]): void
+  /**
+   * Says that the provider keeps what it gave of [`from`, `to`) only at this step, in seconds, which is coarser than the
+   * one asked for; without it rows stand for the step of the range, or for a cadence.
+   */
+  noteStep(range: TimeRange, seconds: number): void
+  /**
+   * Says that more can be read at once. What came is stored first, with the state; then the run is called again for the
+   * same, as long as the job has time. So a long reading is made of pieces, and one that ends early goes on there.
+   */
+  noteMore(): void
   readonly log: Logger
   readonly signal: AbortSignal
 }

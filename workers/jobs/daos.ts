@@ -18,7 +18,7 @@ export default defineJob({
       .filter(({ live }) => live)
       .map((dao) => toUnlinked(dao, registry))
       .filter(({ missing }) => missing.length > 0),
-  run: ({ provider, entities, slot, signal }) => provider.fetchLinks(entities, slot, signal),
+  run: ({ provider, entities, ...run }) => provider.fetchLinks(entities, run),
 })
 
 function toUnlinked(dao: Dao, { tokenById }: Registry): UnlinkedDao {

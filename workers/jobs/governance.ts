@@ -19,18 +19,26 @@ export default defineJob({
   dataset: governance,
   providers: [snapshot],
   entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
-  run: async ({ provider, entities, slot, state, signal, log }) => {
+  run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff }) => {
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)
     const read = async ({ dao, cursors }: Turn) => {
       // No pages are left for this space: it is the first in the next run.
-      if (!allowance.isLeft()) return []
+      if (!allowance.isLeft()) {
+        putOff([dao])
+        return []
+      }
       const reading = await provider.fetchGovernance(dao, cursors, allowance, signal)
       if (reading === undefined) return undefined
       state.set(dao.snapshotSpace, JSON.stringify({ ...reading.cursors, slot } satisfies Remembered))
-      return reading.isComplete ? [...reading.rows, toReadingRow(dao, slot)] : reading.rows
+      if (!reading.isComplete) {
+        putOff([dao])
+        return reading.rows
+      }
+      noteRead([dao])
+      return [...reading.rows, toReadingRow(dao, slot)]
     }
-    const answers = await askEach(turns, read, { concurrency: provider.concurrency, log })
+    const answers = await askEach(turns, read, { concurrency: provider.concurrency, log, refuse })
     return answers.flat()
   },
 })

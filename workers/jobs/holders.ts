@@ -1,5 +1,6 @@
 import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { Token } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
 import { askEach } from '../providers/ask-each.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
@@ -16,11 +17,15 @@ export default defineJob({
   dataset: tokenHolders,
   providers: [moralis, ethplorer],
   entities: ({ tokens, chainBySlug }) => tokens.filter(({ live, chain }) => live && chainBySlug.get(chain)?.evm),
-  run: ({ provider, entities, slot, signal, log }) =>
-    askEach(toTurn(entities, provider.tokensPerSlot, slot), (token) => provider.fetchHolders(token, slot, signal), {
-      concurrency: provider.concurrency,
-      log,
-    }),
+  run: ({ provider, entities, slot, signal, log, refuse, putOff, noteStep }) => {
+    const turn = toTurn(entities, provider.tokensPerSlot, slot)
+    putOff(entities.filter((token) => !turn.includes(token)))
+    // A count stands for the time until the token's next turn.
+    const seconds = INTERVAL_SECONDS[tokenHolders.cadence] * Math.ceil(entities.length / provider.tokensPerSlot)
+    if (turn.length < entities.length) noteStep({ from: slot, to: slot + seconds * 1000 }, seconds)
+    const ask = (token: Token) => provider.fetchHolders(token, slot, signal)
+    return askEach(turn, ask, { concurrency: provider.concurrency, log, refuse })
+  },
 })
 
 /**

@@ -17,10 +17,10 @@ export default defineJob({
   providers: [goldrush, defillamaTreasury],
   entities: toTreasuryDaos,
   history: { intervals: ['1d'], chunkEntities: 4, chunkPoints: 365, firstRunDays: 30 },
-  async run({ provider, entities, range, slot, signal, log }) {
+  async run({ provider, entities, range, slot, signal, log, refuse }) {
     if (range === undefined) {
       const { concurrency } = provider
-      return askEach(entities, (dao) => provider.fetchTreasury(dao, slot, signal), { concurrency, log })
+      return askEach(entities, (dao) => provider.fetchTreasury(dao, slot, signal), { concurrency, log, refuse })
     }
     const rows = []
     for (const dao of entities) rows.push(await provider.fetchHistory(dao, range, signal))

@@ -13,14 +13,14 @@ export default defineJob({
   dataset: twitterSentiment,
   providers: [xPosts],
   entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
-  run: ({ provider, entities, slot, signal, log }) =>
+  run: ({ provider, entities, slot, signal, log, refuse }) =>
     askEach(
       entities,
       async (dao) => {
         const texts = await provider.fetchTexts(dao, slot, signal)
         return texts.length === 0 ? undefined : { dao: dao.key, observed_at: toIso(slot), ...judge(texts) }
       },
-      { concurrency: provider.concurrency, log },
+      { concurrency: provider.concurrency, log, refuse },
     ),
 })
 

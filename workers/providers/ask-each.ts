@@ -1,58 +1,63 @@
 import { DataError, toReason } from '../../shared/errors.ts'
-import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Entity } from '../job/define-job.ts'
+import type { Entity, Run } from '../job/define-job.ts'
 
 /** After this many failures in a row, without a success between them, the provider itself is taken to be down. */
 const MOST_FAILURES_IN_A_ROW = 3
 
+/** Failures that are about the provider and not about the entity it was asked for: nobody else is asked after one. */
+const ABOUT_PROVIDER: ReadonlySet<string> = new Set([
+  'provider_rejected',
+  'provider_exhausted',
+  'provider_unconfigured',
+])
+
 /**
- * Asks a provider about entities one by one, `concurrency` at a time. A failure for one entity is logged and the others
- * are still asked. A refusal (`provider_rejected`) and several failures in a row end the asking; the answers that came
- * are kept.
- * @throws the first failure, or DataError `provider_unavailable` without one, when there is no answer at all.
+ * Asks a provider about entities one by one, `concurrency` at a time. An entity whose question fails is refused, and the
+ * others are still asked. After a failure that is about the provider itself, or several failures in a row, those that
+ * are left are refused for the same reason. `undefined` is the answer of a provider that has nothing of an entity; when
+ * it has nothing of any, it is taken to be in trouble.
+ * @throws whatever is no DataError.
  */
 export async function askEach<E extends Entity, Answer>(
   entities: readonly E[],
   ask: (entity: E) => Promise<Answer | undefined>,
-  options: { concurrency: number; log: Logger },
+  { concurrency, log, refuse }: { concurrency: number } & Pick<Run<unknown, E>, 'log' | 'refuse'>,
 ): Promise<Answer[]> {
   const answers: Answer[] = []
-  const unanswered: string[] = []
-  const failures: { name: string; error: DataError }[] = []
+  const unanswered: E[] = []
+  const reasons: string[] = []
   let inARow = 0
   let next = 0
-  let ended = false
+  let end: DataError | undefined
 
   async function askOne(entity: E): Promise<void> {
     try {
       const answer = await ask(entity)
       inARow = 0
-      if (answer === undefined) unanswered.push(entity.name)
+      if (answer === undefined) unanswered.push(entity)
       else answers.push(answer)
     } catch (error) {
-      ended ||= !(error instanceof DataError)
       if (!(error instanceof DataError)) throw error
-      failures.push({ name: entity.name, error })
-      inARow += 1
-      ended ||= error.code === 'provider_rejected' || inARow >= MOST_FAILURES_IN_A_ROW
+      refuse(entity, error)
+      reasons.push(`${entity.name}: ${toReason(error)}`)
+      if (error.code !== 'provider_unknown') inARow += 1
+      if (ABOUT_PROVIDER.has(error.code) || inARow >= MOST_FAILURES_IN_A_ROW) end ??= error
     }
   }
   async function askOn(): Promise<void> {
-    for (let entity = entities[next]; entity !== undefined && !ended; entity = entities[next]) {
+    for (let entity = entities[next]; entity !== undefined; entity = entities[next]) {
       next += 1
-      await askOne(entity)
+      if (end === undefined) await askOne(entity)
+      else refuse(entity, end)
     }
   }
-  await Promise.all(Array.from({ length: options.concurrency }, askOn))
-  if (unanswered.length > 0) options.log.warn({ unanswered }, 'no data: what is stored stays')
-  if (answers.length === 0 && entities.length > 0) throw failures[0]?.error ?? toSilence(unanswered)
-  if (failures.length > 0) {
-    const reasons = failures.map(({ name, error }) => `${name}: ${toReason(error)}`)
-    options.log.warn({ failed: failures.length, unasked: entities.length - next, reasons }, 'some could not be asked')
+  await Promise.all(Array.from({ length: concurrency }, askOn))
+  const names = unanswered.map(({ name }) => name)
+  if (unanswered.length > 0) log.warn({ unanswered: names }, 'no data: what is stored stays')
+  if (answers.length === 0 && unanswered.length > 1) {
+    const silence = new DataError('provider_unavailable', `no data for any of ${unanswered.length}`)
+    for (const entity of unanswered) refuse(entity, silence)
   }
+  if (reasons.length > 0) log.warn({ failed: reasons.length, reasons: reasons.slice(0, 20) }, 'some gave no answer')
   return answers
-}
-
-function toSilence(unanswered: readonly string[]): DataError {
-  return new DataError('provider_unavailable', `no data for any of ${unanswered.length}`)
 }

@@ -12,12 +12,13 @@ export async function askForMembers({
   slot,
   signal,
   log,
+  refuse,
 }: Run<MembersSource, Dao>): Promise<Candidate<MembersRow>[]> {
   const askFor = async (dao: Dao): Promise<Candidate<MembersRow> | undefined> => {
     const members = await provider.fetchMembers(dao, signal)
     if (typeof members !== 'string') return { dao: dao.key, observed_at: toIso(slot), ...members }
-    log.info({ dao: dao.slug, reason: members }, 'no members counted')
+    refuse(dao, new DataError('provider_unknown', members))
     return undefined
   }
-  return askEach(entities, askFor, { concurrency: provider.concurrency, log })
+  return askEach(entities, askFor, { concurrency: provider.concurrency, log, refuse })
 }

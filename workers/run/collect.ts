@@ -1,21 +1,38 @@
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Collector, Entity, Range } from '../job/define-job.ts'
+import type { Collector, Entity, Range, TimeRange } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
+import { type Answers, createAnswers } from './answers.ts'
 import type { CheckedRows } from './rows.ts'
 
-export interface Collected {
+/** A provider that failed as a whole, and why. */
+export interface ProviderFailure {
+  readonly provider: string
+  readonly reason: DataError
+}
+
+/** A part of a range that a provider keeps only at a coarser step, in seconds. */
+export interface Step extends TimeRange {
+  readonly seconds: number
+}
+
+/** What one provider gave. */
+export interface Given {
+  readonly provider: string
   /** Rows that fit the dataset's schema. */
-  rows: object[]
-  rejected: number
-  /** The keys of the entities that were read up to the slot, rows or not, as providers say. */
-  read: number[]
-  /** The providers that answered. */
-  providers: string[]
-  /** How many entities no provider had an answer for. */
-  uncovered: number
-  /** A failure that leaves some entities to be asked for again, once what came is stored. */
-  pending: DataError | undefined
+  readonly rows: readonly object[]
+  /** The keys of the entities that were read up to the slot, rows or not. */
+  readonly read: readonly number[]
+  readonly steps: readonly Step[]
+}
+
+export interface Collected {
+  readonly given: readonly Given[]
+  readonly rejected: number
+  readonly answers: Answers
+  readonly failures: readonly ProviderFailure[]
+  /** More can be read at once, when this is stored. */
+  readonly more: boolean
 }
 
 /** What is to be collected, and how the answers are judged. */
@@ -25,70 +42,92 @@ interface Assignment {
   entityColumn: string | undefined
   slot: number
   range: Range | undefined
-  /**
-   * Whether a slot is tried again for the entities without an answer, as a range always is, when a provider failed for
-   * a while.
-   */
-  resumes: boolean
   state: JobState
   signal: AbortSignal
   /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
-  /** Called for each provider that was asked and failed. */
-  onFailed?(provider: string): void
 }
 
 /**
- * Asks the providers in order. The first is asked about all entities that it covers; the next only about what is left:
- * entities whose provider failed, entities that the providers before do not cover and, for a slot, entities without a
- * usable row. In a range an entity without rows counts as answered, because a token has no history before its launch.
- * When the job's time is over no further provider is asked, and what came is kept.
- * @throws DataError when no provider answered: a failure that may pass, where there is one, else the first.
+ * Asks the providers in order. The first is asked about all entities that it covers; the next only about those that
+ * have no answer yet: the providers before failed or refused, do not cover them or, in a slot, have no usable row. In a
+ * range an entity without rows is answered by the first provider that does not fail, because a token has no history
+ * before its launch; not so when an earlier provider failed, which may have what this one has not. When the job's time
+ * is over no further provider is asked, and what came is kept.
+ * @throws whatever is no DataError: a mistake in this program.
  */
 export async function collect(
   collectors: readonly Collector[],
   assignment: Assignment,
   log: Logger,
 ): Promise<Collected> {
-  const collected = { rows: [] as object[], rejected: 0, read: [] as number[], providers: [] as string[] }
-  const failures: DataError[] = []
-  let left = assignment.entities
+  const answers = createAnswers(assignment.entities, assignment.range !== undefined)
+  const given: Given[] = []
+  const failures: ProviderFailure[] = []
+  let [rejected, more] = [0, false]
   for (const collector of collectors) {
-    const asked = left.filter((entity) => collector.covers(entity))
+    const { provider } = collector
+    const asked = answers.open().filter((entity) => collector.covers(entity))
     if (asked.length === 0) continue
     if (assignment.signal.aborted) {
-      failures.push(toLate(collector.provider))
+      answers.failed(asked, provider, toLate(provider))
       continue
     }
     try {
-      const ownLog = log.child({ provider: collector.provider })
-      const state = draftState(assignment.state)
-      const read = new Set<number>()
-      const noteRead = (some: readonly Entity[]) => {
-        for (const { key } of some) read.add(key)
-      }
-      const answer = await collector.collect({ ...assignment, entities: asked, state, noteRead, log: ownLog })
-      const { rows, rejected } = assignment.check(collector.provider, answer)
-      state.keep()
-      for (const row of rows) collected.rows.push(row)
-      collected.rejected += rejected
-      collected.read.push(...read)
-      collected.providers.push(collector.provider)
-      const settled = toSettled(asked, rows, assignment)
-      left = left.filter((entity) => !settled.has(entity.key))
+      const one = await askOne(collector, asked, assignment, log)
+      one.state.keep()
+      given.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
+      rejected += one.rejected
+      more ||= one.more
+      const { entityColumn } = assignment
+      const withRows =
+        entityColumn === undefined
+          ? new Set(asked.map(({ key }) => key))
+          : new Set(one.rows.map((row) => Number(Reflect.get(row, entityColumn))))
+      answers.given(asked, provider, { ...one, withRows })
+      const reason = toWholeFailure(asked, one.refused)
+      if (reason !== undefined) failures.push({ provider, reason })
     } catch (error) {
-      const failure = toFailure(error, collector.provider, assignment.signal)
-      failures.push(failure)
-      assignment.onFailed?.(collector.provider)
-      log.warn({ provider: collector.provider, entities: asked.length, reason: toReason(failure) }, 'provider failed')
+      const reason = toFailure(error, provider, assignment.signal)
+      answers.failed(asked, provider, reason)
+      failures.push({ provider, reason })
+      log.warn({ provider, entities: asked.length, reason: toReason(reason) }, 'provider failed')
     }
   }
-  const transient = failures.find(isTransient)
-  const reason = transient ?? failures[0]
-  if (collected.providers.length === 0 && reason !== undefined) throw reason
-  const isResumed = assignment.resumes || assignment.range !== undefined
-  const pending = isResumed && left.length > 0 ? transient : undefined
-  return { ...collected, uncovered: left.length, pending }
+  return { given, rejected, answers, failures, more }
+}
+
+async function askOne(collector: Collector, asked: readonly Entity[], assignment: Assignment, log: Logger) {
+  const state = draftState(assignment.state)
+  const read = new Set<number>()
+  const refused = new Map<number, DataError>()
+  const putOff = new Set<number>()
+  const steps: Step[] = []
+  let more = false
+  const candidates = await collector.collect({
+    ...assignment,
+    entities: asked,
+    state,
+    log: log.child({ provider: collector.provider }),
+    noteRead: (entities) => {
+      for (const { key } of entities) read.add(key)
+    },
+    refuse: ({ key }, reason) => void refused.set(key, reason),
+    putOff: (entities) => {
+      for (const { key } of entities) putOff.add(key)
+    },
+    noteStep: ({ from, to }, seconds) => void steps.push({ from, to, seconds }),
+    noteMore: () => {
+      more = true
+    },
+  })
+  return { ...assignment.check(collector.provider, candidates), state, read, refused, putOff, steps, more }
+}
+
+/** A provider that refused everybody for a reason that may pass has failed, and is told of as such. */
+function toWholeFailure(asked: readonly Entity[], refused: ReadonlyMap<number, DataError>): DataError | undefined {
+  if (refused.size < asked.length) return undefined
+  return [...refused.values()].find(isTransient)
 }
 
 /** An error that is no DataError is a mistake in this program, and is thrown as it is. */
@@ -100,10 +139,3 @@ function toFailure(error: unknown, provider: string, signal: AbortSignal): DataE
 
 const toLate = (provider: string, cause?: unknown) =>
   new DataError('provider_unavailable', `${provider}: not done within the time of the job`, { cause })
-
-/** The keys of the entities that need no other provider. */
-function toSettled(asked: readonly Entity[], rows: readonly object[], assignment: Assignment): Set<unknown> {
-  const { entityColumn, range } = assignment
-  if (range !== undefined || entityColumn === undefined) return new Set(asked.map((entity) => entity.key))
-  return new Set(rows.map((row) => Reflect.get(row, entityColumn)))
-}

@@ -32,13 +32,12 @@ export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   covers: (dao) => dao.coingeckoId !== null,
   connect(context) {
     const client = openCoinGecko(context)
-    const { log } = context
     return {
-      async fetchLinks(daos, slot, signal) {
+      async fetchLinks(daos, { slot, signal, refuse, log }) {
         const ask = async (dao: UnlinkedDao) => {
           return toLinkRows(dao, await fetchLinks(client, dao.coingeckoId ?? '', signal), 'coingecko', slot)
         }
-        return (await askEach(daos, ask, { concurrency: 1, log })).flat()
+        return (await askEach(daos, ask, { concurrency: 1, log, refuse })).flat()
       },
     }
   },

@@ -24,7 +24,7 @@ export const coinmarketcapLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   connect(context) {
     const client = openCoinMarketCap(context)
     return {
-      async fetchLinks(daos, slot, signal) {
+      async fetchLinks(daos, { slot, signal }) {
         const rows = []
         for (const batch of toBatches(daos, IDS_PER_CALL)) {
           const query = { id: batch.map(({ cmcId }) => cmcId).join(','), skip_invalid: 'true' }

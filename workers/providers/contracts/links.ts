@@ -1,6 +1,6 @@
 import type { DaoLinkRow, LinkField, LinkSource } from '../../../shared/datasets/daos.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Candidate } from '../../job/define-job.ts'
+import type { Candidate, Run } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 
 /** A DAO with links that the registry does not know, and the ids under which sources know its token. */
@@ -13,7 +13,10 @@ export type UnlinkedDao = Dao & {
 /** A source of links and logos. */
 export interface DaoLinksSource {
   /** What the source says of the missing links, as of the slot; nothing of DAOs that it does not know. */
-  fetchLinks(daos: readonly UnlinkedDao[], slot: number, signal: AbortSignal): Promise<Candidate<DaoLinkRow>[]>
+  fetchLinks(
+    daos: readonly UnlinkedDao[],
+    run: Pick<Run<unknown, UnlinkedDao>, 'slot' | 'signal' | 'refuse' | 'log'>,
+  ): Promise<Candidate<DaoLinkRow>[]>
 }
 
 /** What a source says of one DAO; empty texts are how sources say that they know nothing. */

@@ -17,7 +17,7 @@ export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   connect(context) {
     const client = openDefiLlama(context)
     return {
-      async fetchLinks(daos, slot, signal) {
+      async fetchLinks(daos, { slot, signal }) {
         const protocols = await fetchProtocols(client, protocolsAnswer, signal)
         return daos.flatMap((dao) => toLinkRows(dao, toLinks(protocols, dao), 'defillama', slot))
       },

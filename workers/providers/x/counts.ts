@@ -8,7 +8,7 @@ import { openX, toHandle } from './client.ts'
 
 /** A DAO that the provider has no counts of, and its reason. */
 export interface Missing {
-  readonly dao: string
+  readonly dao: Dao
   readonly reason: string
 }
 
@@ -66,7 +66,8 @@ export function toCounts(
   const reasons = new Map(errors.map(({ value = '', title }) => [value.toLowerCase(), title]))
   const rows: Candidate<TwitterCountsRow>[] = []
   const missing: Missing[] = []
-  for (const { key, slug, twitter } of daos) {
+  for (const dao of daos) {
+    const { key, twitter } = dao
     const handle = toHandle(twitter)?.toLowerCase() ?? ''
     const metrics = users.get(handle)
     const counts = {
@@ -79,7 +80,7 @@ export function toCounts(
       rows.push({ dao: key, observed_at: toIso(slot), ...counts })
     } else {
       const reason = metrics === undefined ? (reasons.get(handle) ?? 'not in the answer') : 'no counts in the answer'
-      missing.push({ dao: slug, reason })
+      missing.push({ dao, reason })
     }
   }
   return { rows, missing }
