@@ -107,7 +107,7 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
   const log = createLog('past days', 'error')
   const redis = createRedis(config.redis.url, log)
   const db = createDatabase(config.clickhouse, 'write')
-  const recomputation = createRecomputation(jobs, redis, config.redis.prefix)
+  const recomputation = createRecomputation(jobs, redis, config.redis.prefix, db)
   const context = { config, db, redis, recomputation, registry: loadRegistry(), log }
   const { collected, failed } = await collectPastDays(context, {
     upstream,

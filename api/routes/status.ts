@@ -56,7 +56,7 @@ async function readFailing(db: Database): Promise<ReadonlyMap<string, string>> {
 
 const toNote = (failing: FailingProviders) =>
   Object.entries(failing)
-    .map(([provider, since]) => `${provider}: failing since ${since}`)
+    .map(([provider, { since }]) => `${provider}: failing since ${since}`)
     .join('; ')
 
 async function toFreshness(dataset: DatasetFacts, db: Database, now: number, failing = ''): Promise<Freshness> {

@@ -41,6 +41,11 @@ const ENTITY = {
   treasury_values: 'recorded_at',
   index_points: 'index_key',
   index_token: 'index_key',
+  coverage_in: 'entity',
+  coverage: 'entity',
+  coverage_notes: 'entity',
+  coverage_wanted: 'dataset',
+  computations: 'dataset',
   migrations: 'name',
 } as const satisfies Readonly<Record<string, string>>
 

@@ -7,16 +7,18 @@ const time = z.number().int().nonnegative()
 
 /**
  * What a queued job says. A slot job collects the state as of its slot; a range job collects history, `from` inclusive
- * and `to` exclusive. Times are Unix milliseconds, `entities` registry ids (absent: all that the job collects for).
+ * and `to` exclusive, `again` also what is known already. Times are Unix milliseconds, `entities` registry ids (absent:
+ * all that the job collects for).
  */
 export const jobPayload = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('slot'), slot: time }),
+  z.strictObject({ kind: z.literal('slot'), slot: time, entities: z.array(z.string()).min(1).optional() }),
   z.strictObject({
     kind: z.literal('range'),
     from: time,
     to: time,
     interval: z.enum(INTERVALS),
     entities: z.array(z.string()).min(1).optional(),
+    again: z.literal(true).optional(),
   }),
 ])
 
@@ -69,6 +71,11 @@ export function toSlotName(ms: number): string {
 }
 
 export const toSlotJobId = (dataset: string, slot: number): string => `${dataset}.${toSlotName(slot)}`
+
+/** Whether a dataset's slot is in its queue: waiting, worked on or done. */
+export async function isSlotEnqueued(redis: Redis, prefix: string, dataset: string, slot: number): Promise<boolean> {
+  return (await redis.exists(`${toQueuePrefix(prefix, dataset)}:${dataset}:${toSlotJobId(dataset, slot)}`)) > 0
+}
 
 /** Ranges wait behind slots: a back-fill never delays the newest data. */
 const RANGE_PRIORITY = 10

@@ -119,9 +119,8 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly ownTimes?: true
   }
   /**
-   * Set where each run goes on from a stored cursor. If a provider fails for a while, the slot is tried again once the
-   * rows that came are stored, even when other providers answered. Without it the next slot makes up for the failed
-   * one.
+   * Set where each run goes on from a stored cursor and has rows only when something happened. What tells that an entity
+   * was collected is then `noteRead`, and it means all the time since it was read before.
    */
   readonly resumes?: true
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>

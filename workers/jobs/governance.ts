@@ -18,6 +18,7 @@ export default defineJob({
   cadence: '1h',
   dataset: governance,
   providers: [snapshot],
+  resumes: true,
   entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
   run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff }) => {
     const turns = await toTurns(entities, state)
@@ -38,7 +39,11 @@ export default defineJob({
       noteRead([dao])
       return [...reading.rows, toReadingRow(dao, slot)]
     }
-    const answers = await askEach(turns, read, { concurrency: provider.concurrency, log, refuse })
+    const answers = await askEach(turns, read, {
+      concurrency: provider.concurrency,
+      log,
+      refuse: ({ dao }, reason) => refuse(dao, reason),
+    })
     return answers.flat()
   },
 })

@@ -81,7 +81,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
     createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
   })
   const blocking = createRedis(config.redis.url, log, 'blocking')
-  const recomputation = createRecomputation(jobs, redis, prefix)
+  const recomputation = createRecomputation(jobs, redis, prefix, db)
   const own = { config, log, db, redis, registry, redact }
   return { ...own, http, blocking, recomputation, now: Date.now, metrics, handBack }
 }

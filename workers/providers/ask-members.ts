@@ -1,4 +1,5 @@
 import type { MembersRow } from '../../shared/datasets/members.ts'
+import { DataError } from '../../shared/errors.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Candidate, Run } from '../job/define-job.ts'
 import { toIso } from './answer.ts'

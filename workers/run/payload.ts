@@ -16,7 +16,7 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
  */
 export function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {
   const all = job.entities(registry)
-  if (payload.kind === 'slot' || payload.entities === undefined) return all
+  if (payload.entities === undefined) return all
   const byId = new Map(all.map((entity) => [entity.id, entity]))
   return payload.entities.map((id) => {
     const entity = byId.get(id)

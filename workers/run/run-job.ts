@@ -1,20 +1,25 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
-import { DataError, toReason } from '../../shared/errors.ts'
+import { noteComputed, readEngineTime } from '../../shared/coverage/computations.ts'
+import { DataError } from '../../shared/errors.ts'
 import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Collector, Job } from '../job/define-job.ts'
-import { type JobState, openState } from '../job/state.ts'
+import type { Collector, Entity, Job } from '../job/define-job.ts'
+import { toProvidersMark } from '../job/providers-mark.ts'
+import { openState } from '../job/state.ts'
 import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
-import { announce, toTimeRange } from './announce.ts'
+import type { Answer } from './answers.ts'
 import { type Collected, collect } from './collect.ts'
+import { cover } from './cover.ts'
+import { narrow } from './narrow.ts'
 import { parsePayload, toEntities } from './payload.ts'
+import { PendingError } from './pending.ts'
 import { rememberFailing } from './remember-failing.ts'
 import { checkRows } from './rows.ts'
+import { store } from './store.ts'
 
 /** What running a job needs. `now` is the wall clock in Unix milliseconds; tests give their own. */
 export interface JobContext {
@@ -32,10 +37,20 @@ export interface JobContext {
 
 const JOB_TIMEOUT_MS = 10 * 60_000
 
+/** One job under way. */
+interface Running {
+  readonly job: Job
+  readonly payload: JobPayload
+  readonly slot: number
+  readonly state: ReturnType<typeof openState>
+  readonly signal: AbortSignal
+}
+
 /**
- * One job from payload to stored rows, step by step. The steps may be repeated from the start after any of them failed:
- * what is stored twice changes nothing.
- * @throws DataError `payload` for a payload that makes no sense, a provider's or the storage's failure otherwise.
+ * One job from payload to stored rows and their coverage, piece by piece where its run says that there is more. Whatever
+ * came is stored before a failure is thrown. The steps may be repeated from the start after any of them failed.
+ * @throws PendingError when entities are without an answer that may still come, another DataError for a payload that makes
+ *   no sense or for the storage.
  */
 export async function runJob(
   job: Job,
@@ -44,37 +59,99 @@ export async function runJob(
   data: unknown,
 ): Promise<JobReport> {
   const payload = parsePayload(job, data)
-  const slot = payload.kind === 'slot' ? payload.slot : payload.from
-  const state = openState(context.db, job.name, context.now)
+  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const running: Running = {
+    job,
+    payload,
+    slot: payload.kind === 'slot' ? payload.slot : payload.from,
+    state: openState(context.db, job.name, context.now),
+    signal: context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack]),
+  }
+  const isComputed = job.computedFrom.length > 0 && payload.kind === 'range'
+  const readAt = isComputed ? await readEngineTime(context.db) : 0
+  const all = toEntities(job, context.registry, payload)
+  const report = { rows: 0, rejected: 0, uncovered: 0, providers: new Set<string>() }
+  const answers = new Map<number, Answer>()
+  let left: readonly Entity[] = await narrow(context.db, job, payload, all)
+  while (left.length > 0) {
+    const { collected, rows } = await runPiece(running, collectors, left, context)
+    report.rows += rows
+    report.rejected += collected.rejected
+    for (const { provider } of collected.given) report.providers.add(provider)
+    for (const answer of collected.answers.all()) answers.set(answer.entity.key, answer)
+    left = collected.more ? toLeft(job, collected) : []
+    if (left.length > 0 && running.signal.aborted) throw toUnfinished(left)
+  }
+  if (isComputed) await noteComputed(context.db, job.dataset, payload, readAt)
+  throwPending([...answers.values()], payload)
+  const uncovered = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved').length
+  return { ...report, uncovered, providers: [...report.providers] }
+}
+
+/** Asks once, and stores what came before it is made known that it is there. */
+async function runPiece(
+  running: Running,
+  collectors: readonly Collector[],
+  entities: readonly Entity[],
+  context: JobContext,
+): Promise<{ collected: Collected; rows: number }> {
+  const { job, payload, slot, state } = running
   const startedAt = context.now()
-  const collected = await collectChecked(job, collectors, { payload, slot, state }, context)
-  const { rows, read, rejected, uncovered, providers, pending } = collected
-  if (rows.length > 0 || read.length > 0) await store(job.dataset, { rows, read, slot, startedAt }, context)
+  const collected = await collectChecked(running, collectors, entities, context)
+  const rows = await store(job.dataset, collected, { slot, startedAt }, context)
   await state.store()
-  // What came is stored. The job is tried again for what has not come.
-  if (pending !== undefined) throw pending
-  return { rows: rows.length, rejected, uncovered, providers }
+  await cover(context.db, { job, payload, collected, now: context.now() }, toProvidersMark(context.config))
+  return { collected, rows }
+}
+
+/** Whom the next piece is about: those whose turn has not come, and where a run goes on from cursors, those it goes on for. */
+function toLeft(job: Job, collected: Collected): Entity[] {
+  const isLeft = ({ state }: Answer) =>
+    state === 'put-off' || (job.resumes && state !== 'failed' && state !== 'unserved')
+  return collected.answers
+    .all()
+    .filter(isLeft)
+    .map(({ entity }) => entity)
+}
+
+function toUnfinished(left: readonly Entity[]): PendingError {
+  const cause = new DataError('provider_unavailable', 'there is more to read than the time of a job', {
+    retryAfterMs: 1,
+  })
+  return new PendingError(
+    cause,
+    left.map(({ id }) => id),
+  )
+}
+
+/** What failed in a way that may pass is tried again; so is a range that came coarser because a finer provider failed. */
+function throwPending(answers: readonly Answer[], payload: JobPayload): void {
+  const pending = answers.filter(({ state, failure }) => {
+    return failure !== undefined && (state === 'failed' || (state === 'rows' && payload.kind === 'range'))
+  })
+  const [first] = pending
+  if (first?.failure === undefined) return
+  throw new PendingError(
+    first.failure,
+    pending.map(({ entity }) => entity.id),
+  )
 }
 
 /** What the providers answer, row by row checked; which of them failed is told where `/data/status` reads it. */
 async function collectChecked(
-  job: Job,
+  { job, payload, slot, state, signal }: Running,
   collectors: readonly Collector[],
-  { payload, slot, state }: { payload: JobPayload; slot: number; state: JobState },
+  entities: readonly Entity[],
   context: JobContext,
 ): Promise<Collected> {
-  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
   const log = context.log.child({ dataset: job.name })
-  const failed: string[] = []
   const assignment = {
-    entities: toEntities(job, context.registry, payload),
+    entities,
     entityColumn: job.dataset.entity,
     slot,
     range: payload.kind === 'slot' ? undefined : payload,
-    resumes: job.resumes,
     state,
-    signal: context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack]),
-    onFailed: (provider: string) => void failed.push(provider),
+    signal,
     check: (provider: string, candidates: readonly object[]) =>
       checkRows(job.dataset, provider, candidates, {
         now: context.now(),
@@ -82,49 +159,19 @@ async function collectChecked(
         onRejected: (reason, count) => context.metrics?.rejected(job.name, reason, count),
       }),
   }
-  try {
-    return await collect(collectors, assignment, log)
-  } finally {
-    // A back-fill says nothing of now, and who stops here has not failed.
-    const isTold = payload.kind === 'slot' && context.handBack?.aborted !== true
-    if (isTold) await tellFailing(job, failed, slot, context)
-  }
+  const collected = await collect(collectors, assignment, log)
+  context.handBack?.throwIfAborted()
+  // A back-fill says nothing of now.
+  if (payload.kind === 'slot') await tellFailing(job, collected, slot, context)
+  return collected
 }
 
 /** A failure of this note is only logged: the job must end with the provider's failure, not with the storage's. */
-async function tellFailing(job: Job, failed: readonly string[], slot: number, context: JobContext): Promise<void> {
+async function tellFailing(job: Job, { failures }: Collected, slot: number, context: JobContext): Promise<void> {
   try {
-    await rememberFailing(openState(context.db, job.name, context.now), failed, slot)
+    await rememberFailing(openState(context.db, job.name, context.now), failures, slot)
   } catch (error) {
+    const failed = failures.map(({ provider }) => provider)
     context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')
-  }
-}
-
-/** The one insert, what is computed from it, and the word to everybody who must know that the dataset changed. */
-async function store(
-  dataset: Dataset,
-  run: { rows: readonly object[]; read: readonly number[]; slot: number; startedAt: number },
-  context: JobContext,
-): Promise<void> {
-  const { rows, read, slot } = run
-  const collected = { collected_at: new Date(run.startedAt).toISOString() }
-  const stored = dataset.isCollected ? rows.map((row) => ({ ...row, ...collected })) : rows
-  if (stored.length > 0) await context.db.insert({ table: dataset.table, rows: stored })
-  const { entity } = dataset
-  const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
-  const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
-  for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
-  await announce(dataset, context, rows)
-  await enqueueComputed(dataset, rows, context)
-}
-
-/** Has the datasets that are computed from this one computed again. */
-async function enqueueComputed(dataset: Dataset, rows: readonly object[], context: JobContext): Promise<void> {
-  try {
-    await context.recomputation.enqueue(dataset, rows)
-  } catch (cause) {
-    // The rows are stored, but what is computed from them is not enqueued. The job is tried again, and storing the rows
-    // again changes nothing.
-    throw new DataError('storage', `Redis, what is computed from ${dataset.name}: ${toReason(cause)}`, { cause })
   }
 }

@@ -1,18 +1,13 @@
 import { type Job as QueuedJob, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
-import {
-  createQueue,
-  type DatasetQueue,
-  type JobPayload,
-  type JobReport,
-  toQueuePrefix,
-} from '../../shared/queue/queues.ts'
+import { type JobPayload, type JobReport, toQueuePrefix } from '../../shared/queue/queues.ts'
 import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
-import { handLateSlotOver } from '../schedule/late-slots.ts'
+import { isLate } from '../schedule/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
 import { announce } from './announce.ts'
 import { parsePayload } from './payload.ts'
+import { PendingError } from './pending.ts'
 import { type JobContext, runJob } from './run-job.ts'
 
 /** What every runner of a process shares. */
@@ -55,9 +50,8 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
   const collectors = job.connect(context)
   const { prefix } = context.config.redis
   const { lockMs, checkMs } = context.takeover ?? TAKEOVER
-  const queue = createQueue(job.name, context.redis, prefix)
   const serve = (queued: QueuedJob<JobPayload, JobReport>, token?: string) =>
-    serveJob({ job, collectors, context, queue }, queued, token)
+    serveJob({ job, collectors, context }, queued, token)
   const worker = new Worker<JobPayload, JobReport>(job.name, serve, {
     connection: context.blocking,
     prefix: toQueuePrefix(prefix, job.name),
@@ -84,7 +78,6 @@ interface Serving {
   job: Job
   collectors: readonly Collector[]
   context: RunnerContext
-  queue: DatasetQueue
 }
 
 const NOTHING: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
@@ -112,7 +105,7 @@ async function serveJob(
 }
 
 async function attempt(
-  { job, collectors, context, queue }: Serving,
+  { job, collectors, context }: Serving,
   queued: QueuedJob<JobPayload, JobReport>,
 ): Promise<JobReport> {
   // A job that was handed back may come to this worker once more before its queue stops taking jobs.
@@ -121,10 +114,19 @@ async function attempt(
   if (queued.attemptsStarted > 1) await announce(job.dataset, context)
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
-  if (payload.kind === 'slot' && (await handLateSlotOver(job, payload.slot, queue, context))) return NOTHING
+  if (payload.kind === 'slot' && isLate(job, payload.slot, context.now())) {
+    const slot = new Date(payload.slot).toISOString()
+    context.log.warn(
+      { dataset: job.name, slot },
+      'a slot came too late: it is collected from history where there is any',
+    )
+    return NOTHING
+  }
   try {
     return await runJob(job, collectors, context, payload)
   } catch (error) {
+    // What came is stored: the next attempt is only about those who are still without an answer.
+    if (error instanceof PendingError) await queued.updateData({ ...payload, entities: [...error.entities] })
     throw toClean(error, context.redact)
   }
 }

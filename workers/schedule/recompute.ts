@@ -1,7 +1,9 @@
 import type { Redis } from 'ioredis'
+import { noteStored, toUnitMs } from '../../shared/coverage/computations.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { type Cadence, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job, TimeRange } from '../job/define-job.ts'
 
 /** Enqueues, for the jobs that are computed from a dataset, the days that have to be computed again. */
@@ -19,7 +21,7 @@ const SETTLE_MS = 2_000
  * stored meanwhile, so the same days are not enqueued twice. One that runs may have read before these rows were stored,
  * so exactly one more is enqueued for when it ends.
  */
-export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: string): Recomputation {
+export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: string, db: Database): Recomputation {
   const queues = new Map<Job, DatasetQueue>()
   for (const job of jobs) if (job.computedFrom.length > 0) queues.set(job, createQueue(job.name, redis, prefix))
   return {
@@ -29,16 +31,8 @@ export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: 
       const times = rows.map((row) => Date.parse(String(Reflect.get(row, dataset.series.time))))
       for (const [job, queue] of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
-        await queue.addBulk(
-          ranges.map(({ from, to }) => ({
-            name: job.name,
-            data: { kind: 'range', from, to, interval: job.cadence },
-            opts: {
-              delay: SETTLE_MS,
-              deduplication: { id: `${toSlotName(from)}.${toSlotName(to)}`, keepLastIfActive: true },
-            },
-          })),
-        )
+        await noteStored(db, job.dataset, ranges)
+        await enqueueComputation(job, queue, ranges)
       }
     },
     close: async () => {
@@ -47,18 +41,34 @@ export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: 
   }
 }
 
+/** Enqueues the computation of ranges that `toRanges` made; one that waits already stays one. */
+export async function enqueueComputation(job: Job, queue: DatasetQueue, ranges: readonly TimeRange[]): Promise<void> {
+  await queue.addBulk(
+    ranges.map(({ from, to }) => ({
+      name: job.name,
+      data: { kind: 'range', from, to, interval: job.cadence },
+      opts: {
+        delay: SETTLE_MS,
+        deduplication: { id: `${toSlotName(from)}.${toSlotName(to)}`, keepLastIfActive: true },
+      },
+    })),
+  )
+}
+
 /**
- * The ranges of whole buckets that hold the times, which are in Unix milliseconds: at most one range for every `points`
- * buckets on a fixed grid, so that one time far from the others, as a token without trades has, makes no long range.
+ * The ranges of whole units of computation that hold the times, which are in Unix milliseconds: at most one range for
+ * every `points` cadences on a fixed grid, so that one time far from the others, as a token without trades has, makes no
+ * long range.
  */
 export function toRanges(times: readonly number[], cadence: Cadence, points: number): TimeRange[] {
-  const step = INTERVAL_SECONDS[cadence] * 1000
+  const unit = toUnitMs(cadence)
+  const width = Math.max(unit, Math.floor((INTERVAL_SECONDS[cadence] * 1000 * points) / unit) * unit)
   const ranges = new Map<number, TimeRange>()
   for (const time of times) {
-    const start = toBucketStart(time, cadence)
-    const cell = Math.floor(start / (step * points))
-    const { from, to } = ranges.get(cell) ?? { from: start, to: start + step }
-    ranges.set(cell, { from: Math.min(from, start), to: Math.max(to, start + step) })
+    const start = Math.floor(time / unit) * unit
+    const cell = Math.floor(start / width)
+    const { from, to } = ranges.get(cell) ?? { from: start, to: start + unit }
+    ranges.set(cell, { from: Math.min(from, start), to: Math.max(to, start + unit) })
   }
   return [...ranges.values()].sort((a, b) => a.from - b.from)
 }

@@ -1,33 +1,53 @@
 import { schedule } from 'node-cron'
+import { readDueUnits } from '../../shared/coverage/computations.ts'
 import { toReason } from '../../shared/errors.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
 import { enqueueDue, type Scheduled, type SchedulerContext } from './due-slots.ts'
+import { enqueueMissing } from './look.ts'
+import { enqueueComputation, toRanges } from './recompute.ts'
 
 /** How often due slots are looked for, per cadence (cron expressions with seconds): a slot starts at most this late. */
 const TICK: Readonly<Record<Cadence, string>> = { '5m': '*/5 * * * * *', '1h': '*/15 * * * * *', '1d': '0 * * * * *' }
 
+/** How often it is looked for what is missing: what got lost is found within the shortest cadence. */
+const LOOK = '30 * * * * *'
+
+/** A computation is given this long to be made by those who enqueued it when they stored its inputs. */
+const COMPUTED_WITHIN_MS = 60_000
+
 export interface Scheduler {
-  /** Looks for due slots of every cadence now. */
+  /** Looks for due slots of every cadence, and for everything that is missing, now. */
   look(): Promise<void>
   stop(): Promise<void>
 }
 
 /** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
 export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): Scheduler {
-  const tick = async (cadence: Cadence) => {
-    for (const one of scheduled.filter(({ job }) => job.cadence === cadence)) {
+  const each = async (some: readonly Scheduled[], what: string, work: (one: Scheduled) => Promise<unknown>) => {
+    for (const one of some) {
       try {
-        await enqueueDue(one, context)
+        await work(one)
       } catch (error) {
         context.metrics?.failed(one.job.name)
-        context.log.error({ dataset: one.job.name, reason: toReason(error) }, 'slots could not be enqueued')
+        context.log.error({ dataset: one.job.name, reason: toReason(error) }, what)
       }
     }
   }
+  const tick = (cadence: Cadence) =>
+    each(
+      scheduled.filter(({ job }) => job.cadence === cadence),
+      'slots could not be enqueued',
+      (one) => enqueueDue(one, context),
+    )
+  const lookForMissing = () => each(scheduled, 'what is missing could not be found', (one) => enqueueLost(one, context))
   const tasks = CADENCES.map((cadence) =>
     schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
   )
-  const look = async () => void (await Promise.all(CADENCES.map(tick)))
+  tasks.push(schedule(LOOK, lookForMissing, { noOverlap: true, timezone: 'UTC' }))
+  const look = async () => {
+    await Promise.all(CADENCES.map(tick))
+    await lookForMissing()
+  }
   const first = look()
   return {
     look,
@@ -36,4 +56,14 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
       await first
     },
   }
+}
+
+/** What is computed is computed again where its inputs are newer; anything else is collected where it is missing. */
+async function enqueueLost({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
+  if (job.computedFrom.length === 0) return void (await enqueueMissing(job, queue, context))
+  const units = await readDueUnits(context.db, job.dataset, COMPUTED_WITHIN_MS)
+  if (units.length === 0) return
+  const times = units.map(({ from }) => from)
+  await enqueueComputation(job, queue, toRanges(times, job.cadence, job.history?.chunkPoints ?? 1))
+  context.log.info({ dataset: job.name, units: units.length }, 'computed again: its inputs are newer')
 }

@@ -3,7 +3,8 @@ import { schedule } from 'node-cron'
 import type { Registry } from 'prom-client'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { toReason } from '../../shared/errors.ts'
-import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { toBucketStart } from '../../shared/intervals.ts'
+import { isSlotEnqueued } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import {
   FRESHNESS_STATES,
@@ -14,7 +15,6 @@ import {
 } from '../../shared/store/freshness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
-import { readRecordedSlot } from '../job/slot-record.ts'
 
 interface WatchdogOptions {
   readonly db: Database
@@ -109,13 +109,11 @@ async function tellOld(
 ): Promise<void> {
   const told = { dataset: name, state, lagSeconds }
   try {
-    const slot = await readRecordedSlot(redis, prefix, name)
-    const enqueued = slot === undefined ? undefined : new Date(slot).toISOString()
-    const isUnscheduled = slot === undefined || slot + INTERVAL_SECONDS[cadence] * 1000 <= now()
+    const isUnscheduled = !(await isSlotEnqueued(redis, prefix, name, toBucketStart(now(), cadence)))
     const where = isUnscheduled
       ? 'its slots are not enqueued: does a scheduler run?'
       : 'its newest slot is enqueued but not stored'
-    log.warn({ ...told, enqueued }, `data is ${state}: ${where}`)
+    log.warn(told, `data is ${state}: ${where}`)
   } catch (error) {
     log.warn({ ...told, reason: toReason(error) }, `data is ${state}: Redis does not tell what is enqueued`)
   }

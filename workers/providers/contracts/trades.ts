@@ -1,4 +1,5 @@
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
+import type { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Logger } from '../../../shared/telemetry/log.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
@@ -10,6 +11,8 @@ export interface TradeRequest {
   readonly state: JobState
   readonly log: Logger
   readonly signal: AbortSignal
+  /** There is no answer for this token, and why. */
+  refuse(token: Token, reason: DataError): void
 }
 
 export interface NewTradeRequest extends TradeRequest {

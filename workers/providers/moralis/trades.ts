@@ -1,9 +1,8 @@
-import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
-import type { Candidate, Provider } from '../../job/define-job.ts'
+import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { TradeSource } from '../contracts/trades.ts'
@@ -17,7 +16,7 @@ const CONCURRENCY = 4
 /**
  * Trades from Moralis (providers document, section 4.3), for tokens on chains that are not read from a node. The two
  * number the swaps of a transaction differently, so a chain with both sources would count trades twice. It needs a key;
- * without one every call is `provider_rejected`.
+ * without one every call is `provider_unconfigured`.
  */
 export const moralisSwaps: Provider<TradeSource, Token> = {
   name: 'moralis-swaps',
@@ -32,23 +31,26 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
       return swaps && toMoralisTrades(swaps, token)
     }
     return {
-      fetchNew: async ({ entities, slot, state, noteRead, log, signal }) => {
+      fetchNew: async ({ entities, slot, state, noteRead, refuse, log, signal }) => {
         const fetchSince = async (token: Token) => {
           const last = await state.get(toStateName(token))
           // An hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
           const trades = await fetchTrades(token, from, undefined, signal)
-          if (trades === undefined) return []
+          if (trades === undefined) throw new DataError('provider_unknown', 'moralis: no such token')
           state.set(toStateName(token), String(slot))
           noteRead([token])
           return trades
         }
-        return (await askEach(entities, fetchSince, { concurrency: CONCURRENCY, log })).flat()
+        return (await askEach(entities, fetchSince, { concurrency: CONCURRENCY, log, refuse })).flat()
       },
-      fetchHistory: async ({ entities, range, signal }) => {
-        const trades: Candidate<DexTradeRow>[][] = []
-        for (const token of entities) trades.push((await fetchTrades(token, range.from, range.to, signal)) ?? [])
-        return trades.flat()
+      fetchHistory: async ({ entities, range, refuse, log, signal }) => {
+        const fetchIn = async (token: Token) => {
+          const trades = await fetchTrades(token, range.from, range.to, signal)
+          if (trades === undefined) throw new DataError('provider_unknown', 'moralis: no such token')
+          return trades
+        }
+        return (await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse })).flat()
       },
     }
   },
@@ -58,7 +60,7 @@ const toStateName = ({ id }: Token) => `moralis.${id}`
 
 function missingKey({ chain }: Token): DataError {
   const message = `moralis: MORALIS_API_KEY is not set, and RPC_URLS names no node to read the trades on ${chain} from`
-  return new DataError('provider_rejected', message)
+  return new DataError('provider_unconfigured', message)
 }
 
 /**

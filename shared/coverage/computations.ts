@@ -1,0 +1,70 @@
+import { z } from 'zod'
+import { type Cadence, HOUR_MS, INTERVAL_SECONDS, type TimeRange } from '../intervals.ts'
+import type { Database } from '../store/clickhouse.ts'
+import type { Covered } from './ledger.ts'
+
+/** The length of the units in which a computed dataset is computed again, in milliseconds: an hour, or a longer cadence. */
+export const toUnitMs = (cadence: Cadence): number => Math.max(HOUR_MS, INTERVAL_SECONDS[cadence] * 1000)
+
+const toSeconds = (ms: number) => Math.floor(ms / 1000)
+
+function toUnits({ from, to }: TimeRange, cadence: Cadence): number[] {
+  const unit = toUnitMs(cadence)
+  const first = Math.floor(from / unit)
+  return Array.from({ length: Math.max(0, Math.ceil(to / unit) - first) }, (_, at) => toSeconds((first + at) * unit))
+}
+
+/**
+ * Notes that rows were stored from which these times of a computed dataset are computed. Written after the rows and before
+ * the run that stored them counts as done: a computation that is lost with the queues is found by it.
+ */
+export async function noteStored(db: Database, computed: Covered, ranges: readonly TimeRange[]): Promise<void> {
+  const units = [...new Set(ranges.flatMap((range) => toUnits(range, computed.cadence)))]
+  if (units.length === 0) return
+  await db.command({
+    name: 'note-inputs-stored',
+    sql: `INSERT INTO computations (dataset, unit_at, stored_at) SELECT {dataset: String}, toDateTime(arrayJoin({units: Array(UInt32)}), 'UTC'), now64(3)`,
+    params: { dataset: computed.name, units },
+  })
+}
+
+const clock = z.object({ now: z.int() })
+
+/** The engine's time in Unix milliseconds, by which it is told whether rows were stored before a computation read them. */
+export async function readEngineTime(db: Database): Promise<number> {
+  const [row] = await db.rows({
+    name: 'engine-time',
+    sql: 'SELECT toUnixTimestamp64Milli(now64(3)) AS now',
+    schema: clock,
+  })
+  return row?.now ?? 0
+}
+
+/** Notes that the whole units of a range were computed from what was stored at `readAt`, by the engine's time. */
+export async function noteComputed(db: Database, computed: Covered, range: TimeRange, readAt: number): Promise<void> {
+  const unit = toUnitMs(computed.cadence)
+  const whole = { from: Math.ceil(range.from / unit) * unit, to: Math.floor(range.to / unit) * unit }
+  const rows = toUnits(whole, computed.cadence).map((at) => ({
+    dataset: computed.name,
+    unit_at: new Date(at * 1000).toISOString(),
+    computed_at: new Date(readAt).toISOString(),
+  }))
+  if (rows.length > 0) await db.insert({ table: 'computations', rows })
+}
+
+const due = z.object({ from: z.int() })
+
+/** The units whose inputs were stored later than they were computed, at least `settleMs` ago; oldest first. */
+export async function readDueUnits(db: Database, computed: Covered, settleMs: number): Promise<TimeRange[]> {
+  const unit = toUnitMs(computed.cadence)
+  const rows = await db.rows({
+    name: 'due-computations',
+    sql: `SELECT toUnixTimestamp(unit_at) * 1000 AS from
+FROM (SELECT unit_at, max(stored_at) AS stored, max(computed_at) AS computed FROM computations WHERE dataset = {dataset: String} GROUP BY unit_at)
+WHERE stored >= computed AND stored < now64(3) - INTERVAL {settle: UInt32} MILLISECOND
+ORDER BY unit_at`,
+    params: { dataset: computed.name, settle: settleMs },
+    schema: due,
+  })
+  return rows.map(({ from }) => ({ from, to: from + unit }))
+}

@@ -1,0 +1,107 @@
+import { INTERVAL_SECONDS } from '../intervals.ts'
+import type { Buckets } from './grid.ts'
+import type { Covered, Report } from './ledger.ts'
+import type { Note } from './notes.ts'
+
+export const COVERAGE_STATES = ['covered', 'coarser', 'pending', 'failed', 'unserved'] as const
+export type CoverageState = (typeof COVERAGE_STATES)[number]
+
+/** A stretch of buckets that all stand alike (contract section 10); `seconds` is the step of what is stored. */
+export interface Explained extends Buckets {
+  readonly state: CoverageState
+  readonly provider: string | null
+  readonly seconds: number | null
+  readonly reason: string | null
+}
+
+/** What is known of one entity. */
+export interface Known {
+  readonly wanted: readonly Buckets[]
+  readonly reports: readonly Report[]
+  /** The one that was written last first. */
+  readonly notes: readonly Note[]
+}
+
+/**
+ * How every bucket of `within` stands, as stretches without gaps or overlaps. `due` is the first bucket that need not be
+ * stored yet. What is stored counts before any note; of several reports the finest; a note explains what is not stored,
+ * and the newest one counts.
+ */
+export function explain(
+  { cadence }: Pick<Covered, 'cadence'>,
+  known: Known,
+  within: Buckets,
+  due: number,
+): Explained[] {
+  const step = INTERVAL_SECONDS[cadence]
+  const notes = known.notes.map((note) => ({ note, ...toNoteBuckets(note, step) }))
+  const edges = [
+    ...[...known.reports, ...known.wanted, ...notes].flatMap(({ first, last }) => [first, last + 1]),
+    within.first,
+    within.last + 1,
+    due,
+  ].filter((edge) => edge >= within.first && edge <= within.last + 1)
+  const sorted = [...new Set(edges)].sort((a, b) => a - b)
+  const stretches: Explained[] = []
+  const has = (at: number) => (one: Buckets) => one.first <= at && one.last >= at
+  let reports = [...known.reports].sort((a, b) => a.first - b.first)
+  for (const [index, first] of sorted.slice(0, -1).entries()) {
+    reports = reports.filter(({ last }) => last >= first)
+    const here = takeWhile(reports, (report) => report.first <= first)
+    const note = notes.find(has(first))?.note
+    const told = toState(here, note, { step, isWanted: known.wanted.some(has(first)), isDue: first < due })
+    const last = (sorted[index + 1] ?? first) - 1
+    const before = stretches.at(-1)
+    if (before !== undefined && isSame(before, told)) stretches[stretches.length - 1] = { ...before, last }
+    else stretches.push({ first, last, ...told })
+  }
+  return stretches
+}
+
+type Told = Omit<Explained, 'first' | 'last'>
+
+function toState(
+  reports: readonly Report[],
+  note: Note | undefined,
+  { step, isWanted, isDue }: { step: number; isWanted: boolean; isDue: boolean },
+): Told {
+  const finest = (state: Report['state']) =>
+    reports.filter((report) => report.state === state).reduce<Report | undefined>(toFiner, undefined)
+  const [stored, nothing] = [finest('stored'), finest('nothing')]
+  if (stored !== undefined) {
+    const isCoarser = stored.seconds > step
+    const { provider, seconds } = stored
+    return { state: isCoarser ? 'coarser' : 'covered', provider, seconds, reason: (isCoarser && note?.reason) || null }
+  }
+  if (nothing !== undefined) {
+    const { provider, seconds } = nothing
+    return { state: 'covered', provider, seconds, reason: `${provider} has nothing there` }
+  }
+  if (note !== undefined && note.state !== 'coarser') {
+    const reason = `${note.reason} (since ${new Date(note.since).toISOString()})`
+    return { state: note.state, provider: note.provider || null, seconds: null, reason }
+  }
+  const pending = (reason: string): Told => ({ state: 'pending', provider: null, seconds: null, reason })
+  if (!isDue) return pending('not due yet')
+  if (isWanted) return pending('it is going to be collected')
+  return { state: 'unserved', provider: null, seconds: null, reason: 'nobody asked for it: a back-fill collects it' }
+}
+
+const toFiner = (one: Report | undefined, other: Report) =>
+  one === undefined || other.seconds < one.seconds ? other : one
+
+const isSame = (one: Told, other: Told) =>
+  one.state === other.state &&
+  one.provider === other.provider &&
+  one.seconds === other.seconds &&
+  one.reason === other.reason
+
+function toNoteBuckets({ from, to }: Note, stepSeconds: number): Buckets {
+  const step = stepSeconds * 1000
+  return { first: Math.ceil(from / step), last: Math.ceil(to / step) - 1 }
+}
+
+function takeWhile<T>(items: readonly T[], is: (item: T) => boolean): readonly T[] {
+  const end = items.findIndex((item) => !is(item))
+  return end === -1 ? items : items.slice(0, end)
+}

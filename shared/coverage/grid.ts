@@ -1,0 +1,65 @@
+import { type Cadence, INTERVAL_SECONDS, type TimeRange } from '../intervals.ts'
+
+/** Buckets of a dataset's coverage by their numbers, both inclusive: number 0 began in 1970, each is a cadence long. */
+export interface Buckets {
+  readonly first: number
+  readonly last: number
+}
+
+const toStep = (cadence: Cadence) => INTERVAL_SECONDS[cadence] * 1000
+
+export const toBucket = (ms: number, cadence: Cadence): number => Math.floor(ms / toStep(cadence))
+
+/** When a bucket begins, in Unix milliseconds. */
+export const toBucketTime = (bucket: number, cadence: Cadence): number => bucket * toStep(cadence)
+
+/** The buckets that begin in a range; undefined where none does. */
+export function toBuckets({ from, to }: TimeRange, cadence: Cadence): Buckets | undefined {
+  const step = toStep(cadence)
+  const [first, last] = [Math.ceil(from / step), Math.ceil(to / step) - 1]
+  return first > last ? undefined : { first, last }
+}
+
+/** From the first bucket's beginning to the last one's end. */
+export const toTimes = ({ first, last }: Buckets, cadence: Cadence): TimeRange => ({
+  from: toBucketTime(first, cadence),
+  to: toBucketTime(last + 1, cadence),
+})
+
+/** Bucket numbers, in any order and repeated, as runs without gaps, in order. */
+export function toRuns(numbers: Iterable<number>): Buckets[] {
+  const runs: { first: number; last: number }[] = []
+  for (const number of [...new Set(numbers)].sort((a, b) => a - b)) {
+    const run = runs.at(-1)
+    if (run !== undefined && run.last + 1 === number) run.last = number
+    else runs.push({ first: number, last: number })
+  }
+  return runs
+}
+
+/** What of `whole` the runs leave; they are in order and do not overlap. */
+export function subtract(whole: Buckets, runs: readonly Buckets[]): Buckets[] {
+  const left: Buckets[] = []
+  let first = whole.first
+  for (const run of runs) {
+    if (run.last < first) continue
+    if (run.first > whole.last) break
+    if (run.first > first) left.push({ first, last: run.first - 1 })
+    first = Math.max(first, run.last + 1)
+  }
+  return first > whole.last ? left : [...left, { first, last: whole.last }]
+}
+
+/** Runs in order that overlap or touch become one. */
+export function union(runs: readonly Buckets[]): Buckets[] {
+  const joined: { first: number; last: number }[] = []
+  for (const run of [...runs].sort((a, b) => a.first - b.first)) {
+    const before = joined.at(-1)
+    if (before !== undefined && run.first <= before.last + 1) before.last = Math.max(before.last, run.last)
+    else joined.push({ ...run })
+  }
+  return joined
+}
+
+export const countBuckets = (runs: readonly Buckets[]): number =>
+  runs.reduce((sum, { first, last }) => sum + last - first + 1, 0)

@@ -1,0 +1,154 @@
+import { z } from 'zod'
+import type { Dataset } from '../datasets/define-dataset.ts'
+import { INTERVAL_SECONDS } from '../intervals.ts'
+import type { Database } from '../store/clickhouse.ts'
+import type { Buckets } from './grid.ts'
+
+/** The part of a dataset that its coverage is told by. */
+export type Covered = Pick<Dataset, 'name' | 'cadence'>
+
+/**
+ * Buckets of an entity that a provider gave at a step of `seconds`: rows are stored, or there is nothing for sure. `entity`
+ * is the key in ClickHouse.
+ */
+export interface Report extends Buckets {
+  readonly entity: number
+  readonly state: 'stored' | 'nothing'
+  readonly provider: string
+  readonly seconds: number
+}
+
+/** Adds to the coverage; what is there already changes nothing. Called after the rows are stored, never before. */
+export async function addCoverage(db: Database, dataset: Covered, reports: readonly Report[]): Promise<void> {
+  if (reports.length === 0) return
+  const rows = reports.map(({ seconds, ...report }) => ({
+    ...report,
+    dataset: dataset.name,
+    cadence_seconds: INTERVAL_SECONDS[dataset.cadence],
+    interval_seconds: seconds,
+  }))
+  await db.insert({ table: 'coverage_in', rows })
+}
+
+const span = z.object({
+  entity: z.number(),
+  state: z.enum(['stored', 'nothing']),
+  provider: z.string(),
+  seconds: z.int(),
+  first: z.int(),
+  last: z.int(),
+})
+
+/** Numbers in order as tuples of the first and the last of each run. */
+const RUNS = (numbers: string) =>
+  `arrayMap(run -> (run[1], run[-1]), arraySplit((number, step) -> step > 1, ${numbers}, arrayDifference(${numbers})))`
+
+const WITHIN = `dataset = {dataset: String} AND year BETWEEN {firstYear: UInt16} AND {lastYear: UInt16}`
+
+function toParams(dataset: Covered, { first, last }: Buckets) {
+  const step = INTERVAL_SECONDS[dataset.cadence] * 1000
+  const toYear = (bucket: number) => new Date(bucket * step).getUTCFullYear()
+  return { dataset: dataset.name, first, last, firstYear: toYear(first), lastYear: toYear(last) }
+}
+
+/** What is known of the buckets of some entities, as runs: of one bucket by every provider and step that gave it. */
+export async function readCoverage(
+  db: Database,
+  dataset: Covered,
+  entities: readonly number[],
+  within: Buckets,
+): Promise<Report[]> {
+  return db.rows({
+    name: 'coverage',
+    sql: `SELECT entity, toString(state) AS state, toString(provider) AS provider, interval_seconds AS seconds, run.1 AS first, run.2 AS last
+FROM
+(
+  SELECT entity, state, provider, interval_seconds,
+    arraySort(bitmapToArray(bitmapSubsetInRange(groupBitmapMergeState(buckets), {first: UInt32}, {last: UInt32} + 1))) AS numbers
+  FROM coverage
+  WHERE ${WITHIN} AND entity IN {entities: Array(UInt64)}
+  GROUP BY entity, state, provider, interval_seconds
+)
+ARRAY JOIN ${RUNS('numbers')} AS run
+ORDER BY entity, first`,
+    params: { ...toParams(dataset, within), entities },
+    schema: span,
+  })
+}
+
+const missing = z.object({ entity: z.number(), runs: z.array(z.tuple([z.int(), z.int()])) })
+
+/**
+ * The runs of buckets that are not known at a step of at most `seconds`, by the entities' keys: neither stored nor known
+ * to be nothing. Entities that lack nothing are left out.
+ */
+export async function readMissing(
+  db: Database,
+  dataset: Covered,
+  entities: readonly number[],
+  { wanted, seconds }: { readonly wanted: readonly Buckets[]; readonly seconds: number },
+): Promise<Map<number, Buckets[]>> {
+  const [begin, end] = [wanted[0], wanted.at(-1)]
+  if (begin === undefined || end === undefined) return new Map()
+  const rows = await db.rows({
+    name: 'coverage-missing',
+    sql: `WITH bitmapBuild(arrayFlatten(arrayMap((a, b) -> range(a, b), {from: Array(UInt32)}, {to: Array(UInt32)}))) AS expected,
+  arraySort(bitmapToArray(bitmapAndnot(expected, groupBitmapMergeState(buckets)))) AS numbers
+SELECT entity, ${RUNS('numbers')} AS runs
+FROM coverage
+WHERE ${WITHIN} AND entity IN {entities: Array(UInt64)} AND interval_seconds <= {seconds: UInt32}
+GROUP BY entity`,
+    params: {
+      ...toParams(dataset, { first: begin.first, last: end.last }),
+      entities,
+      seconds,
+      from: wanted.map(({ first }) => first),
+      to: wanted.map(({ last }) => last + 1),
+    },
+    schema: missing,
+  })
+  const found = new Map(rows.map(({ entity, runs }) => [entity, runs.map(([first, last]) => ({ first, last }))]))
+  return new Map(
+    entities.flatMap((entity): [number, readonly Buckets[]][] => {
+      const runs = found.get(entity) ?? wanted
+      return runs.length === 0 ? [] : [[entity, [...runs]]]
+    }),
+  ) as Map<number, Buckets[]>
+}
+
+const counted = z.object({ entity: z.number(), stored: z.int(), nothing: z.int() })
+
+/** How many of the buckets of each entity are stored, at any step, and how many of the others are known to be nothing. */
+export async function countCoverage(
+  db: Database,
+  dataset: Covered,
+  within: Buckets,
+): Promise<{ entity: number; stored: number; nothing: number }[]> {
+  return db.rows({
+    name: 'coverage-count',
+    sql: `WITH groupBitmapMergeStateIf(buckets, state = 'stored') AS had, groupBitmapMergeState(buckets) AS known
+SELECT entity,
+  bitmapCardinality(bitmapSubsetInRange(had, {first: UInt32}, {last: UInt32} + 1)) AS stored,
+  bitmapCardinality(bitmapSubsetInRange(known, {first: UInt32}, {last: UInt32} + 1)) - stored AS nothing
+FROM coverage
+WHERE ${WITHIN}
+GROUP BY entity`,
+    params: toParams(dataset, within),
+    schema: counted,
+  })
+}
+
+const newest = z.object({ entity: z.number(), last: z.int() })
+
+/** The newest bucket that is stored of each entity. */
+export async function readNewestStored(db: Database, dataset: Covered): Promise<Map<number, number>> {
+  const rows = await db.rows({
+    name: 'coverage-newest',
+    sql: `SELECT entity, max(last) AS last
+FROM (SELECT entity, bitmapMax(groupBitmapMergeState(buckets)) AS last FROM coverage WHERE dataset = {dataset: String} AND state = 'stored' GROUP BY entity)
+GROUP BY entity`,
+    params: { dataset: dataset.name },
+    schema: newest,
+  })
+  return new Map(rows.map(({ entity, last }) => [entity, last]))
+}

@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import type { Database } from '../store/clickhouse.ts'
+import type { Covered } from './ledger.ts'
+
+/** The end of a note that is still true; ClickHouse has times up to 2299. */
+export const OPEN_END = Date.parse('2200-01-01T00:00:00Z')
+
+export const LANES = ['live', 'history'] as const
+export type Lane = (typeof LANES)[number]
+
+/**
+ * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to`; times are Unix
+ * milliseconds. `since` is when the first of its `tries` was made, and nothing is asked again before `nextTry`, unless
+ * the providers that are set up have changed: `providers` tells them apart.
+ */
+export interface Note {
+  readonly entity: number
+  readonly lane: Lane
+  readonly from: number
+  readonly to: number
+  readonly state: 'coarser' | 'failed' | 'unserved'
+  readonly provider: string
+  readonly reason: string
+  readonly since: number
+  readonly tries: number
+  readonly nextTry: number
+  readonly providers: string
+}
+
+const stored = z.object({
+  entity: z.number(),
+  lane: z.enum(LANES),
+  from: z.int(),
+  to: z.int(),
+  state: z.enum(['coarser', 'failed', 'unserved']),
+  provider: z.string(),
+  reason: z.string(),
+  since: z.int(),
+  tries: z.int(),
+  nextTry: z.int(),
+  providers: z.string(),
+})
+
+/** The notes of some entities that are about any time of a range, the one that was written last first. */
+export async function readNotes(
+  db: Database,
+  dataset: Pick<Covered, 'name'>,
+  entities: readonly number[],
+  { from, to }: { readonly from: number; readonly to: number },
+): Promise<Note[]> {
+  const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
+  return db.rows({
+    name: 'coverage-notes',
+    sql: `SELECT entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
+  toString(provider) AS provider, reason, ${toMs('since')} AS since, tries, ${toMs('next_try_at')} AS nextTry,
+  toString(providers) AS providers
+FROM coverage_notes FINAL
+WHERE dataset = {dataset: String} AND entity IN {entities: Array(UInt64)}
+  AND ${toMs('begins_at')} < {to: Int64} AND ${toMs('ends_at')} > {from: Int64}
+ORDER BY written_at DESC`,
+    params: { dataset: dataset.name, entities, from, to },
+    schema: stored,
+  })
+}
+
+const toText = (ms: number) => new Date(ms).toISOString()
+
+/** Writes notes; one that has the same beginning as an older one of the same entity and lane takes its place. */
+export async function writeNotes(db: Database, dataset: Pick<Covered, 'name'>, notes: readonly Note[]): Promise<void> {
+  if (notes.length === 0) return
+  const rows = notes.map(({ from, to, since, nextTry, ...note }) => ({
+    ...note,
+    dataset: dataset.name,
+    begins_at: toText(from),
+    ends_at: toText(to),
+    since: toText(since),
+    next_try_at: toText(nextTry),
+  }))
+  await db.insert({ table: 'coverage_notes', rows })
+}

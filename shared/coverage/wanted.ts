@@ -1,0 +1,65 @@
+import { z } from 'zod'
+import { INTERVAL_SECONDS, type Interval } from '../intervals.ts'
+import type { Database } from '../store/clickhouse.ts'
+import { type Buckets, toBuckets, union } from './grid.ts'
+import type { Covered } from './ledger.ts'
+import { OPEN_END } from './notes.ts'
+
+/** All entities of a dataset. */
+export const EVERYBODY = 0
+
+/** A range that there should be data of, in Unix milliseconds; `OPEN_END` where the dataset is collected on and on. */
+export interface Wanted {
+  readonly entity: number
+  readonly from: number
+  readonly to: number
+  /** The step at which it was asked for. */
+  readonly seconds: number
+}
+
+const stored = z.object({ entity: z.number(), from: z.int(), to: z.int(), seconds: z.int() })
+
+export async function readWanted(db: Database, dataset: Pick<Covered, 'name'>): Promise<Wanted[]> {
+  return db.rows({
+    name: 'coverage-wanted',
+    sql: `SELECT entity, toUnixTimestamp64Milli(begins_at) AS from, toUnixTimestamp64Milli(ends_at) AS to, interval_seconds AS seconds
+FROM coverage_wanted FINAL
+WHERE dataset = {dataset: String}
+ORDER BY from`,
+    params: { dataset: dataset.name },
+    schema: stored,
+  })
+}
+
+/** Says from when on a dataset is collected, or that somebody asks for a range. Saying it again changes nothing. */
+export async function want(
+  db: Database,
+  dataset: Pick<Covered, 'name'>,
+  ranges: readonly { entity: number; from: number; to?: number; interval: Interval }[],
+): Promise<void> {
+  if (ranges.length === 0) return
+  const rows = ranges.map(({ entity, from, to = OPEN_END, interval }) => ({
+    dataset: dataset.name,
+    entity,
+    begins_at: new Date(from).toISOString(),
+    ends_at: new Date(to).toISOString(),
+    interval_seconds: INTERVAL_SECONDS[interval],
+  }))
+  await db.insert({ table: 'coverage_wanted', rows })
+}
+
+/** The buckets of an entity that are wanted and lie before `until` (Unix milliseconds), as runs in order. */
+export function toWantedRuns(
+  wanted: readonly Wanted[],
+  entity: number,
+  { cadence }: Covered,
+  until: number,
+): readonly Buckets[] {
+  const own = wanted.filter((one) => one.entity === EVERYBODY || one.entity === entity)
+  return union(
+    own.flatMap(({ from, to }) => {
+      const buckets = toBuckets({ from, to: Math.min(to, until) }, cadence)
+      return buckets === undefined ? [] : [buckets]
+    }),
+  )
+}

@@ -1,0 +1,33 @@
+import { toBuckets } from '../../shared/coverage/grid.ts'
+import { readMissing } from '../../shared/coverage/ledger.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { JobPayload } from '../../shared/queue/queues.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Entity, Job } from '../job/define-job.ts'
+
+/**
+ * The entities that a run still has to ask for: those of which not every bucket of its range is known at its step, or that
+ * have nothing of its slot. Not narrowed is what is computed, because its inputs may have changed; what resumes, because
+ * it asks for what is new; and a slot whose rows have the sources' own times, because which bucket it fills is not known
+ * before.
+ */
+export async function narrow(
+  db: Database,
+  job: Job,
+  payload: JobPayload,
+  entities: readonly Entity[],
+): Promise<readonly Entity[]> {
+  const { cadence } = job.dataset
+  const isOpen = job.computedFrom.length > 0 || (payload.kind === 'slot' && (job.resumes || job.history?.ownTimes))
+  if (isOpen || (payload.kind === 'range' && payload.again)) return entities
+  const range = payload.kind === 'range' ? payload : { from: payload.slot, to: payload.slot + 1 }
+  const wanted = toBuckets(range, cadence)
+  if (wanted === undefined) return entities
+  const seconds =
+    payload.kind === 'range'
+      ? Math.max(INTERVAL_SECONDS[payload.interval], INTERVAL_SECONDS[cadence])
+      : INTERVAL_SECONDS[cadence]
+  const keys = entities.map(({ key }) => key)
+  const missing = await readMissing(db, job.dataset, keys, { wanted: [wanted], seconds })
+  return entities.filter(({ key }) => missing.has(key))
+}

@@ -1,0 +1,41 @@
+import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { announce, toTimeRange } from './announce.ts'
+import type { Collected } from './collect.ts'
+import type { JobContext } from './run-job.ts'
+
+/**
+ * Stores what providers gave in one insert, what is computed from it, and tells everybody who must know that the dataset
+ * changed. Any step may be repeated: what is stored twice changes nothing.
+ * @returns how many rows there are.
+ */
+export async function store(
+  dataset: Dataset,
+  { given }: Pick<Collected, 'given'>,
+  { slot, startedAt }: { slot: number; startedAt: number },
+  context: JobContext,
+): Promise<number> {
+  const rows = given.flatMap((one) => one.rows)
+  const read = given.flatMap((one) => one.read)
+  if (rows.length === 0 && read.length === 0) return 0
+  const collected = { collected_at: new Date(startedAt).toISOString() }
+  const stored = dataset.isCollected ? rows.map((row) => ({ ...row, ...collected })) : rows
+  if (stored.length > 0) await context.db.insert({ table: dataset.table, rows: stored })
+  const { entity } = dataset
+  const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
+  const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
+  for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
+  await announce(dataset, context, rows)
+  await enqueueComputed(dataset, rows, context)
+  return rows.length
+}
+
+/** Has the datasets that are computed from this one computed again. */
+async function enqueueComputed(dataset: Dataset, rows: readonly object[], context: JobContext): Promise<void> {
+  try {
+    await context.recomputation.enqueue(dataset, rows)
+  } catch (cause) {
+    if (cause instanceof DataError) throw cause
+    throw new DataError('storage', `Redis, what is computed from ${dataset.name}: ${toReason(cause)}`, { cause })
+  }
+}

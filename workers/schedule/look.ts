@@ -1,0 +1,186 @@
+import { type Buckets, countBuckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
+import { readMissing } from '../../shared/coverage/ledger.ts'
+import { type Note, OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
+import { readWanted, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
+import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
+import type { Entity, Job } from '../job/define-job.ts'
+import { readProvidersMark } from '../job/providers-mark.ts'
+import type { SchedulerContext } from './due-slots.ts'
+import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
+
+/** Of one dataset no more range jobs wait than this: the next look enqueues the rest. */
+const MOST_WAITING = 200
+
+/** What a look found: buckets that are due, by entity. */
+interface Missing {
+  readonly entity: Entity
+  readonly runs: readonly Buckets[]
+}
+
+/**
+ * Finds what is wanted and neither stored nor known to be nothing, and has it collected from history: what a slot left
+ * out, what nobody collected while everything stood still, a range that was asked for and whose jobs are gone. Left alone
+ * is what the current slot is about, what is being worked on, and what was tried not long ago.
+ * @returns how many jobs were enqueued.
+ */
+export async function enqueueMissing(job: Job, queue: DatasetQueue, context: SchedulerContext): Promise<number> {
+  const missing = await findMissing(job, context)
+  if (missing.length === 0) return 0
+  const entities = missing.map(({ entity }) => entity)
+  const open = await withoutExplained(job, missing, context)
+  if (job.history === undefined) {
+    await tellLost(job, await withoutNotes(job, open, context), context)
+    return 0
+  }
+  const due = withoutWaiting(open, await readWaiting(job, queue, entities))
+  const interval = toGapInterval(job)
+  const gaps = due.flatMap(({ entity, runs }) => toEntityGaps(job, entity, runs))
+  const waiting = await queue.getJobCountByTypes('waiting', 'prioritized', 'delayed', 'active')
+  const chunks = planRepair(job, gaps, interval)
+    .sort((a, b) => b.payload.from - a.payload.from)
+    .slice(0, Math.max(0, MOST_WAITING - waiting))
+  await enqueueRanges(queue, chunks)
+  context.metrics?.slots(job.name, 'caught_up', countBuckets(union(due.flatMap(({ runs }) => runs))))
+  if (chunks.length > 0) context.log.info({ dataset: job.name, jobs: chunks.length }, 'missing data is collected')
+  return chunks.length
+}
+
+/** The end of what has to be there: the slot before the current one fills the bucket before it, or its own. */
+export function toDueEnd(job: Pick<Job, 'cadence' | 'history' | 'dataset'>, now: number): number {
+  const current = toBucketStart(now, job.dataset.cadence)
+  return job.history?.ownTimes ? current - INTERVAL_SECONDS[job.dataset.cadence] * 1000 : current
+}
+
+/** What is missing at the step at which it was asked for. */
+async function findMissing(job: Job, context: SchedulerContext): Promise<Missing[]> {
+  const { db, now, registry } = context
+  const entities = job.entities(registry)
+  const wanted = await readWanted(db, job.dataset)
+  const cadence = INTERVAL_SECONDS[job.dataset.cadence]
+  const steps = [...new Set(wanted.map(({ seconds }) => Math.max(seconds, cadence)))]
+  const found = new Map<number, Buckets[]>()
+  for (const seconds of steps) {
+    const some = wanted.filter((one) => Math.max(one.seconds, cadence) === seconds)
+    for (const group of toGroups(entities, some)) {
+      const runs = toWantedRuns(some, group[0]?.key ?? 0, job.dataset, toDueEnd(job, now()))
+      const keys = group.map(({ key }) => key)
+      const missing = await readMissing(db, job.dataset, keys, { wanted: runs, seconds })
+      for (const [key, more] of missing) found.set(key, union([...(found.get(key) ?? []), ...more]))
+    }
+  }
+  return entities.flatMap((entity) => {
+    const runs = found.get(entity.key)
+    return runs === undefined ? [] : [{ entity, runs }]
+  })
+}
+
+/** Those of whom the same is wanted: everybody whom no range names, and each of the others by itself. */
+function toGroups(entities: readonly Entity[], wanted: readonly Wanted[]): Entity[][] {
+  const named = new Set(wanted.map(({ entity }) => entity))
+  const others = entities.filter(({ key }) => !named.has(key))
+  return [others, ...entities.filter(({ key }) => named.has(key)).map((entity) => [entity])].filter(
+    (group) => group.length > 0,
+  )
+}
+
+/**
+ * Without what was tried and is not due again. While an entity's slots fail, its range of today would fail as well: it is
+ * due when they have succeeded, and what lies before today once.
+ */
+async function withoutExplained(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<Missing[]> {
+  const now = context.now()
+  const mark = await readProvidersMark(context.db, job.name)
+  const today = toBucketStart(now, '1d')
+  const isBlocking = (note: Note) =>
+    note.lane === 'live' ? note.to === OPEN_END : note.nextTry > now && (mark === undefined || note.providers === mark)
+  const toRange = (note: Note) =>
+    note.lane === 'live' && note.state === 'failed' ? { ...note, from: Math.max(note.from, today) } : note
+  return without(job, missing, context, (note) => (isBlocking(note) ? toRange(note) : undefined))
+}
+
+/** Without everything that any note is about. */
+const withoutNotes = (job: Job, missing: readonly Missing[], context: SchedulerContext) =>
+  without(job, missing, context, (note) => note)
+
+async function without(
+  job: Job,
+  missing: readonly Missing[],
+  context: SchedulerContext,
+  toExplained: (note: Note) => { from: number; to: number } | undefined,
+): Promise<Missing[]> {
+  const keys = missing.map(({ entity }) => entity.key)
+  const notes = await readNotes(context.db, job.dataset, keys, { from: 0, to: OPEN_END })
+  const explained = new Map<number, Buckets[]>()
+  for (const note of notes) {
+    const range = toExplained(note)
+    const buckets = range === undefined ? undefined : toBuckets(range, job.dataset.cadence)
+    if (buckets !== undefined) explained.set(note.entity, [...(explained.get(note.entity) ?? []), buckets])
+  }
+  return take(missing, ({ key }) => explained.get(key) ?? [])
+}
+
+/** The ranges that jobs wait for or work on, of each entity. */
+async function readWaiting(
+  job: Job,
+  queue: DatasetQueue,
+  entities: readonly Entity[],
+): Promise<Map<string, Buckets[]>> {
+  const jobs = await queue.getJobs(['waiting', 'prioritized', 'delayed', 'active'], 0, 5 * MOST_WAITING)
+  const waiting = new Map<string, Buckets[]>()
+  for (const queued of jobs) {
+    // A job that was removed while it was read is none.
+    const payload = jobPayload.safeParse(queued?.data).data
+    if (payload?.kind !== 'range') continue
+    const buckets = toBuckets(payload, job.dataset.cadence)
+    if (buckets === undefined) continue
+    for (const id of payload.entities ?? entities.map((entity) => entity.id))
+      waiting.set(id, [...(waiting.get(id) ?? []), buckets])
+  }
+  return waiting
+}
+
+const withoutWaiting = (missing: readonly Missing[], waiting: ReadonlyMap<string, Buckets[]>): Missing[] =>
+  take(missing, ({ id }) => waiting.get(id) ?? [])
+
+function take(missing: readonly Missing[], taken: (entity: Entity) => readonly Buckets[]): Missing[] {
+  return missing.flatMap(({ entity, runs }) => {
+    const away = union(taken(entity))
+    const left = runs.flatMap((run) => subtract(run, away))
+    return left.length === 0 ? [] : [{ entity, runs: left }]
+  })
+}
+
+function toEntityGaps(job: Job, entity: Entity, runs: readonly Buckets[]): EntityGap[] {
+  const { cadence } = job.dataset
+  const holes = runs.map((run) => toTimes(run, cadence)).map(({ from, to }) => [from, to] as const)
+  const range = { from: holes[0]?.[0] ?? 0, to: holes.at(-1)?.[1] ?? 0 }
+  return toGaps(holes, cadence, range).map((gap) => ({ ...gap, entity }))
+}
+
+/** What no provider can give any more is said once, so that it is known why it is not there. */
+async function tellLost(
+  job: Job,
+  lost: readonly Missing[],
+  { db, now, log, metrics }: SchedulerContext,
+): Promise<void> {
+  const notes = lost.flatMap(({ entity, runs }) =>
+    runs.map(
+      (run): Note => ({
+        entity: entity.key,
+        lane: 'history',
+        ...toTimes(run, job.dataset.cadence),
+        state: 'unserved',
+        provider: '',
+        reason: 'nobody collected it at the time, and its providers have no history',
+        since: now(),
+        tries: 0,
+        nextTry: OPEN_END,
+        providers: '',
+      }),
+    ),
+  )
+  await writeNotes(db, job.dataset, notes)
+  metrics?.slots(job.name, 'lost', countBuckets(union(lost.flatMap(({ runs }) => runs))))
+  if (notes.length > 0) log.warn({ dataset: job.name, ranges: notes.length }, 'slots are lost: there is no history')
+}
