@@ -1,6 +1,6 @@
-import { schedule } from 'node-cron'
 import { toReason } from '../../shared/errors.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
+import { startTicks } from '../watch/ticks.ts'
 import { enqueueDue, type Scheduled, type SchedulerContext } from './due-slots.ts'
 
 /** How often due slots are looked for, per cadence (cron expressions with seconds): a slot starts at most this late. */
@@ -24,15 +24,13 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
       }
     }
   }
-  const tasks = CADENCES.map((cadence) =>
-    schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
-  )
+  const ticks = CADENCES.map((cadence) => startTicks(TICK[cadence], () => tick(cadence), context.log))
   const look = async () => void (await Promise.all(CADENCES.map(tick)))
   const first = look()
   return {
     look,
     stop: async () => {
-      await Promise.all(tasks.map((task) => task.destroy()))
+      await Promise.all(ticks.map((each) => each.stop()))
       await first
     },
   }
