@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
-import { type DatasetQueue, enqueueRanges, toSlotJobId } from '../../shared/queue/queues.ts'
+import { type DatasetQueues, enqueueRanges, toSlotJobId } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { readNewest } from '../../shared/store/freshness.ts'
@@ -21,10 +21,10 @@ export interface SchedulerContext {
   readonly metrics?: SlotMetrics
 }
 
-/** A job with the queue its slots go to. */
+/** A job with the queues that its slots and its ranges go to. */
 export interface Scheduled {
   readonly job: Job
-  readonly queue: DatasetQueue
+  readonly queues: DatasetQueues
 }
 
 /** How far back missed slots are caught up without being asked; beyond it the operator back-fills. */
@@ -44,7 +44,7 @@ async function readNewestSlot(context: SchedulerContext, job: Job): Promise<numb
  * everything is enqueued. So any number of schedulers may do this at once, and when one dies half-way the next one
  * repeats it.
  */
-export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
+export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
   const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
   const current = toBucketStart(context.now(), job.cadence)
   const recorded = await readNewestSlot(context, job)
@@ -55,13 +55,13 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
     context.log.error(told, 'the record is ahead of the clock: going on with the current slot')
   } else if (recorded !== undefined && recorded > current) return
   if (newest !== undefined && newest + cadenceMs < current)
-    await enqueueMissed({ job, queue }, newest, current, context)
+    await enqueueMissed({ job, queues }, newest, current, context)
   const { firstRunDays } = job.history ?? {}
   if (recorded === undefined && firstRunDays !== undefined)
-    await enqueueHistory({ job, queue }, current - firstRunDays * DAY_MS, current, context)
+    await enqueueHistory({ job, queues }, current - firstRunDays * DAY_MS, current, context)
   const jobId = toSlotJobId(job.name, current)
   await inEnqueueSpan(job.name, jobId, (options) =>
-    queue.add(job.name, { kind: 'slot', slot: current }, { jobId, ...options }),
+    queues.live.add(job.name, { kind: 'slot', slot: current }, { jobId, ...options }),
   )
   await recordSlot(context.redis, context.prefix, job.name, current)
   context.metrics?.slots(job.name, 'enqueued', 1)
@@ -69,7 +69,7 @@ export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerCo
 }
 
 async function enqueueMissed(
-  { job, queue }: Scheduled,
+  { job, queues }: Scheduled,
   newest: number,
   current: number,
   context: SchedulerContext,
@@ -77,7 +77,7 @@ async function enqueueMissed(
   // Starts at the newest recorded slot: some of what that slot fills was observed before it began.
   const from = Math.max(newest, current - CATCH_UP_MS)
   const missed = (current - from) / (INTERVAL_SECONDS[job.cadence] * 1000) - 1
-  const chunks = await enqueueHistory({ job, queue }, from, current, context)
+  const chunks = await enqueueHistory({ job, queues }, from, current, context)
   context.metrics?.slots(job.name, chunks > 0 ? 'caught_up' : 'lost', missed)
   const told = { dataset: job.name, missed, from: new Date(from).toISOString(), jobs: chunks }
   context.log.warn(told, chunks > 0 ? 'missed slots enqueued' : 'missed slots are lost: this dataset has no history')
@@ -85,7 +85,7 @@ async function enqueueMissed(
 
 /** Enqueues [from, to) as ranges of the dataset's finest history; returns how many jobs that are, 0 where it has none. */
 async function enqueueHistory(
-  { job, queue }: Scheduled,
+  { job, queues }: Scheduled,
   from: number,
   to: number,
   context: SchedulerContext,
@@ -93,6 +93,6 @@ async function enqueueHistory(
   const interval = job.history?.intervals[0] ?? job.cadence
   const range = { from: toBucketStart(from, interval), to, interval }
   const chunks = planChunks(job, job.entities(context.registry), range)
-  await enqueueRanges(queue, chunks)
+  await enqueueRanges(queues.history, chunks)
   return chunks.length
 }

@@ -16,18 +16,19 @@ const PROMPT_MS = 60_000
 
 /**
  * The present must not be stored as the past. So a slot whose cadence has passed is not collected: it is handed over to
- * range jobs, which wait behind the slots that are due, or it is missed where the sources have no history at that step.
+ * range jobs in the history lane, or it is missed where the sources have no history at that step.
  * The range is the slot's whole hour as far as it has passed, so that all late slots of an hour become one job.
  *
  * Where rows have the source's own times, a slot that is collected promptly fills the bucket before it, because its
  * observations were made shortly before it began. One that is collected later fills its own bucket, so the bucket
  * before is collected from history.
+ * @param history the dataset's history queue, which the ranges go to.
  * @returns whether the slot was late.
  */
 export async function handLateSlotOver(
   job: Job,
   slot: number,
-  queue: DatasetQueue,
+  history: DatasetQueue,
   context: LateContext,
 ): Promise<boolean> {
   const cadenceMs = INTERVAL_SECONDS[job.cadence] * 1000
@@ -37,7 +38,7 @@ export async function handLateSlotOver(
   if (now < slot + cadenceMs) {
     const before = { from: slot - cadenceMs, to: slot, interval: job.cadence }
     const isPrompt = now < slot + PROMPT_MS
-    if (hasHistory && job.history?.ownTimes && !isPrompt) await enqueueRange(job, before, queue, context)
+    if (hasHistory && job.history?.ownTimes && !isPrompt) await enqueueRange(job, before, history, context)
     return false
   }
   if (!hasHistory) {
@@ -47,7 +48,7 @@ export async function handLateSlotOver(
   const widthMs = Math.max(HOUR_MS, cadenceMs)
   const begin = Math.floor(slot / widthMs) * widthMs
   const to = Math.min(begin + widthMs, toBucketStart(now, job.cadence))
-  const jobs = await enqueueRange(job, { from: begin - cadenceMs, to, interval: job.cadence }, queue, context)
+  const jobs = await enqueueRange(job, { from: begin - cadenceMs, to, interval: job.cadence }, history, context)
   context.log.warn({ ...told, jobs }, 'a late slot is collected from history')
   return true
 }
