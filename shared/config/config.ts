@@ -52,6 +52,7 @@ export const settings = z.object({
 
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
+  WORKER_HISTORY_CONCURRENCY: count.default(1),
   // It must stay below the deadline after which a stopping process exits.
   WORKER_DRAIN_SECONDS: z.coerce.number().int().min(0).max(20).default(15),
 
@@ -99,7 +100,8 @@ function toConfig(s: Settings, env: Environment) {
     },
     worker: {
       queues: s.WORKER_QUEUES.split(',').map((name) => name.trim()),
-      concurrency: s.WORKER_CONCURRENCY,
+      concurrency: { live: s.WORKER_CONCURRENCY, history: s.WORKER_HISTORY_CONCURRENCY },
+      historyShare: s.PROVIDER_HISTORY_SHARE,
       drainSeconds: s.WORKER_DRAIN_SECONDS,
     },
     tracing: { wanted: wantsTracing(env) },

@@ -48,6 +48,7 @@ export const providerSettings = {
   RPC_REQUESTS_PER_MINUTE: count.default(300),
   RPC_BATCH_SIZE: count.default(100),
   DEX_FIRST_RUN_HOURS: count.default(24),
+  PROVIDER_HISTORY_SHARE: z.coerce.number().positive().max(1).default(0.5),
   PROVIDER_TIMEOUT_MS: count.default(30_000),
   PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
 }

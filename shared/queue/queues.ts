@@ -39,30 +39,60 @@ const DAY_SECONDS = 86_400
 
 /**
  * Finished jobs stay long enough for their ids to keep a slot from being enqueued twice; failed ones are the dead
- * letters, kept 14 days. Waiting between attempts is the runner's backoff, of at most five minutes: a job outlives an
- * outage of over an hour.
+ * letters, kept 14 days. How often a job is tried is the runner's to say, by what the job is still worth: the number
+ * here is only one that no job reaches.
  */
 const DEFAULT_OPTIONS: JobsOptions = {
-  attempts: 20,
+  attempts: 1_000_000,
   backoff: { type: 'provider' },
   removeOnComplete: { age: 2 * DAY_SECONDS, count: 100_000 },
   removeOnFail: { age: 14 * DAY_SECONDS },
 }
 
 /**
+ * The two lanes of a dataset, each a queue with places of its own at the workers: `live` takes slots, `history` takes
+ * ranges (back-fills, repairs, what was missed, computations of days again). So history never delays the newest data.
+ */
+export const LANES = ['live', 'history'] as const
+export type Lane = (typeof LANES)[number]
+
+const HISTORY = '-history'
+
+/** The live queue has the dataset's own name. */
+export const toQueueName = (dataset: string, lane: Lane): string => (lane === 'live' ? dataset : `${dataset}${HISTORY}`)
+
+/** Which dataset and lane a queue is of. */
+export function readQueueName(name: string): { dataset: string; lane: Lane } {
+  return name.endsWith(HISTORY)
+    ? { dataset: name.slice(0, -HISTORY.length), lane: 'history' }
+    : { dataset: name, lane: 'live' }
+}
+
+/**
  * The prefix of a queue's own keys. On a cluster, where the configured prefix stands in braces, each queue has a word
  * of its own in them: its keys are on one node, as its scripts need, and queues are spread over the nodes.
  */
-export const toQueuePrefix = (prefix: string, dataset: string): string =>
-  prefix.startsWith('{') ? `{${prefix.slice(1, -1)}:${dataset}}` : prefix
+export const toQueuePrefix = (prefix: string, queue: string): string =>
+  prefix.startsWith('{') ? `{${prefix.slice(1, -1)}:${queue}}` : prefix
 
-/** One queue per dataset, under the configured key prefix. */
-export function createQueue(dataset: string, connection: Redis, prefix: string): DatasetQueue {
-  const options = { connection, prefix: toQueuePrefix(prefix, dataset), defaultJobOptions: DEFAULT_OPTIONS }
-  const queue: DatasetQueue = new Queue(dataset, options)
+/** The queue of one lane of a dataset, under the configured key prefix. */
+export function createQueue(dataset: string, connection: Redis, prefix: string, lane: Lane = 'live'): DatasetQueue {
+  const name = toQueueName(dataset, lane)
+  const options = { connection, prefix: toQueuePrefix(prefix, name), defaultJobOptions: DEFAULT_OPTIONS }
+  const queue: DatasetQueue = new Queue(name, options)
   // The connection logs its own errors. Without a listener here the queue would print each of them a second time.
   queue.on('error', () => undefined)
   return queue
+}
+
+/** Both queues of a dataset. */
+export type DatasetQueues = Readonly<Record<Lane, DatasetQueue>>
+
+export function createQueues(dataset: string, connection: Redis, prefix: string): DatasetQueues {
+  return {
+    live: createQueue(dataset, connection, prefix, 'live'),
+    history: createQueue(dataset, connection, prefix, 'history'),
+  }
 }
 
 /** `20240101T000500Z`: job ids may not hold colons. */
@@ -77,16 +107,15 @@ export async function isSlotEnqueued(redis: Redis, prefix: string, dataset: stri
   return (await redis.exists(`${toQueuePrefix(prefix, dataset)}:${dataset}:${toSlotJobId(dataset, slot)}`)) > 0
 }
 
-/** Ranges wait behind slots: a back-fill never delays the newest data. */
+/** Planned ranges wait behind the computations that follow rows just stored, which have no priority and go first. */
 const RANGE_PRIORITY = 10
 
-/** Enqueues ranges, each under the id that its payload has; one that is there already stays as it is. */
+/** Enqueues ranges on a history queue, each under the id that its payload has; one that is there already stays as it is. */
 export async function enqueueRanges(
   queue: DatasetQueue,
   ranges: readonly { readonly id: string; readonly payload: RangePayload }[],
 ): Promise<void> {
   const opts = { priority: RANGE_PRIORITY }
-  await queue.addBulk(
-    ranges.map(({ id, payload }) => ({ name: queue.name, data: payload, opts: { ...opts, jobId: id } })),
-  )
+  const { dataset } = readQueueName(queue.name)
+  await queue.addBulk(ranges.map(({ id, payload }) => ({ name: dataset, data: payload, opts: { ...opts, jobId: id } })))
 }

@@ -95,14 +95,14 @@ export const METRICS = {
   queueJobs: {
     kind: 'gauge',
     name: 'queue_jobs',
-    help: 'Jobs in the queue by dataset and state: waiting (slots), prioritized (ranges of history), active, delayed, failed (dead letters).',
-    labels: ['dataset', 'state'],
+    help: 'Jobs in the queue by dataset, lane (live: slots, history: ranges) and state: waiting, prioritized (planned ranges), active, delayed, failed (dead letters).',
+    labels: ['dataset', 'lane', 'state'],
   },
   queueOldest: {
     kind: 'gauge',
     name: 'queue_oldest_job_age_seconds',
-    help: 'Age of the oldest job by dataset and state, since it was enqueued, was taken (active) or failed; 0 where there is none.',
-    labels: ['dataset', 'state'],
+    help: 'Age of the oldest job by dataset, lane and state, since it was enqueued, was taken (active) or failed; 0 where there is none.',
+    labels: ['dataset', 'lane', 'state'],
   },
   slots: {
     kind: 'counter',

@@ -82,7 +82,7 @@ async function measure(stack: Stack, context: BenchContext): Promise<Findings> {
 const startWorker = (stack: Stack, concurrency: number) =>
   stack.start('worker', 'workers/programs/worker.ts', {
     WORKER_QUEUES: 'prices',
-    WORKER_CONCURRENCY: String(concurrency),
+    WORKER_HISTORY_CONCURRENCY: String(concurrency),
   })
 
 /** Rows a second into tables that are empty. */

@@ -49,7 +49,7 @@ export function withStack<T>(name: string, work: (stack: Stack) => Promise<T>): 
       const redis = createRedis(server.url, silent)
       const blocking = createRedis(server.url, silent, 'blocking')
       const prefix = `bench-${name}`
-      const queue = createQueue('prices', redis, prefix)
+      const queue = createQueue('prices', redis, prefix, 'history')
       const children = new Set<Child>()
       const env = { ...toEnvironment(database, provider.url), REDIS_URL: server.url, QUEUE_PREFIX: prefix }
       const start: Stack['start'] = async (title, file, settings = {}) => {

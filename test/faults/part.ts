@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
 import { announceReady, onStopSignal, runProgram } from '../../shared/process.ts'
-import { createQueue } from '../../shared/queue/queues.ts'
+import { createQueues, LANES } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
@@ -59,12 +59,13 @@ async function work(configs: Configs, clocks: Clocks, log: Logger): Promise<void
   const db = createDatabase(clickhouse, 'write')
   const redis = createRedis(store.url, log)
   const blocking = createRedis(store.url, log, 'blocking')
-  const recomputation = createRecomputation(jobs, redis, store.prefix)
+  const recomputation = createRecomputation(jobs, redis, store.prefix, db)
   const http = createHttpClients({ log, backoffMs: 1 })
   const shared = { http, db, redis, blocking, recomputation, registry, log, takeover: TAKEOVER }
-  const runners = jobs.map((job) => {
+  const runners = jobs.flatMap((job) => {
     const clock = toClock(job)
-    return createRunner(job, { ...shared, config: configs[clock], now: () => clocks.now(clock) })
+    const context = { ...shared, config: configs[clock], now: () => clocks.now(clock) }
+    return LANES.map((lane) => createRunner(job, context, lane))
   })
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
   onStopSignal(async () => void (await Promise.all(runners.map((runner) => runner.close()))))
@@ -77,7 +78,7 @@ function schedule({ clickhouse, redis: store }: Config, clocks: Clocks, log: Log
   const registry = loadSmallRegistry()
   const schedulers = CADENCES.map((clock) => {
     const own = jobs.filter((job) => toClock(job) === clock)
-    const scheduled = own.map((job) => ({ job, queue: createQueue(job.name, redis, store.prefix) }))
+    const scheduled = own.map((job) => ({ job, queues: createQueues(job.name, redis, store.prefix) }))
     const now = () => clocks.now(clock)
     return startScheduler(scheduled, { db, redis, prefix: store.prefix, registry, log, now })
   })

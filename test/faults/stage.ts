@@ -2,7 +2,14 @@ import { join } from 'node:path'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
-import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
+import {
+  createQueues,
+  type DatasetQueue,
+  type JobPayload,
+  type JobReport,
+  LANES,
+  toQueueName,
+} from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
@@ -56,8 +63,9 @@ export async function createStage(): Promise<Stage> {
   const database = await createTestDatabase(config)
   await storeRegistry(database.db, registry, silent)
   const redis = createRedis(store.url, silent)
-  const queues = jobs.map(({ name }) => createQueue(name, redis, store.prefix))
-  const names = jobs.map(({ name }) => name)
+  const opened = jobs.map(({ name }) => createQueues(name, redis, store.prefix))
+  const queues = opened.flatMap((own) => LANES.map((lane) => own[lane]))
+  const names = jobs.flatMap(({ name }) => LANES.map((lane) => toQueueName(name, lane)))
   const events = await openSlotEvents(names, redis, store.prefix)
   const environment = {
     ...SETTINGS,

@@ -108,9 +108,9 @@ describe('before the next tick', () => {
       await pipeline.watch()
     }
     expect(await pipeline.status()).toMatchObject({ state: 'stale' })
-    expect(await pipeline.metric('queue_jobs', { dataset: 'prices', state: 'waiting' })).toBe(2)
+    expect(await pipeline.metric('queue_jobs', { dataset: 'prices', lane: 'live', state: 'waiting' })).toBe(2)
     expect(
-      await pipeline.metric('queue_oldest_job_age_seconds', { dataset: 'prices', state: 'waiting' }),
+      await pipeline.metric('queue_oldest_job_age_seconds', { dataset: 'prices', lane: 'live', state: 'waiting' }),
     ).toBeGreaterThan(0)
     const warnings = pipeline.takeWarnings()
     expect(warnings).toContainEqual(

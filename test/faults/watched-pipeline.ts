@@ -56,15 +56,15 @@ export async function createWatchedPipeline(
   const now = () => clock.now
   const metrics = createMetrics('test')
   const workerMetrics = createWorkerMetrics(metrics)
-  const queue = pipeline.queue(job.name)
-  createQueueMetrics([queue], metrics)
+  const queues = pipeline.queues(job.name)
+  createQueueMetrics([queues.live, queues.history], metrics)
   const slotMetrics = createSlotMetrics([job.name], metrics)
   const { redis, db } = context
   const { prefix } = config.redis
-  const scheduler = startScheduler([{ job, queue }], { db, redis, prefix, registry, log, now, metrics: slotMetrics })
+  const scheduler = startScheduler([{ job, queues }], { db, redis, prefix, registry, log, now, metrics: slotMetrics })
   const watched = datasets.filter(({ name }) => name === job.name)
   const watchdog = createWatchdog({ db, redis, prefix, datasets: watched, registry: metrics, log, now })
-  const queueWatch = createQueueWatch({ queues: [{ queue, cadence: job.cadence }], log, now })
+  const queueWatch = createQueueWatch({ queues: [{ queue: queues.live, cadence: job.cadence }], log, now })
   const readDb = createDatabase(config.clickhouse, 'read')
   const api = await startApi({ config, db: readDb, registry, commits: createHandFeed(), now })
   const http = createHttpClients({ log, observe: workerMetrics.call, backoffMs: 1 })

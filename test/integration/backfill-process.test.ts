@@ -13,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => pipeline.close())
 
 it('the back-fill program ends when its parts are stored', async () => {
-  const runner = createRunner(prices, pipeline.context)
+  const runner = createRunner(prices, pipeline.context, 'history')
   const { redis } = pipeline.config
   const args = ['prices', '--from', '2024-05-01', '--to', '2024-05-02', '--tokens', 'UNI']
   const file = join(import.meta.dirname, '../../workers/commands/backfill.ts')

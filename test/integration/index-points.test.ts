@@ -200,7 +200,8 @@ describe('a back-fill and a late correction', () => {
   const runners: Worker[] = []
   beforeAll(async () => {
     pipeline = await createServedPipeline({ now: NOW })
-    runners.push(createRunner(prices, pipeline.context), createRunner(index, pipeline.context))
+    const { context } = pipeline
+    runners.push(createRunner(prices, context, 'history'), createRunner(index, context, 'history'))
   })
   afterAll(async () => {
     await Promise.all(runners.map((runner) => runner.close()))
@@ -215,7 +216,7 @@ describe('a back-fill and a late correction', () => {
     const { chunks } = planBackfill({ dataset, interval, from, to, only }, pipeline.registry, NOW)
     const { redis, blocking } = pipeline.context
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again, onStep: () => {} }
-    const outcome = await enqueueAndWatch(pipeline.queue(dataset), chunks, options)
+    const outcome = await enqueueAndWatch(pipeline.queue(dataset, 'history'), chunks, options)
     expect([...outcome.failures]).toEqual([])
     pipeline.commits.commit('index')
     return outcome

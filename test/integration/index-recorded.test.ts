@@ -59,7 +59,7 @@ describe.skipIf(!present)('the index of real units at real prices', () => {
     const basket = { ...pipeline.registry.index, launch, compositions: [toComposition(launch, elements)] }
     const registry = { ...pipeline.registry, index: basket }
     const context = { ...pipeline.context, registry }
-    runners.push(createRunner(prices, context), createRunner(index, context))
+    runners.push(createRunner(prices, context, 'history'), createRunner(index, context, 'history'))
     db = createDatabase(pipeline.config.clickhouse, 'read')
     api = await startApi({ config: pipeline.config, db, registry, commits, now: () => NOW })
   })
@@ -75,7 +75,7 @@ describe.skipIf(!present)('the index of real units at real prices', () => {
     const { chunks } = planBackfill({ dataset, interval, from: FROM, to: undefined, only }, pipeline.registry, NOW)
     const { redis, blocking } = pipeline.context
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again: false, onStep: () => {} }
-    const outcome = await enqueueAndWatch(pipeline.queue(dataset), chunks, options)
+    const outcome = await enqueueAndWatch(pipeline.queue(dataset, 'history'), chunks, options)
     expect([...outcome.failures]).toEqual([])
     commits.commit('index')
   }

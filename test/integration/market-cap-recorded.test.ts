@@ -71,7 +71,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     pipeline = await createPipeline({ dataDir, now: Date.parse('2022-12-02T00:00:00Z') })
     const { config, registry, clock, context } = pipeline
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 401 })
-    runners = [createRunner(prices, context), createRunner(marketCap, context)]
+    runners = [createRunner(prices, context, 'history'), createRunner(marketCap, context, 'history')]
     subscriber = createRedis(config.redis.url, silent, 'subscriber')
     db = createDatabase(config.clickhouse, 'read')
     feed = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log: silent })
@@ -97,12 +97,12 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     const { chunks } = planBackfill(request, pipeline.registry, pipeline.clock.now)
     const { redis, blocking } = pipeline.context
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again, onStep: () => {} }
-    const outcome = await enqueueAndWatch(pipeline.queue('prices'), chunks, options)
+    const outcome = await enqueueAndWatch(pipeline.queue('prices', 'history'), chunks, options)
     expect([...outcome.failures]).toEqual([])
     await computed()
     return outcome.rows
   }
-  const computed = () => untilIdle(runners[1] as Worker, pipeline.queue('market-cap'))
+  const computed = () => untilIdle(runners[1] as Worker, pipeline.queue('market-cap', 'history'))
   const ask = (path: string) => fetch(api.url + path)
   const tagOf = async (path: string) => (await ask(path)).headers.get('etag')
   const series = async () => points.parse(await (await ask(PATH)).json())

@@ -65,7 +65,7 @@ describe('dead letters', () => {
     let failures = 0
     const both = new Promise<void>((resolve) => runner.on('failed', () => ++failures === 2 && resolve()))
     await queue.add('prices', slot, { jobId: 'refused' })
-    await queue.add('prices', { kind: 'range', from: 0, to: 1, interval: '5m', entities: ['nobody'] }, { jobId: 'odd' })
+    await queue.add('prices', { kind: 'range', from: -1, to: 1, interval: '5m' }, { jobId: 'odd' })
     await both
     await runner.close()
     pipeline.upstream.faults.clear()
@@ -117,11 +117,11 @@ describe('gaps', () => {
     if (token === undefined) throw new Error('the registry has no UNI')
     const [from, to] = [Date.parse('2024-05-05T00:00:00Z'), Date.parse('2024-05-06T00:00:00Z')]
     const whole = planRepair(prices, [{ entity: token, from, to, missing: 288 }], '5m')
-    const runner = createRunner(prices, pipeline.context)
+    const runner = createRunner(prices, pipeline.context, 'history')
     const { redis, blocking, config } = pipeline.context
     const collect = (chunks: typeof whole) => {
       const options = { redis, blocking, prefix: config.redis.prefix, again: true, onStep: () => {} }
-      return enqueueAndWatch(pipeline.queue('prices'), chunks, options)
+      return enqueueAndWatch(pipeline.queue('prices', 'history'), chunks, options)
     }
     const find = async () => toGaps(await readHoles(db, prices.dataset, token, '5m'), '5m', { from, to })
     await collect(whole)

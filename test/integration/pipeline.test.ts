@@ -1,6 +1,8 @@
+import { once } from 'node:events'
 import type { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import type { Lane } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { planBackfill, runBackfills } from '../../workers/commands/backfill.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -12,6 +14,7 @@ import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
 const MINUTE = 60_000
+const HOUR = 60 * MINUTE
 const counts = z.object({ tokens: z.number(), rows: z.number() })
 
 let pipeline: Pipeline
@@ -25,8 +28,8 @@ afterEach(async () => {
   await pipeline.close()
 })
 
-function startWorker() {
-  const runner = createRunner(prices, pipeline.context)
+function startWorker(lane?: Lane) {
+  const runner = createRunner(prices, pipeline.context, lane)
   runners.push(runner)
   return runner
 }
@@ -80,8 +83,7 @@ const liveTokens = () => pipeline.registry.tokens.filter(({ live, livePrice }) =
 
 describe('a price tick', () => {
   it('stores every token with as few requests as batches need and one insert', async () => {
-    const queue = pipeline.queue('prices')
-    await enqueueDue({ job: prices, queue }, scheduler())
+    await enqueueDue({ job: prices, queues: pipeline.queues('prices') }, scheduler())
     const { completed } = await untilDone(startWorker(), 1)
     expect(completed).toEqual(['prices.20240506T070500Z'])
     expect(await stored()).toEqual({ tokens: liveTokens().length, rows: liveTokens().length })
@@ -100,8 +102,8 @@ describe('a price tick', () => {
   })
 
   it('is enqueued once, however many schedulers there are', async () => {
-    const queues = [pipeline.queue('prices'), pipeline.queue('prices'), pipeline.queue('prices')]
-    const tick = () => Promise.all(queues.map((queue) => enqueueDue({ job: prices, queue }, scheduler())))
+    const each = [1, 2, 3].map(() => ({ job: prices, queues: pipeline.queues('prices') }))
+    const tick = () => Promise.all(each.map((scheduled) => enqueueDue(scheduled, scheduler())))
     for (let slot = 0; slot < 4; slot++) {
       await tick()
       await tick()
@@ -114,30 +116,35 @@ describe('a price tick', () => {
   })
 
   it('brings the days that changes compare with when it is the first ever, and only then', async () => {
-    const queue = pipeline.queue('treasury')
-    await enqueueDue({ job: treasury, queue }, scheduler())
-    const ranges = (await queue.getPrioritized()).map(({ data }) => data)
+    const queues = pipeline.queues('treasury')
+    await enqueueDue({ job: treasury, queues }, scheduler())
+    const ranges = (await queues.history.getPrioritized()).map(({ data }) => data)
     const times = ranges.flatMap((data) => (data.kind === 'range' ? [data.from, data.to] : []))
     const today = Date.parse('2024-05-06T00:00:00Z')
     expect([Math.min(...times), Math.max(...times)]).toEqual([today - 30 * 24 * 60 * MINUTE, today])
-    expect(await queue.getWaitingCount()).toBe(1)
+    expect(await queues.live.getJobCounts('waiting', 'prioritized')).toEqual({ waiting: 1, prioritized: 0 })
     pipeline.clock.now += 24 * 60 * MINUTE
-    await enqueueDue({ job: treasury, queue }, scheduler())
-    expect(await queue.getPrioritizedCount()).toBe(ranges.length)
-    expect(await queue.getWaitingCount()).toBe(2)
+    await enqueueDue({ job: treasury, queues }, scheduler())
+    expect(await queues.history.getJobCounts('waiting', 'prioritized')).toEqual({
+      waiting: 0,
+      prioritized: ranges.length,
+    })
+    expect(await queues.live.getWaitingCount()).toBe(2)
   })
 
   it('is caught up after downtime, from history', async () => {
-    const queue = pipeline.queue('prices')
-    const first = enqueueDue({ job: prices, queue }, scheduler())
-    const runner = startWorker()
-    const done = untilDone(runner, 1)
+    const queues = pipeline.queues('prices')
+    const first = enqueueDue({ job: prices, queues }, scheduler())
+    const live = startWorker()
+    const done = untilDone(live, 1)
     await first
     await done
     pipeline.clock.now += 60 * MINUTE
-    await enqueueDue({ job: prices, queue }, scheduler())
-    const { jobs } = { jobs: await queue.getJobCounts() }
-    await untilDone(runner, (jobs.waiting ?? 0) + (jobs.prioritized ?? 0) + (jobs.active ?? 0))
+    const newest = untilDone(live, 1)
+    await enqueueDue({ job: prices, queues }, scheduler())
+    await newest
+    const ranges = await queues.history.getPrioritizedCount()
+    await untilDone(startWorker('history'), ranges)
     const sql = `SELECT toUInt64(0) AS tokens, uniqExact(toStartOfFiveMinutes(observed_at)) AS rows FROM token_prices
                  WHERE observed_at >= '2024-05-06 07:10:00' AND observed_at < '2024-05-06 08:05:00'`
     const [slots] = await pipeline.database.db.rows({ name: 'slots', sql, schema: counts })
@@ -145,14 +152,14 @@ describe('a price tick', () => {
   })
 
   it('goes on from what is stored when Redis has lost its record', async () => {
-    const queue = pipeline.queue('prices')
-    await enqueueDue({ job: prices, queue }, scheduler())
+    const queues = pipeline.queues('prices')
+    await enqueueDue({ job: prices, queues }, scheduler())
     await untilDone(startWorker(), 1)
     await pipeline.context.redis.del(`${pipeline.config.redis.prefix}:slots`)
     pipeline.clock.now += 20 * MINUTE
     await Promise.all(runners.splice(0).map((runner) => runner.close()))
-    await enqueueDue({ job: prices, queue }, scheduler())
-    const [missed] = await queue.getPrioritized()
+    await enqueueDue({ job: prices, queues }, scheduler())
+    const [missed] = await queues.history.getPrioritized()
     expect(missed?.data).toMatchObject({ kind: 'range', to: Date.parse('2024-05-06T07:25:00Z') })
     expect(missed?.data).toHaveProperty('from')
     expect(Reflect.get(missed?.data ?? {}, 'from')).toBeLessThanOrEqual(Date.parse('2024-05-06T07:10:00Z'))
@@ -177,6 +184,49 @@ describe('a failing provider', () => {
     const { failed } = await untilDone(startWorker(), 1)
     expect(failed).toEqual([])
     expect((await stored())?.tokens).toBe(liveTokens().length)
+  })
+
+  it('is asked again until the slot is over, and the reason then names the time', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
+    const queue = pipeline.queue('prices')
+    const runner = startWorker()
+    const first = once(runner, 'failed')
+    await queue.add('prices', slot, { jobId: 'slot' })
+    expect((await first)[0].finishedOn).toBeUndefined()
+    // A tenth of a second before the slot is over no pause ends in time.
+    pipeline.clock.now = slot.slot + 5 * MINUTE - 100
+    const { failed } = await untilDone(runner, 1)
+    expect(failed[0]?.reason).toMatch(
+      /status 503.*\(not tried again: its time ends at 2024-05-06T07:10:00\.000Z, and the next try would come later\)$/,
+    )
+  })
+
+  it('that asks for a longer wait than the slot lasts is not asked again, and the reason names both times', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 429, retryAfter: 3600 })
+    await pipeline.queue('prices').add('prices', slot)
+    const { failed } = await untilDone(startWorker(), 1)
+    expect(failed[0]?.reason).toMatch(
+      /its time ends at 2024-05-06T07:10:00.000Z, and the provider asks to wait until 2024-05-06T08:05:09.000Z\)$/,
+    )
+  })
+
+  it('is asked for a range for half an hour from its first failure on, and anew when an operator retries', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
+    const queue = pipeline.queue('prices', 'history')
+    const runner = startWorker('history')
+    const range = { kind: 'range', from: slot.slot - HOUR, to: slot.slot, interval: '5m' } as const
+    const first = once(runner, 'failed')
+    await queue.add('prices', range, { jobId: 'range' })
+    expect((await first)[0].finishedOn).toBeUndefined()
+    pipeline.clock.now += 30 * MINUTE
+    const { failed } = await untilDone(runner, 1)
+    expect(failed[0]?.reason).toContain('its time ends at 2024-05-06T07:35:09.000Z')
+    const again = once(runner, 'failed')
+    await (await queue.getJob('range'))?.retry('failed', { resetAttemptsMade: true })
+    expect((await again)[0].finishedOn).toBeUndefined()
   })
 
   it('ends in a dead letter that names it when trying again cannot help', async () => {
@@ -222,11 +272,11 @@ describe('a back-fill', () => {
       again,
       onStep: () => {},
     }
-    return enqueueAndWatch(pipeline.queue('prices'), plan().chunks, options)
+    return enqueueAndWatch(pipeline.queue('prices', 'history'), plan().chunks, options)
   }
 
   it('stores the range, changes nothing when repeated and skips what is finished', async () => {
-    startWorker()
+    startWorker('history')
     expect(await follow(false)).toMatchObject({ rows: 2 * 2 * 288, skipped: 0 })
     const before = await dump()
     expect(await stored()).toEqual({ tokens: 2, rows: 2 * 2 * 288 })
@@ -237,18 +287,40 @@ describe('a back-fill', () => {
 
   it('goes on where it was stopped', async () => {
     const { chunks } = plan()
-    const queue = pipeline.queue('prices')
+    const queue = pipeline.queue('prices', 'history')
     await queue.addBulk(chunks.map(({ id, payload }) => ({ name: 'prices', data: payload, opts: { jobId: id } })))
     const followed = follow(false)
-    startWorker()
+    startWorker('history')
     expect((await followed).rows).toBe(2 * 2 * 288)
     expect((await queue.getJobCounts()).completed).toBe(chunks.length)
+  })
+
+  it('that an older version left in the live queue is moved to history, and not lost', async () => {
+    const { chunks } = plan()
+    const live = pipeline.queue('prices')
+    const opts = { priority: 10 }
+    await live.addBulk(
+      chunks.map(({ id, payload }) => ({ name: 'prices', data: payload, opts: { ...opts, jobId: id } })),
+    )
+    const [chunk] = chunks
+    if (chunk === undefined) throw new Error('nothing is planned')
+    // A computation that follows stored rows has an id of the queue's own.
+    await live.add('prices', chunk.payload)
+    expect((await untilDone(startWorker(), chunks.length + 1)).failed).toEqual([])
+    expect((await stored())?.rows).toBe(0)
+    const history = pipeline.queue('prices', 'history')
+    const moved = (await history.getJobs(['prioritized', 'waiting'])).map(({ id, data }) => [id, data])
+    expect(moved).toHaveLength(chunks.length + 1)
+    expect(moved).toEqual(expect.arrayContaining(chunks.map(({ id, payload }) => [id, payload])))
+    const followed = follow(false)
+    startWorker('history')
+    expect((await followed).rows).toBe(2 * 2 * 288)
   })
 
   it('reports chunks that failed for good, by reason', async () => {
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 403 })
-    startWorker()
+    startWorker('history')
     const { redis, blocking } = {
       redis: pipeline.context.redis,
       blocking: createRedis(pipeline.config.redis.url, silent, 'blocking'),

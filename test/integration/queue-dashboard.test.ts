@@ -29,7 +29,8 @@ async function start(token?: string) {
   const remove = async (headers: Record<string, string> = {}) =>
     (await fetch(`${base}/api/queues/prices/slot/clean`, { method: 'PUT', headers })).status
   const look = async (headers: Record<string, string> = {}) => fetch(`${base}/api/queues`, { headers })
-  return { look, remove, password, close: () => new Promise((resolve) => server.close(resolve)) }
+  const open = (path: string) => fetch(`${base}${path}`)
+  return { look, open, remove, password, close: () => new Promise((resolve) => server.close(resolve)) }
 }
 
 describe('the queue dashboard', () => {
@@ -40,6 +41,24 @@ describe('the queue dashboard', () => {
     })
     expect(await dashboard.remove()).toBeGreaterThanOrEqual(400)
     expect(await queue.getWaitingCount()).toBe(1)
+    await dashboard.close()
+  })
+
+  it('asks no other host for anything', async () => {
+    const dashboard = await start()
+    const page = await dashboard.open('')
+    const html = await page.text()
+    expect(html).toMatch(/^<!DOCTYPE html>/)
+    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'self' (?!.*https?:)/)
+    const loaded = [...html.matchAll(/<(?:link|script|img)\b[^>]*\b(?:href|src)="([^"]+)"/g)].map(([, url = '']) => url)
+    const styles = loaded.filter((url) => url.endsWith('.css'))
+    expect([styles.length, loaded.length]).toEqual([1, expect.toSatisfy((count) => count > 4)])
+    for (const url of loaded) expect(url).not.toMatch(/^(https?:)?\/\//)
+    for (const url of styles) {
+      const css = await (await dashboard.open(`/${url}`)).text()
+      expect(css).toContain('{')
+      expect(css).not.toMatch(/(@import|url\()\s*["']?(https?:)?\/\//)
+    }
     await dashboard.close()
   })
 

@@ -53,7 +53,7 @@ describe.skipIf(!present)('eight months of real 5-minute candles, back-filled th
 
   beforeAll(async () => {
     pipeline = await createPipeline({ dataDir, now: Date.parse('2024-09-08T00:00:00Z') })
-    runner = createRunner(prices, pipeline.context)
+    runner = createRunner(prices, pipeline.context, 'history')
     db = createDatabase(pipeline.config.clickhouse, 'read')
     api = await startApi({
       config: pipeline.config,
@@ -83,7 +83,7 @@ describe.skipIf(!present)('eight months of real 5-minute candles, back-filled th
     const { chunks } = planBackfill(request, pipeline.registry, pipeline.clock.now)
     const { redis, blocking } = pipeline.context
     const began = performance.now()
-    const outcome = await enqueueAndWatch(pipeline.queue('prices'), chunks, {
+    const outcome = await enqueueAndWatch(pipeline.queue('prices', 'history'), chunks, {
       redis,
       blocking,
       prefix: pipeline.config.redis.prefix,

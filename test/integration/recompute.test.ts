@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { toQueueName } from '../../shared/queue/queues.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
@@ -27,11 +28,11 @@ afterEach(async () => {
 })
 
 const enqueue = (...times: string[]) => pipeline.context.recomputation.enqueue(tokenPrices, rowsOf(...times))
-const waiting = async () => (await pipeline.queue('market-cap').getDelayed()).map(({ data }) => data)
+const waiting = async () => (await pipeline.queue('market-cap', 'history').getDelayed()).map(({ data }) => data)
 
 /** A worker in the place of the real one: it says what it got, and runs as long as the test wants. */
 function startWorker(run: () => Promise<void>) {
-  const worker = new Worker('market-cap', run, {
+  const worker = new Worker(toQueueName('market-cap', 'history'), run, {
     connection: pipeline.context.blocking,
     prefix: pipeline.config.redis.prefix,
   })

@@ -35,8 +35,8 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
     for (const job of [prices, tvl]) {
       const runner = createRunner(job, context)
       const done = once(runner, 'completed')
-      await enqueueDue({ job, queue: pipeline.queue(job.name) }, scheduler)
-      await enqueueDue({ job, queue: pipeline.queue(job.name) }, scheduler)
+      await enqueueDue({ job, queues: pipeline.queues(job.name) }, scheduler)
+      await enqueueDue({ job, queues: pipeline.queues(job.name) }, scheduler)
       expect((await done)[1]).toMatchObject({ rows: expect.toSatisfy((rows) => rows > 10) })
       await runner.close()
       expect(await pipeline.queue(job.name).getJobCounts('completed', 'waiting')).toEqual({ completed: 1, waiting: 0 })
@@ -45,12 +45,12 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
 
   it('carries a back-fill and what follows it', async () => {
     const { context, registry, config } = pipeline
-    const runner = createRunner(prices, context)
+    const runner = createRunner(prices, context, 'history')
     const request = { dataset: 'prices', from: '2024-04-30', to: '2024-05-01', interval: '1h', only: 'UNI,AAVE' }
     const backfill = planBackfill(request, registry, pipeline.clock.now)
     const connections = { redis: context.redis, blocking: context.blocking, prefix: config.redis.prefix }
     expect(await runBackfills([backfill], connections, { again: false })).toBe(0)
-    const counts = await pipeline.queue('market-cap').getJobCounts('delayed', 'waiting')
+    const counts = await pipeline.queue('market-cap', 'history').getJobCounts('delayed', 'waiting')
     expect(Number(counts.delayed) + Number(counts.waiting)).toBeGreaterThan(0)
     await runner.close()
   })

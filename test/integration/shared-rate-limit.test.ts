@@ -5,7 +5,7 @@ import { pino } from 'pino'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { createHttpClients } from '../../workers/http/client.ts'
+import { createHttpClients, type HttpClients } from '../../workers/http/client.ts'
 import { createSharedHourLimit } from '../../workers/http/hour-limit.ts'
 import type { RateLimit } from '../../workers/http/rate-limit.ts'
 import { createSharedRateLimit } from '../../workers/http/shared-rate-limit.ts'
@@ -116,6 +116,37 @@ describe('a rate limit that processes share', () => {
     const { limit } = createLimit(100, 'redis://127.0.0.1:1', log)
     for (let n = 0; n < 20; n += 1) await limit.take(never)
     expect(lines).toEqual(['Redis is away: each process keeps the rate limit for itself'])
+  })
+})
+
+describe('a share of a limit for history that processes share', () => {
+  it('leaves the rest of the places to now, whichever process asks', async () => {
+    const server = await startProviderServer((_, response) => sendJson(response, {}))
+    const processes = [1, 2].map(() => {
+      const { redis } = createObservedLimit(1)
+      const sharedBy = { redis, prefix: config.redis.prefix, log: silent }
+      const createLimit = (provider: string, perMinute: number) => createSharedRateLimit(provider, perMinute, sharedBy)
+      const http = createHttpClients({ log: silent, createLimit, historyShare: 0.5 })
+      const settings = { provider: 'provider', baseUrl: server.baseUrl, timeoutMs: 60_000, maxBytes: 1_000 }
+      const toClient = (clients: HttpClients) => clients.open({ ...settings, requestsPerMinute: 60 })
+      return { live: toClient(http), history: toClient(http.history) }
+    })
+    const stop = new AbortController()
+    const of = (path: string) => server.requests.filter(({ url }) => url.pathname === path).length
+    // Redis' clock stands still: 12 of 60 requests a minute may go at once, and 6 of the 30 that are history's.
+    const asked = processes.flatMap(({ history }) =>
+      Array.from({ length: 20 }, () => history.json({ path: '/past', signal: stop.signal })),
+    )
+    await until(() => of('/past') === 6)
+    const [one, other] = processes
+    for (let n = 0; n < 3; n += 1) {
+      await one?.live.json({ path: '/now', signal: never })
+      await other?.live.json({ path: '/now', signal: never })
+    }
+    expect([of('/now'), of('/past')]).toEqual([6, 6])
+    stop.abort(new Error('stop'))
+    await Promise.allSettled(asked)
+    await server.close()
   })
 })
 

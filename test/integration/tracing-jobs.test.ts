@@ -93,7 +93,10 @@ describe('a slot', () => {
     const { redis, db, registry, config, log } = pipeline.context
     pipeline.clock.now += 3_600_000
     const now = () => pipeline.clock.now
-    await enqueueDue({ job: tvl, queue }, { redis, db, registry, prefix: config.redis.prefix, log, now })
+    await enqueueDue(
+      { job: tvl, queues: pipeline.queues('tvl') },
+      { redis, db, registry, prefix: config.redis.prefix, log, now },
+    )
     const sent = await collector.until(({ name }) => name === 'send tvl')
     expect(sent).toMatchObject({ kind: KIND.producer, parentSpanId: undefined, failed: false })
     const failing = createRunner(tvl, withProvider('http://127.0.0.1:1'))

@@ -71,8 +71,8 @@ const stored = () =>
 
 describe('the value of all treasuries', () => {
   it('follows the treasuries day by day, and a correction on its day alone', async () => {
-    const runner = createRunner(treasuryValue, pipeline.context)
-    const queue = pipeline.queue('treasury-value')
+    const runner = createRunner(treasuryValue, pipeline.context, 'history')
+    const queue = pipeline.queue('treasury-value', 'history')
     try {
       await collect(treasuries())
       await untilIdle(runner, queue)

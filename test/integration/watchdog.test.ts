@@ -119,8 +119,10 @@ describe("a scheduler's operations port", () => {
     await expect
       .poll(read)
       .toMatch(/^scheduler_slots_total\{dataset="prices",outcome="enqueued",process="scheduler"\} 1$/m)
-    expect(metrics).toMatch(/^queue_jobs\{dataset="prices",state="waiting",process="scheduler"\} 1$/m)
-    expect(metrics).toMatch(/^queue_oldest_job_age_seconds\{dataset="prices",state="waiting",.*\} \d+\.\d+$/m)
+    expect(metrics).toMatch(/^queue_jobs\{dataset="prices",lane="live",state="waiting",process="scheduler"\} 1$/m)
+    expect(metrics).toMatch(
+      /^queue_oldest_job_age_seconds\{dataset="prices",lane="live",state="waiting",.*\} \d+\.\d+$/m,
+    )
     expect(metrics).toMatch(/^dataset_state\{dataset="prices",state="empty",.*\} 1$/m)
     await scheduler.stop()
     expect(scheduler.process.exitCode).toBe(0)

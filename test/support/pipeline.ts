@@ -1,6 +1,6 @@
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
-import { createQueue, type DatasetQueue } from '../../shared/queue/queues.ts'
+import { createQueues, type DatasetQueue, type DatasetQueues, LANES, type Lane } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
@@ -23,7 +23,9 @@ export interface Pipeline {
   readonly registry: Registry
   readonly context: RunnerContext
   readonly clock: { now: number }
-  queue(dataset: string): DatasetQueue
+  queues(dataset: string): DatasetQueues
+  /** The live one unless another lane is named. */
+  queue(dataset: string, lane?: Lane): DatasetQueue
   close(): Promise<void>
 }
 
@@ -56,9 +58,14 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   const blocking = createRedis(config.redis.url, silent, 'blocking')
   const http = createHttpClients({ log: silent, backoffMs: 1 })
   const now = () => clock.now
-  const recomputation = createRecomputation(jobs, redis, config.redis.prefix)
+  const recomputation = createRecomputation(jobs, redis, config.redis.prefix, database.db)
   const context = { config, http, db: database.db, redis, blocking, recomputation, registry, log: silent, now }
-  const queues: DatasetQueue[] = []
+  const opened: DatasetQueues[] = []
+  const openQueues = (dataset: string) => {
+    const queues = createQueues(dataset, redis, config.redis.prefix)
+    opened.push(queues)
+    return queues
+  }
   return {
     config,
     database,
@@ -66,13 +73,13 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
     registry,
     context,
     clock,
-    queue: (dataset) => {
-      const queue = createQueue(dataset, redis, config.redis.prefix)
-      queues.push(queue)
-      return queue
-    },
+    queues: openQueues,
+    queue: (dataset, lane = 'live') => openQueues(dataset)[lane],
     close: async () => {
-      await Promise.all([recomputation.close(), ...queues.map((queue) => queue.close())])
+      await Promise.all([
+        recomputation.close(),
+        ...opened.flatMap((queues) => LANES.map((lane) => queues[lane].close())),
+      ])
       redis.disconnect()
       blocking.disconnect()
       const { db, server, drop } = database

@@ -107,9 +107,9 @@ export async function runBackfills(
 ): Promise<number> {
   let failed = 0
   for (const { title, job, chunks } of backfills) {
-    const queue = createQueue(job.name, connections.redis, connections.prefix)
+    const queue = createQueue(job.name, connections.redis, connections.prefix, 'history')
     if ((await queue.getWorkersCount()) === 0) {
-      console.error(`${title}: no worker serves the queue ${job.name} yet; start one with: npm run worker`)
+      console.error(`${title}: no worker serves the queue ${queue.name} yet; start one with: npm run worker`)
     }
     const progress = createProgress(title, chunks.length, options.out)
     const outcome = await enqueueAndWatch(queue, chunks, { ...connections, ...options, onStep: progress.step })

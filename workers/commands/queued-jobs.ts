@@ -3,7 +3,15 @@ import type { Job as QueuedJob } from 'bullmq'
 import { loadConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
-import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
+import {
+  createQueues,
+  type DatasetQueue,
+  type JobPayload,
+  type JobReport,
+  LANES,
+  type Lane,
+  readQueueName,
+} from '../../shared/queue/queues.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
@@ -44,6 +52,7 @@ Looks at the queues' jobs, and by default at those that failed for good: the dea
 /** A job as it is listed. `at` is when it failed or finished, else when it was enqueued, in Unix milliseconds. */
 export interface ListedJob {
   readonly dataset: string
+  readonly lane: Lane
   readonly id: string
   readonly state: State
   readonly attempts: number
@@ -96,16 +105,16 @@ export async function findJobs(queue: DatasetQueue, { state, reason }: Selection
   for (let at = 0; ; at += PAGE) {
     const page = await queue.getJobs([state], at, at + PAGE - 1, true)
     for (const job of page) {
-      const listed = toListed(queue.name, state, job)
+      const listed = toListed(queue, state, job)
       if (reason === undefined || (listed.reason ?? '').includes(reason)) found.push({ job, listed })
     }
     if (page.length < PAGE) return found
   }
 }
 
-function toListed(dataset: string, state: State, job: Found['job']): ListedJob {
+function toListed(queue: DatasetQueue, state: State, job: Found['job']): ListedJob {
   return {
-    dataset,
+    ...readQueueName(queue.name),
     id: String(job.id),
     state,
     attempts: job.attemptsMade,
@@ -140,9 +149,10 @@ export async function applyTo(
 /** The jobs as a table for people. */
 export function toJobsTable(listed: readonly ListedJob[]): string {
   return toTable(
-    ['dataset', 'job', 'state', 'attempts', 'since (UTC)', 'reason'],
-    listed.map(({ dataset, id, state, attempts, at, reason }) => [
+    ['dataset', 'lane', 'job', 'state', 'attempts', 'since (UTC)', 'reason'],
+    listed.map(({ dataset, lane, id, state, attempts, at, reason }) => [
       dataset,
+      lane,
       id,
       state,
       String(attempts),
@@ -157,7 +167,10 @@ async function run(request: Request, options: { dryRun: boolean; json: boolean }
   const redis = createRedis(config.redis.url, createLog('jobs', 'error'))
   await requireRedis(redis)
   const selected = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
-  const queues = selected.map(({ name }) => createQueue(name, redis, config.redis.prefix))
+  const queues = selected.flatMap(({ name }) => {
+    const own = createQueues(name, redis, config.redis.prefix)
+    return LANES.map((lane) => own[lane])
+  })
   const found = (await Promise.all(queues.map((queue) => findJobs(queue, request)))).flat()
   const listed = found.map((one) => one.listed)
   const { action } = request

@@ -3,6 +3,7 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { type Answer, attempt } from './attempt.ts'
 import { inAttemptSpan } from './attempt-span.ts'
 import { isJsonType } from './body.ts'
+import { createHistoryLimit } from './history-limit.ts'
 import { createHourLimit } from './hour-limit.ts'
 import { createRateLimit, type RateLimit } from './rate-limit.ts'
 import type { HttpRequest, HttpSettings } from './request.ts'
@@ -38,12 +39,19 @@ export interface HttpClients {
   open(settings: HttpSettings): HttpClient
 }
 
+/** The clients of both lanes: those of now, and those of `history`, whose requests are held to a share of each limit. */
+export interface LaneClients extends HttpClients {
+  readonly history: HttpClients
+}
+
 interface Options {
   readonly log: Logger
   /** Makes a provider's limit; by default one that only this process keeps. */
   readonly createLimit?: (provider: string, perMinute: number) => RateLimit
   /** The same for the hour; by default again one that only this process keeps. */
   readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
+  /** How much of each limit repairing history may use, over 0 and at most 1; all of it by default. */
+  readonly historyShare?: number
   readonly observe?: (call: ProviderCall) => void
   /** The first backoff before jitter; each further one doubles. 500 by default. */
   readonly backoffMs?: number
@@ -59,19 +67,36 @@ interface Progress {
 const DEFAULT_RETRIES = 3
 
 /** Opens the clients of all providers. It holds the rate limits, so a process creates one. */
-export function createHttpClients(options: Options): HttpClients {
-  const limits = new Map<string, RateLimit>()
-  return {
-    open(settings) {
-      const limit = limits.get(settings.provider) ?? toLimit(settings, options)
-      limits.set(settings.provider, limit)
-      toHeaders(settings.provider, settings.headers)
-      return createClient(settings, limit, options)
-    },
+export function createHttpClients(options: Options): LaneClients {
+  const limits = new Map<string, { whole: RateLimit; history: RateLimit }>()
+  const toOpen = (lane: 'whole' | 'history') => (settings: HttpSettings) => {
+    const limit = limits.get(settings.provider) ?? toLimits(settings, options)
+    limits.set(settings.provider, limit)
+    toHeaders(settings.provider, settings.headers)
+    return createClient(settings, limit[lane], options)
   }
+  return { open: toOpen('whole'), history: { open: toOpen('history') } }
 }
 
-function toLimit({ provider, requestsPerMinute, requestsPerHour }: HttpSettings, options: Options): RateLimit {
+function toLimits(settings: HttpSettings, options: Options): { whole: RateLimit; history: RateLimit } {
+  const { provider, requestsPerMinute, requestsPerHour } = settings
+  const { historyShare = 1 } = options
+  const whole = toLimit(settings, options)
+  const perMinute = requestsPerMinute * historyShare
+  const share = {
+    provider: `${provider} (history)`,
+    // Under one a minute it is one in several minutes.
+    requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
+    ...(requestsPerHour === undefined
+      ? {}
+      : { requestsPerHour: Math.max(1, Math.floor(requestsPerHour * historyShare)) }),
+  }
+  return { whole, history: createHistoryLimit(toLimit(share, options), whole) }
+}
+
+type Limited = Pick<HttpSettings, 'provider' | 'requestsPerMinute' | 'requestsPerHour'>
+
+function toLimit({ provider, requestsPerMinute, requestsPerHour }: Limited, options: Options): RateLimit {
   const ofMinute = options.createLimit?.(provider, requestsPerMinute) ?? createRateLimit(requestsPerMinute)
   if (requestsPerHour === undefined) return ofMinute
   const ofHour = options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour)

@@ -1,7 +1,7 @@
 import { datasets } from '../../shared/datasets/list.ts'
 import { startOpsServer, toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
-import { createQueue } from '../../shared/queue/queues.ts'
+import { createQueues } from '../../shared/queue/queues.ts'
 import { jobs } from '../jobs/list.ts'
 import { startScheduler } from '../schedule/scheduler.ts'
 import { createQueueDashboard, DASHBOARD_PATH } from '../watch/queue-dashboard.ts'
@@ -9,6 +9,7 @@ import { createQueueMetrics } from '../watch/queue-metrics.ts'
 import { createQueueWatch } from '../watch/queue-watch.ts'
 import { createSlotMetrics } from '../watch/slot-metrics.ts'
 import { createWatchdog, startWatch } from '../watch/watchdog.ts'
+import { toLanes } from './lanes.ts'
 import { openProgram } from './program.ts'
 
 async function main(): Promise<void> {
@@ -17,14 +18,14 @@ async function main(): Promise<void> {
   const { prefix } = config.redis
   const names = jobs.map(({ name }) => name)
   const metrics = createSlotMetrics(names, program.metrics)
-  const scheduled = jobs.map((job) => ({ job, queue: createQueue(job.name, redis, prefix) }))
+  const scheduled = jobs.map((job) => ({ job, queues: createQueues(job.name, redis, prefix) }))
   const scheduler = startScheduler(scheduled, { db, redis, prefix, registry, log, now: Date.now, metrics })
   log.info({ datasets: names }, 'scheduler started')
-  const queues = scheduled.map(({ queue }) => queue)
+  const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
   createQueueMetrics(queues, program.metrics)
   const watchdog = createWatchdog({ db, redis, prefix, datasets, registry: program.metrics, log, now: Date.now })
-  const watched = scheduled.map(({ job, queue }) => ({ queue, cadence: job.cadence }))
-  const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now: Date.now })])
+  const watched = scheduled.map(({ job, queues: own }) => ({ queue: own.live, cadence: job.cadence }))
+  const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now: Date.now })], log)
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
   const { host, schedulerPort: port, token } = config.ops
   const pages = { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, token) }

@@ -1,36 +1,19 @@
 import type { Worker } from 'bullmq'
 import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { datasets } from '../../shared/datasets/list.ts'
-import { DataError } from '../../shared/errors.ts'
-import { CADENCES } from '../../shared/intervals.ts'
 import { startOpsServer, toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
 import { createSharedHourLimit } from '../http/hour-limit.ts'
 import { createSharedRateLimit } from '../http/shared-rate-limit.ts'
-import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 import { createRunner, type RunnerContext } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
 import { createWatchdog, startWatch, type Watchdog } from '../watch/watchdog.ts'
 import { createWorkerMetrics } from '../watch/worker-metrics.ts'
+import { type JobLane, selectLanes } from './lanes.ts'
 import { openProgram, type Program } from './program.ts'
-
-/** The jobs that WORKER_QUEUES names: `all`, datasets (`prices`) and cadences (`5m`), separated by commas. */
-export function selectJobs(queues: readonly string[]): readonly Job[] {
-  const known = new Set<string>(['all', ...CADENCES, ...jobs.map(({ name }) => name)])
-  const unknown = queues.filter((queue) => !known.has(queue))
-  if (unknown.length > 0) {
-    throw new DataError(
-      'config',
-      `WORKER_QUEUES: no queue is called ${unknown.join(', ')}; there are ${[...known].join(', ')}`,
-    )
-  }
-  return jobs.filter(({ name, cadence }) =>
-    queues.some((queue) => queue === 'all' || queue === name || queue === cadence),
-  )
-}
 
 async function checkRunning(runners: readonly Worker[]): Promise<void> {
   const idle = runners.filter((runner) => !runner.isRunning() || runner.closing !== undefined)
@@ -40,13 +23,13 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 async function main(): Promise<void> {
   const program = await openProgram('worker')
   const { config, log, db, redis } = program
-  const selected = selectJobs(config.worker.queues)
+  const selected = selectLanes(config.worker.queues)
   await requireMigrated(db)
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
-  const runners = selected.map((job) => createRunner(job, context))
-  const watch = startWatch([createWatchdogOf(selected, program)])
-  log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
+  const runners = selected.map(({ job, lane }) => createRunner(job, context, lane))
+  const watch = startWatch([createWatchdogOf(selected, program)], log)
+  log.info({ queues: runners.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) }
   const { host, workerPort: port } = config.ops
@@ -77,6 +60,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
   const http = createHttpClients({
     log,
     observe: metrics.call,
+    historyShare: config.worker.historyShare,
     createLimit: (provider, perMinute) => createSharedRateLimit(provider, perMinute, sharedBy),
     createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
   })
@@ -86,8 +70,8 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
   return { ...own, http, blocking, recomputation, now: Date.now, metrics, handBack }
 }
 
-function createWatchdogOf(selected: readonly Job[], { config, db, redis, log, metrics }: Program): Watchdog {
-  const watched = datasets.filter((dataset) => selected.some((job) => job.dataset.name === dataset.name))
+function createWatchdogOf(selected: readonly JobLane[], { config, db, redis, log, metrics }: Program): Watchdog {
+  const watched = datasets.filter((dataset) => selected.some(({ job }) => job.dataset.name === dataset.name))
   const { prefix } = config.redis
   return createWatchdog({ db, redis, prefix, datasets: watched, registry: metrics, log, now: Date.now })
 }

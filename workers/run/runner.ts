@@ -1,17 +1,31 @@
-import { type Job as QueuedJob, UnrecoverableError, WaitingError, Worker } from 'bullmq'
+import { UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
-import { type JobPayload, type JobReport, toQueuePrefix } from '../../shared/queue/queues.ts'
+import {
+  createQueue,
+  type DatasetQueue,
+  type JobPayload,
+  type JobReport,
+  type Lane,
+  toQueueName,
+  toQueuePrefix,
+} from '../../shared/queue/queues.ts'
+import type { LaneClients } from '../http/client.ts'
 import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
 import { isLate } from '../schedule/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
 import { announce } from './announce.ts'
+import { type CrashWatch, createCrashWatch } from './crashes.ts'
+import type { Queued } from './job-notes.ts'
+import { moveToHistory } from './move-to-history.ts'
 import { parsePayload } from './payload.ts'
 import { PendingError } from './pending.ts'
+import { TryAgain, toNextTry } from './retries.ts'
 import { type JobContext, runJob } from './run-job.ts'
 
 /** What every runner of a process shares. */
 export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> {
+  readonly http: LaneClients
   /** The connection on which queues wait for jobs. */
   readonly blocking: Redis
   /** How soon the jobs of a killed worker are taken over; `TAKEOVER` unless given. */
@@ -32,38 +46,37 @@ export interface Takeover {
 /** Together less than a sixth of the shortest cadence, so that a killed worker costs no slot. */
 const TAKEOVER: Takeover = { lockMs: 30_000, checkMs: 15_000 }
 
-const BACKOFF_FIRST_MS = 1_000
-const BACKOFF_MOST_MS = 5 * 60_000
-
-/** The wait before attempt `attempts + 1`: what the provider asked for, else exponential with jitter. */
-function toBackoff(attempts: number, error: Error | undefined): number {
-  if (error instanceof DataError && error.retryAfterMs !== undefined) return error.retryAfterMs
-  const ceiling = Math.min(BACKOFF_MOST_MS, BACKOFF_FIRST_MS * 2 ** attempts)
-  return Math.round(ceiling / 2 + (Math.random() * ceiling) / 2)
-}
+/** What is no failure of a job, such as Redis that refused its result, is tried again after this pause. */
+const OTHER_PAUSE_MS = 1_000
 
 /**
- * Serves one dataset's queue; nothing else takes jobs. A job is complete when its rows are stored. A transient failure
- * is tried again, any other makes the job a dead letter at once.
+ * Serves one lane of a dataset; nothing else takes jobs. A job is complete when its rows are stored. A transient failure
+ * is tried again for as long as the job is worth it, any other makes the job a dead letter at once.
  */
-export function createRunner(job: Job, context: RunnerContext): Worker<JobPayload, JobReport> {
-  const collectors = job.connect(context)
+export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'live'): Worker<JobPayload, JobReport> {
+  const http = lane === 'history' ? context.http.history : context.http
+  const collectors = job.connect({ ...context, http })
   const { prefix } = context.config.redis
   const { lockMs, checkMs } = context.takeover ?? TAKEOVER
-  const serve = (queued: QueuedJob<JobPayload, JobReport>, token?: string) =>
-    serveJob({ job, collectors, context }, queued, token)
-  const worker = new Worker<JobPayload, JobReport>(job.name, serve, {
+  const name = toQueueName(job.name, lane)
+  const history = createQueue(job.name, context.redis, prefix, 'history')
+  const serve = (queued: Queued, token?: string) => serveJob(serving, queued, token)
+  const worker = new Worker<JobPayload, JobReport>(name, serve, {
     connection: context.blocking,
-    prefix: toQueuePrefix(prefix, job.name),
-    concurrency: context.config.worker.concurrency,
-    // Another worker takes over the jobs of a killed one, however often that happens.
-    maxStalledCount: 100,
+    prefix: toQueuePrefix(prefix, name),
+    concurrency: context.config.worker.concurrency[lane],
+    // Another worker takes over the jobs of a killed one, until the crash watch blames the job.
+    maxStalledCount: Number.MAX_SAFE_INTEGER,
     lockDuration: lockMs,
     stalledInterval: checkMs,
-    settings: { backoffStrategy: (attempts, _type, error) => toBackoff(attempts, error) },
+    settings: {
+      backoffStrategy: (_attempts, _type, error) => (error instanceof TryAgain ? error.pauseMs : OTHER_PAUSE_MS),
+    },
   })
+  const log = context.log.child({ dataset: job.name, lane })
+  const crashes = createCrashWatch(worker, { redis: context.redis, prefix, log })
+  const serving: Serving = { job, lane, collectors, context, history, crashes }
   context.metrics?.observe(job.name, worker)
-  const log = context.log.child({ dataset: job.name })
   worker.on('completed', (queued, report) => log.info({ job: queued.id, ...report, ...toJobLogFields(queued) }, 'done'))
   worker.on('failed', (queued, error) => {
     const final = queued === undefined || queued.finishedOn !== undefined
@@ -76,21 +89,21 @@ export function createRunner(job: Job, context: RunnerContext): Worker<JobPayloa
 
 interface Serving {
   job: Job
+  lane: Lane
   collectors: readonly Collector[]
   context: RunnerContext
+  /** The dataset's history queue. */
+  history: DatasetQueue
+  crashes: CrashWatch
 }
 
 const NOTHING: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
 
-async function serveJob(
-  serving: Serving,
-  queued: QueuedJob<JobPayload, JobReport>,
-  token: string | undefined,
-): Promise<JobReport> {
+async function serveJob(serving: Serving, queued: Queued, token: string | undefined): Promise<JobReport> {
   const { job, context } = serving
   const isHandedBack = () => context.handBack?.aborted ?? false
   try {
-    return await inJobSpan(queued, isHandedBack, () => attempt(serving, queued))
+    return await inJobSpan(queued, isHandedBack, () => serving.crashes.run(queued, () => attempt(serving, queued)))
   } catch (error) {
     if (isHandedBack()) {
       await queued.moveToWait(token)
@@ -99,15 +112,13 @@ async function serveJob(
       throw new WaitingError()
     }
     if (error instanceof DataError && error.code === 'storage') context.metrics?.storageFailed(job.name)
-    if (isTransient(error)) throw error
+    if (isTransient(error)) throw await toNextTry(job.cadence, queued, error, context.now())
     throw new UnrecoverableError(toReason(error))
   }
 }
 
-async function attempt(
-  { job, collectors, context }: Serving,
-  queued: QueuedJob<JobPayload, JobReport>,
-): Promise<JobReport> {
+async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
+  const { job, lane, collectors, context, history } = serving
   // A job that was handed back may come to this worker once more before its queue stops taking jobs.
   context.handBack?.throwIfAborted()
   // An earlier attempt may have stored rows and died before it published that.
@@ -115,11 +126,12 @@ async function attempt(
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
   if (payload.kind === 'slot' && isLate(job, payload.slot, context.now())) {
-    const slot = new Date(payload.slot).toISOString()
-    context.log.warn(
-      { dataset: job.name, slot },
-      'a slot came too late: it is collected from history where there is any',
-    )
+    const told = { dataset: job.name, slot: new Date(payload.slot).toISOString() }
+    context.log.warn(told, 'a slot came too late: it is collected from history where there is any')
+    return NOTHING
+  }
+  if (payload.kind === 'range' && lane === 'live') {
+    await moveToHistory(history, queued, payload)
     return NOTHING
   }
   try {

@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
-import { type DatasetQueue, toSlotJobId } from '../../shared/queue/queues.ts'
+import { type DatasetQueues, toSlotJobId } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -20,23 +20,23 @@ export interface SchedulerContext {
   readonly metrics?: SlotMetrics
 }
 
-/** A job with the queue its slots go to. */
+/** A job with the queues that its slots and its ranges go to. */
 export interface Scheduled {
   readonly job: Job
-  readonly queue: DatasetQueue
+  readonly queues: DatasetQueues
 }
 
 /**
  * Enqueues the current slot, unless it is there. Its id is its time, so any number of schedulers may do this at once; a
  * queue that was emptied has it again at the next look.
  */
-export async function enqueueDue({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
+export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
   const current = toBucketStart(context.now(), job.cadence)
   const jobId = toSlotJobId(job.name, current)
-  if ((await queue.getJob(jobId)) !== undefined) return
+  if ((await queues.live.getJob(jobId)) !== undefined) return
   await wantFrom(job, current, context.db)
   await inEnqueueSpan(job.name, jobId, (options) =>
-    queue.add(job.name, { kind: 'slot', slot: current }, { jobId, ...options }),
+    queues.live.add(job.name, { kind: 'slot', slot: current }, { jobId, ...options }),
   )
   context.metrics?.slots(job.name, 'enqueued', 1)
   context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')

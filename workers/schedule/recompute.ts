@@ -17,13 +17,14 @@ export interface Recomputation {
 const SETTLE_MS = 2_000
 
 /**
- * Opens the queues of the jobs that are computed from other datasets. A computation that still waits will read what is
+ * Opens the history queues of the jobs that are computed from other datasets. A computation that still waits will read what is
  * stored meanwhile, so the same days are not enqueued twice. One that runs may have read before these rows were stored,
  * so exactly one more is enqueued for when it ends.
  */
 export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: string, db: Database): Recomputation {
   const queues = new Map<Job, DatasetQueue>()
-  for (const job of jobs) if (job.computedFrom.length > 0) queues.set(job, createQueue(job.name, redis, prefix))
+  for (const job of jobs)
+    if (job.computedFrom.length > 0) queues.set(job, createQueue(job.name, redis, prefix, 'history'))
   return {
     enqueue: async (dataset, rows) => {
       const computed = [...queues].filter(([job]) => job.computedFrom.some(({ name }) => name === dataset.name))

@@ -1,7 +1,7 @@
-import { schedule } from 'node-cron'
 import { readDueUnits } from '../../shared/coverage/computations.ts'
 import { toReason } from '../../shared/errors.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
+import { startTicks } from '../watch/ticks.ts'
 import { enqueueDue, type Scheduled, type SchedulerContext } from './due-slots.ts'
 import { enqueueMissing } from './look.ts'
 import { enqueueComputation, toRanges } from './recompute.ts'
@@ -40,10 +40,10 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
       (one) => enqueueDue(one, context),
     )
   const lookForMissing = () => each(scheduled, 'what is missing could not be found', (one) => enqueueLost(one, context))
-  const tasks = CADENCES.map((cadence) =>
-    schedule(TICK[cadence], () => tick(cadence), { noOverlap: true, timezone: 'UTC' }),
-  )
-  tasks.push(schedule(LOOK, lookForMissing, { noOverlap: true, timezone: 'UTC' }))
+  const ticks = [
+    ...CADENCES.map((cadence) => startTicks(TICK[cadence], () => tick(cadence), context.log)),
+    startTicks(LOOK, lookForMissing, context.log),
+  ]
   const look = async () => {
     await Promise.all(CADENCES.map(tick))
     await lookForMissing()
@@ -52,18 +52,18 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
   return {
     look,
     stop: async () => {
-      await Promise.all(tasks.map((task) => task.destroy()))
+      await Promise.all(ticks.map((each) => each.stop()))
       await first
     },
   }
 }
 
 /** What is computed is computed again where its inputs are newer; anything else is collected where it is missing. */
-async function enqueueLost({ job, queue }: Scheduled, context: SchedulerContext): Promise<void> {
-  if (job.computedFrom.length === 0) return void (await enqueueMissing(job, queue, context))
+async function enqueueLost({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
+  if (job.computedFrom.length === 0) return void (await enqueueMissing(job, queues.history, context))
   const units = await readDueUnits(context.db, job.dataset, COMPUTED_WITHIN_MS)
   if (units.length === 0) return
   const times = units.map(({ from }) => from)
-  await enqueueComputation(job, queue, toRanges(times, job.cadence, job.history?.chunkPoints ?? 1))
+  await enqueueComputation(job, queues.history, toRanges(times, job.cadence, job.history?.chunkPoints ?? 1))
   context.log.info({ dataset: job.name, units: units.length }, 'computed again: its inputs are newer')
 }

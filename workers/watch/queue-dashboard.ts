@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { createBullBoard } from '@bull-board/api'
 import { BullMQAdapter } from '@bull-board/api/bullMQAdapter'
 import { ExpressAdapter } from '@bull-board/express'
-import express from 'express'
+import express, { type NextFunction, type Request, type Response } from 'express'
 import type { DatasetQueue } from '../../shared/queue/queues.ts'
 
 export const DASHBOARD_PATH = '/queues'
@@ -18,12 +18,27 @@ export function createQueueDashboard(queues: readonly DatasetQueue[], token: str
   serverAdapter.setBasePath(DASHBOARD_PATH)
   const readOnlyMode = token === undefined
   createBullBoard({ queues: queues.map((queue) => new BullMQAdapter(queue, { readOnlyMode })), serverAdapter })
-  const app = express().disable('x-powered-by').use(DASHBOARD_PATH, serverAdapter.getRouter())
+  const app = express().disable('x-powered-by').use(stayHere).use(DASHBOARD_PATH, serverAdapter.getRouter())
   return (request, response) => {
     if (token !== undefined && !hasToken(request, token)) refuse(response, 401)
     else if (request.method !== 'GET' && isFromElsewhere(request)) refuse(response, 403)
     else app(request, response)
   }
+}
+
+/** Scripts and styles as the pages have them, inside and in files, but nothing from another host. */
+const OWN_HOST_ONLY = "default-src 'self' 'unsafe-inline' 'unsafe-eval' data: blob:"
+
+/** The page's template loads its fonts from another host, which would tell it who looks at the queues. */
+const ELSEWHERE = /<link\b[^>]*\bhref="https?:[^>]*>/g
+
+/** Whoever looks at the queues asks no other host for anything; a browser without the fonts shows its own. */
+function stayHere(_request: Request, response: Response, next: NextFunction): void {
+  response.setHeader('content-security-policy', OWN_HOST_ONLY)
+  const send = response.send.bind(response)
+  response.send = (body: unknown) =>
+    send(typeof body === 'string' && body.startsWith('<!DOCTYPE html>') ? body.replaceAll(ELSEWHERE, '') : body)
+  next()
 }
 
 function refuse(response: ServerResponse, status: 401 | 403): void {

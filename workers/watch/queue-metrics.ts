@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import type { DatasetQueue } from '../../shared/queue/queues.ts'
+import { type DatasetQueue, readQueueName } from '../../shared/queue/queues.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
 
 /** What is read of a queued job to tell how long it has been in its state. */
@@ -26,13 +26,13 @@ export function createQueueMetrics(queues: readonly DatasetQueue[], registry: Re
   createGauge(METRICS.queueJobs, registry, async (gauge) => {
     for (const queue of queues) {
       const counts = await queue.getJobCounts(...STATE_NAMES)
-      for (const state of STATE_NAMES) gauge.set({ dataset: queue.name, state }, counts[state] ?? 0)
+      for (const state of STATE_NAMES) gauge.set({ ...readQueueName(queue.name), state }, counts[state] ?? 0)
     }
   })
   createGauge(METRICS.queueOldest, registry, async (gauge) => {
     for (const queue of queues) {
       for (const state of STATE_NAMES) {
-        gauge.set({ dataset: queue.name, state }, await readOldestAge(queue, state))
+        gauge.set({ ...readQueueName(queue.name), state }, await readOldestAge(queue, state))
       }
     }
   })

@@ -4,6 +4,7 @@ import type { DatasetQueue } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 
 interface QueueWatchOptions {
+  /** The live queues. */
   readonly queues: readonly { readonly queue: DatasetQueue; readonly cadence: Cadence }[]
   readonly log: Logger
   /** Unix milliseconds. */
@@ -16,7 +17,7 @@ export interface QueueWatch {
   check(): Promise<void>
 }
 
-/** Ranges may wait as long as they like. A slot that still waits when the next one is due means trouble. */
+/** History may wait as long as it likes. A slot that still waits when the next one is due means trouble. */
 export function createQueueWatch({ queues, log, now }: QueueWatchOptions): QueueWatch {
   const overdue = new Set<string>()
 

@@ -1,5 +1,4 @@
 import type { Redis } from 'ioredis'
-import { schedule } from 'node-cron'
 import type { Registry } from 'prom-client'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { toReason } from '../../shared/errors.ts'
@@ -15,6 +14,7 @@ import {
 } from '../../shared/store/freshness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
+import { startTicks, type Ticks } from './ticks.ts'
 
 interface WatchdogOptions {
   readonly db: Database
@@ -39,10 +39,8 @@ export interface Watchdog {
 const WATCH = '*/15 * * * * *'
 
 /** Checks again and again until it is stopped. */
-export function startWatch(watchers: readonly { check(): Promise<void> }[]): { stop(): Promise<void> } {
-  const check = async () => void (await Promise.all(watchers.map((watcher) => watcher.check())))
-  const task = schedule(WATCH, check, { noOverlap: true, timezone: 'UTC' })
-  return { stop: async () => void (await task.destroy()) }
+export function startWatch(watchers: readonly { check(): Promise<void> }[], log: Logger): Ticks {
+  return startTicks(WATCH, async () => void (await Promise.all(watchers.map((watcher) => watcher.check()))), log)
 }
 
 /**

@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest'
+import { readQueueName, toQueueName } from '../../shared/queue/queues.ts'
+import { jobs } from '../../workers/jobs/list.ts'
+import { selectLanes } from '../../workers/programs/lanes.ts'
+
+const select = (queues: string) => selectLanes(queues.split(',')).map(({ job, lane }) => toQueueName(job.name, lane))
+
+describe('WORKER_QUEUES', () => {
+  it('names both lanes of datasets and cadences, or one of them', () => {
+    expect(select('prices')).toEqual(['prices', 'prices-history'])
+    expect(select('prices:history')).toEqual(['prices-history'])
+    expect(select('5m:live,tvl')).toEqual(expect.arrayContaining(['prices', 'index', 'tvl', 'tvl-history']))
+    expect(select('5m:live,tvl')).not.toContain('prices-history')
+    expect(select('prices:live,prices:history')).toEqual(select('prices'))
+    expect(select('all:live')).toEqual(jobs.map(({ name }) => name))
+    expect(new Set(select('all'))).toEqual(new Set([...select('all:live'), ...select('all:history')]))
+  })
+
+  it('has no history of datasets whose sources have none', () => {
+    expect(select('discord')).toEqual(['discord'])
+    expect(select('all:history')).not.toContain('discord-history')
+  })
+
+  it.each(['weather', 'prices:past', 'prices:', 'prices:live:history'])('refuses %s', (queue) => {
+    expect(() => selectLanes(['tvl', queue])).toThrow(
+      expect.objectContaining({ code: 'config', message: expect.stringContaining(`no queue is called ${queue};`) }),
+    )
+  })
+})
+
+it('a queue tells whose it is', () => {
+  for (const { name: dataset } of jobs) {
+    for (const lane of ['live', 'history'] as const)
+      expect(readQueueName(toQueueName(dataset, lane))).toEqual({ dataset, lane })
+  }
+})

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import { toLastTry, toPauseMs } from '../../workers/run/retries.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const SLOT = Date.parse('2024-05-06T00:00:00Z')
+
+/** The times of the tries of a job that always fails, in milliseconds from its first failure on. */
+function toTries(cadence: '5m' | '1h' | '1d', until: number, random: number): number[] {
+  const tries: number[] = []
+  for (let at = 0, failures = 1; ; failures += 1) {
+    at += toPauseMs(failures, { cadence, random })
+    if (at >= until) return tries
+    tries.push(at)
+  }
+}
+
+describe('the pauses between tries', () => {
+  it('begin with a second and double up to a tenth of the cadence, and half an hour', () => {
+    const longest = (cadence: '5m' | '1h' | '1d') =>
+      [1, 2, 3, 4, 5, 6, 100].map((failures) => toPauseMs(failures, { cadence, random: 1 }) / 1000)
+    expect(longest('5m')).toEqual([1, 2, 4, 8, 16, 30, 30])
+    expect(longest('1h')).toEqual([1, 2, 4, 8, 16, 32, 360])
+    expect(longest('1d')).toEqual([1, 2, 4, 8, 16, 32, 1800])
+  })
+
+  it('differ by up to half, so that jobs that failed together do not come back together', () => {
+    expect(toPauseMs(4, { cadence: '1h', random: 0 })).toBe(4_000)
+    expect(toPauseMs(4, { cadence: '1h', random: 0.5 })).toBe(6_000)
+  })
+
+  it('are never shorter than the provider asked for', () => {
+    expect(toPauseMs(1, { cadence: '5m', retryAfterMs: 90_000, random: 0 })).toBe(90_000)
+    expect(toPauseMs(9, { cadence: '1d', retryAfterMs: 1, random: 1 })).toBe(256_000)
+  })
+})
+
+describe('a job is tried again', () => {
+  it.each([
+    ['5m', 5 * MINUTE],
+    ['1h', HOUR],
+    ['1d', 20 * HOUR],
+  ] as const)('as a slot of %s for as long as the slot is worth it', (cadence, worth) => {
+    expect(toLastTry({ kind: 'slot', slot: SLOT }, cadence, SLOT + 3 * HOUR)).toBe(SLOT + worth)
+    const tries = toTries(cadence, worth, 0.5)
+    // An outage that ends shortly before the slot does costs nothing.
+    expect(tries.at(-1)).toBeGreaterThan(worth - Math.max(worth / 10, 30 * MINUTE))
+    expect(tries.length).toBeLessThan(70)
+  })
+
+  it('as a range for half an hour from its first failure on, however long it has waited', () => {
+    const range = { kind: 'range', from: 0, to: SLOT, interval: '5m' } as const
+    expect(toLastTry(range, '5m', SLOT)).toBe(SLOT + 30 * MINUTE)
+  })
+})

@@ -1,0 +1,77 @@
+import { UnrecoverableError } from 'bullmq'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { type Cadence, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { type JobPayload, jobPayload } from '../../shared/queue/queues.ts'
+import { addNotes, type Queued, readNotes } from './job-notes.ts'
+
+const MINUTE_MS = 60_000
+
+const FIRST_PAUSE_MS = 1_000
+const LONGEST_PAUSE_MS = 30 * MINUTE_MS
+
+/** A slot of a day is worth a try for most of the day: the last four hours are left to whoever has to mend it. */
+const DAY_SLOT_MS = 20 * HOUR_MS
+/** What stays failing for longer leaves its place; what is missing then is planned anew from what is stored. */
+const RANGE_MS = 30 * MINUTE_MS
+
+/** A failure after which the job is tried again. */
+export class TryAgain extends Error {
+  readonly pauseMs: number
+
+  constructor(message: string, pauseMs: number) {
+    super(message)
+    this.name = 'TryAgain'
+    this.pauseMs = pauseMs
+  }
+}
+
+/**
+ * How long to wait before the next try, in milliseconds: from one second on, doubled with each failure, up to a tenth of
+ * the cadence and half an hour, less a random part of up to half, so that jobs that failed together do not come back
+ * together; and never less than the provider asked for.
+ * @param failures how often the job has failed, 1 the first time.
+ */
+export function toPauseMs(
+  failures: number,
+  { cadence, retryAfterMs = 0, random }: { cadence: Cadence; retryAfterMs?: number | undefined; random: number },
+): number {
+  const most = Math.min(LONGEST_PAUSE_MS, INTERVAL_SECONDS[cadence] * 100)
+  const ceiling = Math.min(most, FIRST_PAUSE_MS * 2 ** (failures - 1))
+  return Math.max(retryAfterMs, Math.round(ceiling * (0.5 + random / 2)))
+}
+
+/**
+ * Until when a job is tried again, in Unix milliseconds: a slot until it is over, or for 20 hours where it lasts a day;
+ * a range for half an hour from its first failure on.
+ */
+export function toLastTry(payload: JobPayload, cadence: Cadence, failingSince: number): number {
+  if (payload.kind === 'range') return failingSince + RANGE_MS
+  return payload.slot + (cadence === '1d' ? DAY_SLOT_MS : INTERVAL_SECONDS[cadence] * 1000)
+}
+
+/**
+ * What becomes of a job after a failure that may pass: another try, or an end with the reason where the next try would
+ * come too late. `now` is in Unix milliseconds.
+ */
+export async function toNextTry(
+  cadence: Cadence,
+  queued: Queued,
+  error: unknown,
+  now: number,
+): Promise<TryAgain | UnrecoverableError> {
+  const reason = toReason(error)
+  const payload = jobPayload.parse(queued.data)
+  // A job that an operator retries begins anew.
+  const failingSince = (queued.attemptsMade === 0 ? undefined : readNotes(queued).failingSince) ?? now
+  if (queued.attemptsMade === 0) await addNotes(queued, { failingSince })
+  const retryAfterMs = error instanceof DataError ? error.retryAfterMs : undefined
+  const pauseMs = toPauseMs(queued.attemptsMade + 1, { cadence, retryAfterMs, random: Math.random() })
+  const lastTry = toLastTry(payload, cadence, failingSince)
+  if (now + pauseMs < lastTry) return new TryAgain(reason, pauseMs)
+  const iso = (ms: number) => new Date(ms).toISOString()
+  const next =
+    retryAfterMs === undefined
+      ? 'the next try would come later'
+      : `the provider asks to wait until ${iso(now + retryAfterMs)}`
+  return new UnrecoverableError(`${reason} (not tried again: its time ends at ${iso(lastTry)}, and ${next})`)
+}
