@@ -9,6 +9,7 @@ import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { enqueueDue, type SchedulerContext } from '../../workers/schedule/due-slots.ts'
+import { enqueueMissing } from '../../workers/schedule/look.ts'
 import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
@@ -118,18 +119,19 @@ describe('a price tick', () => {
   it('brings the days that changes compare with when it is the first ever, and only then', async () => {
     const queues = pipeline.queues('treasury')
     await enqueueDue({ job: treasury, queues }, scheduler())
+    await enqueueMissing(treasury, queues.history, scheduler())
     const ranges = (await queues.history.getPrioritized()).map(({ data }) => data)
     const times = ranges.flatMap((data) => (data.kind === 'range' ? [data.from, data.to] : []))
     const today = Date.parse('2024-05-06T00:00:00Z')
     expect([Math.min(...times), Math.max(...times)]).toEqual([today - 30 * 24 * 60 * MINUTE, today])
     expect(await queues.live.getJobCounts('waiting', 'prioritized')).toEqual({ waiting: 1, prioritized: 0 })
-    pipeline.clock.now += 24 * 60 * MINUTE
     await enqueueDue({ job: treasury, queues }, scheduler())
+    await enqueueMissing(treasury, queues.history, scheduler())
     expect(await queues.history.getJobCounts('waiting', 'prioritized')).toEqual({
       waiting: 0,
       prioritized: ranges.length,
     })
-    expect(await queues.live.getWaitingCount()).toBe(2)
+    expect(await queues.live.getWaitingCount()).toBe(1)
   })
 
   it('is caught up after downtime, from history', async () => {
@@ -143,7 +145,7 @@ describe('a price tick', () => {
     const newest = untilDone(live, 1)
     await enqueueDue({ job: prices, queues }, scheduler())
     await newest
-    const ranges = await queues.history.getPrioritizedCount()
+    const ranges = await enqueueMissing(prices, queues.history, scheduler())
     await untilDone(startWorker('history'), ranges)
     const sql = `SELECT toUInt64(0) AS tokens, uniqExact(toStartOfFiveMinutes(observed_at)) AS rows FROM token_prices
                  WHERE observed_at >= '2024-05-06 07:10:00' AND observed_at < '2024-05-06 08:05:00'`
@@ -151,18 +153,21 @@ describe('a price tick', () => {
     expect(slots?.rows).toBe(11)
   })
 
-  it('goes on from what is stored when Redis has lost its record', async () => {
+  it('is caught up when Redis has lost everything meanwhile', async () => {
     const queues = pipeline.queues('prices')
     await enqueueDue({ job: prices, queues }, scheduler())
     await untilDone(startWorker(), 1)
-    await pipeline.context.redis.del(`${pipeline.config.redis.prefix}:slots`)
+    const { redis } = pipeline.context
+    await redis.del(...(await redis.keys(`${pipeline.config.redis.prefix}:*`)))
     pipeline.clock.now += 20 * MINUTE
-    await Promise.all(runners.splice(0).map((runner) => runner.close()))
-    await enqueueDue({ job: prices, queues }, scheduler())
-    const [missed] = await queues.history.getPrioritized()
-    expect(missed?.data).toMatchObject({ kind: 'range', to: Date.parse('2024-05-06T07:25:00Z') })
-    expect(missed?.data).toHaveProperty('from')
-    expect(Reflect.get(missed?.data ?? {}, 'from')).toBeLessThanOrEqual(Date.parse('2024-05-06T07:10:00Z'))
+    expect(await enqueueMissing(prices, queues.history, scheduler())).toBeGreaterThan(0)
+    const missed = (await queues.history.getPrioritized()).map(({ data }) => data)
+    for (const data of missed) {
+      expect(data).toMatchObject({
+        from: Date.parse('2024-05-06T07:05:00Z'),
+        to: Date.parse('2024-05-06T07:20:00Z'),
+      })
+    }
   })
 })
 
@@ -229,11 +234,15 @@ describe('a failing provider', () => {
     expect((await again)[0].finishedOn).toBeUndefined()
   })
 
-  it('ends in a dead letter that names it when trying again cannot help', async () => {
+  it('that refuses is asked again until the slot is over, and nothing is stored of it', async () => {
     const reason = { kind: 'status', status: 401 } as const
     for (const provider of ['coinmarketcap', 'coingecko']) pipeline.upstream.faults.set(provider, reason)
+    const runner = startWorker()
+    const first = once(runner, 'failed')
     await pipeline.queue('prices').add('prices', slot)
-    const { failed } = await untilDone(startWorker(), 1)
+    expect((await first)[0].finishedOn).toBeUndefined()
+    pipeline.clock.now = slot.slot + 5 * MINUTE - 100
+    const { failed } = await untilDone(runner, 1)
     expect(failed[0]?.reason).toMatch(/coinmarketcap.*401/)
     expect(await pipeline.queue('prices').getFailedCount()).toBe(1)
     expect((await stored())?.rows).toBe(0)
@@ -247,9 +256,9 @@ describe('a failing provider', () => {
     const before = await dump()
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'content-type' })
+    const failed = once(runner, 'failed')
     await queue.add('prices', slot, { jobId: 'again' })
-    const { failed } = await untilDone(runner, 1)
-    expect(failed[0]?.reason).toContain('coinmarketcap')
+    expect((await failed)[1].message).toContain('coinmarketcap')
     expect(await dump()).toBe(before)
   })
 
