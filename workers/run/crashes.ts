@@ -15,6 +15,12 @@ interface CrashContext {
   readonly log: Logger
 }
 
+/** Whether a dead job is dead because it kills the workers that run it. */
+export function isPoison(queued: Queued): boolean {
+  const { crashes } = readNotes(queued)
+  return crashes !== undefined && (crashes.blamed >= MOST_BLAMED || crashes.judged >= MOST_JUDGED)
+}
+
 /** Finds the jobs that kill the process that runs them. */
 export interface CrashWatch {
   /**

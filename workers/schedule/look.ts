@@ -2,10 +2,12 @@ import { type Buckets, countBuckets, subtract, toBuckets, toTimes, union } from 
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
 import { readWanted, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
-import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import { readProvidersMark } from '../job/providers-mark.ts'
+import { isPoison } from '../run/crashes.ts'
+import type { Chunk } from './chunks.ts'
 import type { SchedulerContext } from './due-slots.ts'
 import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
 
@@ -40,10 +42,47 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
   const chunks = planRepair(job, gaps, interval)
     .sort((a, b) => b.payload.from - a.payload.from)
     .slice(0, Math.max(0, MOST_WAITING - waiting))
-  await enqueueRanges(queue, chunks)
+  await enqueueRanges(queue, await withoutPoison(job, queue, chunks, context))
   context.metrics?.slots(job.name, 'caught_up', countBuckets(union(due.flatMap(({ runs }) => runs))))
   if (chunks.length > 0) context.log.info({ dataset: job.name, jobs: chunks.length }, 'missing data is collected')
   return chunks.length
+}
+
+/**
+ * A job that has ended gives up its id for the new one. One that killed its workers stays dead, and what it is about is
+ * known as failed: only an operator can say that it is worth another try.
+ */
+async function withoutPoison(
+  job: Job,
+  queue: DatasetQueue,
+  chunks: readonly Chunk[],
+  context: SchedulerContext,
+): Promise<Chunk[]> {
+  const left: Chunk[] = []
+  for (const chunk of chunks) {
+    const ended = await queue.getJob(chunk.id)
+    if (ended?.failedReason !== undefined && isPoison(ended)) {
+      await tellPoison(job, chunk.payload, ended.failedReason, context)
+      continue
+    }
+    if (ended?.finishedOn !== undefined) await ended.remove()
+    left.push(chunk)
+  }
+  return left
+}
+
+async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, context: SchedulerContext) {
+  const { db, registry, now } = context
+  const ids = new Set(payload.entities)
+  const entities = job.entities(registry).filter(({ id }) => ids.has(id))
+  const { from, to } = payload
+  const times = { from, to, since: now(), nextTry: now() + DAY_MS }
+  const told = { lane: 'history', state: 'failed', provider: '', reason, tries: 1, providers: '' } as const
+  await writeNotes(
+    db,
+    job.dataset,
+    entities.map(({ key }) => ({ entity: key, ...told, ...times })),
+  )
 }
 
 /** The end of what has to be there: the slot before the current one fills the bucket before it, or its own. */
