@@ -1,5 +1,5 @@
 import { datasets } from '../../shared/datasets/list.ts'
-import { startOpsServer, toDatabaseCheck } from '../../shared/ops/ops-server.ts'
+import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
 import { createQueue } from '../../shared/queue/queues.ts'
 import { jobs } from '../jobs/list.ts'
@@ -13,7 +13,7 @@ import { openProgram } from './program.ts'
 
 async function main(): Promise<void> {
   const program = await openProgram('scheduler')
-  const { config, log, db, redis, registry } = program
+  const { config, log, db, redis, registry, ops } = program
   const { prefix } = config.redis
   const names = jobs.map(({ name }) => name)
   const metrics = createSlotMetrics(names, program.metrics)
@@ -26,14 +26,13 @@ async function main(): Promise<void> {
   const watched = scheduled.map(({ job, queue }) => ({ queue, cadence: job.cadence }))
   const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now: Date.now })])
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
-  const { host, schedulerPort: port, token } = config.ops
-  const pages = { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, token) }
-  const setting = 'SCHEDULER_OPS_PORT'
-  const ops = await startOpsServer({ registry: program.metrics, checks, host, port, setting, pages })
+  ops?.tell({
+    checks,
+    pages: { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, config.ops.token) },
+  })
   await watchdog.check()
   onStopSignal(async () => {
     await Promise.all([scheduler.stop(), watch.stop()])
-    await ops?.close()
     await Promise.all(queues.map((queue) => queue.close()))
     await program.close()
     log.info('scheduler stopped')

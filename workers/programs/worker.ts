@@ -1,9 +1,10 @@
 import type { Worker } from 'bullmq'
 import { requireMigrated } from '../../clickhouse/migrate.ts'
+import { loadConfig } from '../../shared/config/config.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { DataError } from '../../shared/errors.ts'
 import { CADENCES } from '../../shared/intervals.ts'
-import { startOpsServer, toDatabaseCheck } from '../../shared/ops/ops-server.ts'
+import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
@@ -38,9 +39,10 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 }
 
 async function main(): Promise<void> {
+  // Before it waits for anything: a queue that nobody knows will not come.
+  const selected = selectJobs(loadConfig().worker.queues)
   const program = await openProgram('worker')
-  const { config, log, db, redis } = program
-  const selected = selectJobs(config.worker.queues)
+  const { config, log, db, redis, ops } = program
   await requireMigrated(db)
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
@@ -48,9 +50,9 @@ async function main(): Promise<void> {
   const watch = startWatch([createWatchdogOf(selected, program)])
   log.info({ queues: selected.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
-  const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) }
-  const { host, workerPort: port } = config.ops
-  const ops = await startOpsServer({ registry: program.metrics, checks, host, port, setting: 'WORKER_OPS_PORT' })
+  ops?.tell({
+    checks: { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) },
+  })
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
@@ -60,7 +62,6 @@ async function main(): Promise<void> {
     clearTimeout(drained)
     await watch.stop()
     await context.recomputation.close()
-    await ops?.close()
     context.blocking.disconnect()
     await program.close()
     log.info('worker stopped')
