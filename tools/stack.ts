@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { toReason } from '../shared/errors.ts'
-import { DAY_MS } from '../shared/intervals.ts'
+import { DAY_MS, HISTORY_START } from '../shared/intervals.ts'
 import { onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
@@ -80,14 +80,14 @@ async function backfillDemo(config: Config): Promise<void> {
   const plan = (dataset: string, interval: string, from: string, to?: string) =>
     planBackfill({ dataset, interval, from, to, only: undefined }, registry, now)
   const backfills = [
-    plan('prices', '1d', '2022-02-01', daysAgo(90)),
+    plan('prices', '1d', HISTORY_START, daysAgo(90)),
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
     plan('treasury', '1d', daysAgo(90)),
     // Their jobs are enqueued when prices and treasuries are stored; they are planned here so that the history is
     // complete only when they are done.
-    plan('market-cap', '1d', '2022-02-01'),
+    plan('market-cap', '1d', HISTORY_START),
     plan('treasury-value', '1d', daysAgo(90)),
     plan('index', '5m', new Date(registry.index.launch).toISOString()),
   ]

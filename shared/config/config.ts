@@ -147,15 +147,23 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
   return merged
 }
 
-/** Options that ask a program to change nothing; `npm run` keeps them for itself unless `--` stands before them. */
-const HARMLESS_OPTIONS = ['dry-run', 'check']
+/**
+ * Options of the commands that change what is done, and that npm has no use of its own for. `npm run` keeps them for itself
+ * unless `--` stands before them.
+ */
+const OPTIONS = [
+  ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'into-existing'],
+  ...['dataset', 'state', 'reason'],
+] as const
 
-/** Without such an option, which npm kept for itself, the program would change what it was asked to leave alone. */
+/** Without an option that npm kept for itself the program would do something else than it was asked to. */
 function findSwallowed(env: Environment): string[] {
-  const swallowed = HARMLESS_OPTIONS.filter((option) => env[`npm_config_${option.replace('-', '_')}`] === 'true')
-  return swallowed.map(
-    (option) => `npm took --${option} for itself: write npm run ${env.npm_lifecycle_event ?? '...'} -- --${option}`,
-  )
+  if (env.npm_lifecycle_event === undefined) return []
+  const isTaken = (option: string) => Boolean(env[`npm_config_${option.replaceAll('-', '_')}`])
+  const taken = OPTIONS.filter(isTaken).map((option) => `--${option}`)
+  if (taken.length === 0) return []
+  const example = `npm run ${env.npm_lifecycle_event} -- ${taken[0]}`
+  return [`npm took ${taken.join(' and ')} for itself: put -- before the options, as in ${example}`]
 }
 
 /**

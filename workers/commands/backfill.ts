@@ -135,18 +135,20 @@ function readCommandLine() {
         help: { type: 'boolean', default: false },
       },
     })
-    if (positionals.length > 1) throw new TypeError(`one dataset at a time, not ${positionals.join(' and ')}`)
     if (values.tokens !== undefined && values.daos !== undefined) throw new TypeError('either --tokens or --daos')
-    return { values, dataset: positionals[0] }
+    return { values, positionals }
   } catch (error) {
     throw new DataError('payload', `${toReason(error)}\nSee: npm run backfill -- --help`, { cause: error })
   }
 }
 
 async function main(): Promise<void> {
-  const { values, dataset } = readCommandLine()
+  const { values, positionals } = readCommandLine()
   if (values.help) return console.log(HELP)
+  // Before the words are looked at: the value of an option that npm kept for itself is one of them.
   const config = loadConfig()
+  const [dataset, ...more] = positionals
+  if (more.length > 0) throw new DataError('payload', `one dataset at a time, not ${positionals.join(' and ')}`)
   const only = values.tokens ?? values.daos
   const request = { dataset, from: values.from, to: values.to, interval: values.interval, only }
   const backfill = planBackfill(request, loadRegistry(), Date.now())
