@@ -5,6 +5,7 @@ import { DataError, toReason } from '../errors.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
+import { toHint, withRunningStack } from './running-stack.ts'
 
 const text = z.string().trim().min(1)
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
@@ -193,9 +194,22 @@ export function parseConfig(env: Environment): Config {
  * over how the stores of the data folder are reached.
  */
 export function loadConfig(): Config {
-  if (existsSync('.env')) process.loadEnvFile('.env')
+  loadEnvFile()
   return parseConfig(withOwnStores(process.env))
 }
+
+/** The same for a command: what no setting names is that of the system that runs here, which is said on standard error. */
+export function loadCommandConfig(): Config {
+  loadEnvFile()
+  return parseConfig(withOwnStores(withRunningStack(process.env, (line) => console.error(line))))
+}
+
+function loadEnvFile(): void {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+}
+
+/** Why a store that a command asked may not be there; undefined where the settings name it, or a system runs. */
+export const toStoresHint = (): string | undefined => toHint(process.env)
 
 /** The environment of a child process: this one's, with variables of its own. */
 export function toChildEnvironment(own: Environment): NodeJS.ProcessEnv {

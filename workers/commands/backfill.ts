@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util'
 import type { Redis } from 'ioredis'
-import { loadConfig } from '../../shared/config/config.ts'
+import { runCommand } from '../../shared/command.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import { createQueue } from '../../shared/queue/queues.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
@@ -146,7 +147,7 @@ async function main(): Promise<void> {
   const { values, positionals } = readCommandLine()
   if (values.help) return console.log(HELP)
   // Before the words are looked at: the value of an option that npm kept for itself is one of them.
-  const config = loadConfig()
+  const config = loadCommandConfig()
   const [dataset, ...more] = positionals
   if (more.length > 0) throw new DataError('payload', `one dataset at a time, not ${positionals.join(' and ')}`)
   const only = values.tokens ?? values.daos
@@ -177,4 +178,4 @@ async function main(): Promise<void> {
   if (failed > 0) process.exitCode = 1
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util'
-import { type Config, loadConfig } from '../../shared/config/config.ts'
+import { runCommand } from '../../shared/command.ts'
+import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
@@ -168,7 +169,7 @@ async function main(): Promise<void> {
     },
   })
   if (values.help) return console.log(HELP)
-  const config = loadConfig()
+  const config = loadCommandConfig()
   const { from, to, interval } = values
   const [dataset, ...more] = positionals
   const request = toRequest({ dataset, more, from, to, interval })
@@ -184,4 +185,4 @@ async function main(): Promise<void> {
   else if (isStale) process.exitCode = EXIT.stale
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

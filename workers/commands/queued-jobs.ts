@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util'
 import type { Job as QueuedJob } from 'bullmq'
-import { loadConfig } from '../../shared/config/config.ts'
+import { runCommand } from '../../shared/command.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import { createQueue, type DatasetQueue, type JobPayload, type JobReport } from '../../shared/queue/queues.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
@@ -156,7 +157,7 @@ export function toJobsTable(listed: readonly ListedJob[]): string {
 }
 
 async function run(request: Request, options: { dryRun: boolean; json: boolean }): Promise<void> {
-  const config = loadConfig()
+  const config = loadCommandConfig()
   const redis = createRedis(config.redis.url, createLog('jobs', 'error'))
   await requireRedis(redis)
   const selected = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
@@ -198,4 +199,4 @@ async function main(): Promise<void> {
   })
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)
