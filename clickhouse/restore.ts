@@ -163,6 +163,7 @@ async function main(): Promise<void> {
   const config = loadCommandConfig().clickhouse
   const server = createDatabase(config, 'write', { database: 'default' })
   const db = createDatabase(config, 'write')
+  sayHowItGoesOn(db.name)
   const restored = await restore(server, db, folder, {
     intoExisting: values['into-existing'],
     log: createLog('restore', 'warn'),
@@ -173,6 +174,18 @@ async function main(): Promise<void> {
   const rows = restored.reduce((sum, table) => sum + table.rows, 0)
   if (values.json) console.log(JSON.stringify({ database: db.name, rows, tables: restored }, null, 2))
   else console.log(`${db.name}: ${rows} rows of ${restored.length} tables are stored and compared`)
+}
+
+/** Whoever stops it is told how it is taken up. */
+function sayHowItGoesOn(database: string): void {
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)
+    process.once(signal, () => {
+      console.error(`stopped: ${database} may hold a part of the backup; the same command goes on with it`)
+      process.exit(code)
+    })
 }
 
 async function check(folder: string, json: boolean): Promise<void> {
