@@ -1,6 +1,7 @@
 import type { RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Registry as MetricsRegistry } from 'prom-client'
+import { createReadiness } from '../shared/store/readiness.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { createFragments } from './answers/fragments.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
@@ -16,7 +17,7 @@ import type { Exchange } from './serving/send.ts'
 import { createServing } from './serving/serve.ts'
 import type { Pace, Readers } from './serving/slow-readers.ts'
 
-export type AppOptions = Omit<Surroundings, 'now' | 'fragments'> & {
+export type AppOptions = Omit<Surroundings, 'now' | 'fragments' | 'readiness'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
@@ -60,7 +61,9 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   // Whole answers and the parts of long ones share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
   const fragments = createFragments({ maxBytes: cacheBytes, commits: options.commits })
-  const surroundings: Surroundings = { ...options, fragments, now: options.now ?? Date.now }
+  // Not by the clock of the data: a database can go away while that stands still.
+  const readiness = createReadiness(options.db, () => performance.now())
+  const surroundings: Surroundings = { ...options, fragments, readiness, now: options.now ?? Date.now }
   const metrics = createApiMetrics(options.metrics)
   const serving = createServing(surroundings, { log: options.log, metrics, readers: options.readers, cacheBytes })
   const toRequestId = createRequestIds()

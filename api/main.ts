@@ -3,6 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig } from '../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../shared/config/secrets.ts'
 import { startOpsServer, toDatabaseCheck } from '../shared/ops/ops-server.ts'
+import { untilClickHouseAnswers } from '../shared/ops/waiting.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
@@ -30,6 +31,8 @@ export async function startApi(
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const stopping = new AbortController()
+  // It serves 503 meanwhile, and whoever reads the log is told why.
+  void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal })
   const server = createApiServer({ db, registry, config, commits, log, metrics, stopping: stopping.signal, ...options })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../shared/config/config.ts'
+import { runCommand } from '../shared/command.ts'
+import { loadCommandConfig } from '../shared/config/config.ts'
 import { DataError } from '../shared/errors.ts'
-import { isMain, runProgram } from '../shared/process.ts'
+import { isMain } from '../shared/process.ts'
 import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
 import { countRows } from '../shared/store/count-rows.ts'
 import { listTables, readContent } from './backup/content.ts'
@@ -54,7 +55,7 @@ async function main(): Promise<void> {
   if (values.help) return console.log(HELP)
   const [folder, ...more] = positionals
   if (folder === undefined || more.length > 0) throw new DataError('payload', HELP)
-  const db = createDatabase(loadConfig().clickhouse, 'write')
+  const db = createDatabase(loadCommandConfig().clickhouse, 'write')
   if (values['dry-run']) {
     const tables: { name: string; rows: number }[] = []
     for (const { name } of await listTables(db)) tables.push({ name, rows: await countRows(db, name) })
@@ -70,4 +71,4 @@ async function main(): Promise<void> {
 
 const toLine = ({ name, rows }: { name: string; rows: number }): string => `${name}: ${rows} rows`
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

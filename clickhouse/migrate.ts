@@ -3,9 +3,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
-import { type Config, loadConfig } from '../shared/config/config.ts'
+import { runCommand } from '../shared/command.ts'
+import { type Config, loadCommandConfig } from '../shared/config/config.ts'
 import { DataError } from '../shared/errors.ts'
-import { isMain, runProgram } from '../shared/process.ts'
+import { isMain } from '../shared/process.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase, type Database, toClickHouseCode } from '../shared/store/clickhouse.ts'
 import { onCluster } from '../shared/store/topology.ts'
@@ -165,7 +166,7 @@ npm run migrate -- --check  compares the schema with the files and changes nothi
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
   if (values.help) return console.log(HELP)
-  const config = loadConfig().clickhouse
+  const config = loadCommandConfig().clickhouse
   const log = createLog('migrate', values.check ? 'warn' : 'info')
   const server = createDatabase(config, 'write', { database: 'default' })
   const db = createDatabase(config, 'write')
@@ -194,4 +195,4 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
   if (differences.length > 0) process.exitCode = 1
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

@@ -1,7 +1,8 @@
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../shared/config/config.ts'
+import { runCommand } from '../shared/command.ts'
+import { loadCommandConfig } from '../shared/config/config.ts'
 import { DataError } from '../shared/errors.ts'
-import { isMain, runProgram } from '../shared/process.ts'
+import { isMain } from '../shared/process.ts'
 import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
 import { countRows } from '../shared/store/count-rows.ts'
 import { type Lock, withLock } from '../shared/store/lock.ts'
@@ -159,9 +160,10 @@ async function main(): Promise<void> {
   const [folder, ...more] = positionals
   if (folder === undefined || more.length > 0) throw new DataError('payload', HELP)
   if (values['dry-run']) return check(folder, values.json)
-  const config = loadConfig().clickhouse
+  const config = loadCommandConfig().clickhouse
   const server = createDatabase(config, 'write', { database: 'default' })
   const db = createDatabase(config, 'write')
+  sayHowItGoesOn(db.name)
   const restored = await restore(server, db, folder, {
     intoExisting: values['into-existing'],
     log: createLog('restore', 'warn'),
@@ -174,6 +176,18 @@ async function main(): Promise<void> {
   else console.log(`${db.name}: ${rows} rows of ${restored.length} tables are stored and compared`)
 }
 
+/** Whoever stops it is told how it is taken up. */
+function sayHowItGoesOn(database: string): void {
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const)
+    process.once(signal, () => {
+      console.error(`stopped: ${database} may hold a part of the backup; the same command goes on with it`)
+      process.exit(code)
+    })
+}
+
 async function check(folder: string, json: boolean): Promise<void> {
   const told = await readManifest(folder)
   toSchemaOf(told)
@@ -183,4 +197,4 @@ async function check(folder: string, json: boolean): Promise<void> {
   else console.log(tables.map(({ name, rows }) => `${name}: ${rows} rows`).join('\n'))
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

@@ -46,3 +46,6 @@ export function countBuckets(startMs: number, endMs: number, interval: Interval)
   const first = toBucketStart(startMs - 1, interval) + step
   return first >= endMs ? 0 : Math.floor((endMs - 1 - first) / step) + 1
 }
+
+/** The first day of history: of what lies before nothing is collected, and nothing can be asked for. */
+export const HISTORY_START = '2022-02-01'

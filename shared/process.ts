@@ -15,6 +15,14 @@ const PARENT_POLL_MS = 500
 /** How long a stopping process may finish what it has begun. */
 const STOP_DEADLINE_MS = 25_000
 
+/** A process in which nothing has begun. */
+const endAtOnce = () => process.exit(0)
+
+/** Until `onStopSignal` has given it a way to stop, a stop signal ends the process at once: nothing has begun yet. */
+export function endOnStopSignal(): void {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, endAtOnce)
+}
+
 /**
  * Calls `stop` on the first SIGTERM or SIGINT and exits when it is done or its deadline has passed; a second signal
  * exits at once. A process that a parent started over a channel, or npm, also stops when that is gone.
@@ -35,8 +43,7 @@ export function onStopSignal(stop: () => Promise<void>, deadlineMs: number = STO
       },
     )
   }
-  process.on('SIGTERM', handle)
-  process.on('SIGINT', handle)
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.off(signal, endAtOnce).on(signal, handle)
   onStarterGone = handle
   watchStarter()
 }

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig, provideSettings } from '../shared/config/config.ts'
+import { isFoundFolder, removeRunning, writeRunning } from '../shared/config/running-stack.ts'
 import { toReason } from '../shared/errors.ts'
-import { DAY_MS } from '../shared/intervals.ts'
+import { DAY_MS, HISTORY_START } from '../shared/intervals.ts'
 import { onStopSignal, runProgram } from '../shared/process.ts'
 import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
@@ -58,6 +59,18 @@ const supervisor = createSupervisor({
 /** Gives the data folder back. */
 let unlock = () => {}
 
+/** From now on the commands find this system. */
+function announceRunning({ mode, dataDir, clickhouse, redis }: Config): void {
+  // A cluster's prefix is in braces, which its setting is not.
+  const settings = { CLICKHOUSE_DATABASE: clickhouse.database, QUEUE_PREFIX: redis.prefix.replace(/^\{|\}$/g, '') }
+  writeRunning(dataDir, { pid: process.pid, mode, settings })
+  const free = unlock
+  unlock = () => {
+    removeRunning(dataDir)
+    free()
+  }
+}
+
 async function stopAll(): Promise<void> {
   stopping.abort()
   await supervisor.stop()
@@ -80,14 +93,14 @@ async function backfillDemo(config: Config): Promise<void> {
   const plan = (dataset: string, interval: string, from: string, to?: string) =>
     planBackfill({ dataset, interval, from, to, only: undefined }, registry, now)
   const backfills = [
-    plan('prices', '1d', '2022-02-01', daysAgo(90)),
+    plan('prices', '1d', HISTORY_START, daysAgo(90)),
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
     plan('tvl', '1d', daysAgo(90)),
     plan('treasury', '1d', daysAgo(90)),
     // Their jobs are enqueued when prices and treasuries are stored; they are planned here so that the history is
     // complete only when they are done.
-    plan('market-cap', '1d', '2022-02-01'),
+    plan('market-cap', '1d', HISTORY_START),
     plan('treasury-value', '1d', daysAgo(90)),
     plan('index', '5m', new Date(registry.index.launch).toISOString()),
   ]
@@ -131,22 +144,15 @@ dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by t
   ${base}/data/index/historic?period=30
   ${base}/data/status
   ${base}/docs
-The other commands of the README reach these stores with
-  export ${toExports(config)}
+${toReach(config)}
 Ctrl-C stops everything.
 `)
 }
 
-/** Addresses and passwords are in the data folder, or with whoever gave them. */
-function toExports({ dataDir, clickhouse, redis }: Config): string {
-  const settings = {
-    DATA_DIR: dataDir,
-    CLICKHOUSE_DATABASE: clickhouse.database,
-    QUEUE_PREFIX: redis.prefix,
-  }
-  return Object.entries(settings)
-    .map(([name, value]) => `${name}='${value}'`)
-    .join(' ')
+/** How the commands find the stores: addresses and passwords are in the data folder, or with whoever gave them. */
+function toReach({ dataDir }: Config): string {
+  const other = 'The other commands of the README find these stores'
+  return isFoundFolder(dataDir) ? `${other} by themselves.` : `${other} with\n  export DATA_DIR='${dataDir}'`
 }
 
 /** Stops what was started when a later part cannot start, and says why. */
@@ -175,6 +181,7 @@ async function main(): Promise<void> {
   provideSettings({ API_DRAIN_SECONDS: '0' })
   unlock = lockFolder(loadConfig().dataDir)
   const config = await prepareStores(supervisor, mode)
+  announceRunning(config)
   const parts: readonly Part[] = [
     { name: 'worker', file: 'workers/programs/worker.ts' },
     { name: 'scheduler', file: 'workers/programs/scheduler.ts' },

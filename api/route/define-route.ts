@@ -4,6 +4,7 @@ import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
+import type { Readiness } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Format } from '../answers/formats.ts'
 import type { Fragments } from '../answers/fragments.ts'
@@ -22,6 +23,7 @@ export interface Surroundings {
   readonly config: Config
   readonly commits: CommitFeed
   readonly fragments: Fragments
+  readonly readiness: Readiness
   readonly now: () => number
   /** Aborted once the process is to end: it still answers, but says that it is not ready. */
   readonly stopping?: AbortSignal
@@ -61,7 +63,7 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly contentType?: string
   /** Whose commits make kept bytes stale; the first one's cadence says when the data is. */
   readonly datasets: readonly DatasetFacts[]
-  /** Answers of the moment, such as health: never kept, by nobody. */
+  /** Answers of the moment, such as health: never kept, by nobody, and made however many others are being made. */
   readonly volatile?: boolean
   /** Headers of its own that a 200 answer carries, name to description. */
   readonly headers?: Readonly<Record<string, string>>

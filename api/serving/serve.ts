@@ -103,7 +103,9 @@ export function createServing(
       const askedAt = now()
       return toReady(route, await settled.answer(abandoned), askedAt)
     }
-    const { answer, from } = await cache.get(settled.key, route.datasets, make, left)
+    const { answer, from } = route.volatile
+      ? { answer: await make(left), from: 'made' as const }
+      : await cache.get(settled.key, route.datasets, make, left)
     metrics.of(route.path).answered(from)
     if ('open' in answer) return sendStream(exchange, answer, toHead(route, answer, now()), now(), left)
     if (exchange.extra.length === 0) known.add(url, route, settled.key, asked)

@@ -5,6 +5,7 @@ import { DataError, toReason } from '../errors.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
+import { toHint, withRunningStack } from './running-stack.ts'
 
 const text = z.string().trim().min(1)
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
@@ -149,15 +150,23 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
   return merged
 }
 
-/** Options that ask a program to change nothing; `npm run` keeps them for itself unless `--` stands before them. */
-const HARMLESS_OPTIONS = ['dry-run', 'check']
+/**
+ * Options of the commands that change what is done, and that npm has no use of its own for. `npm run` keeps them for itself
+ * unless `--` stands before them.
+ */
+const OPTIONS = [
+  ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'into-existing'],
+  ...['dataset', 'state', 'reason'],
+] as const
 
-/** Without such an option, which npm kept for itself, the program would change what it was asked to leave alone. */
+/** Without an option that npm kept for itself the program would do something else than it was asked to. */
 function findSwallowed(env: Environment): string[] {
-  const swallowed = HARMLESS_OPTIONS.filter((option) => env[`npm_config_${option.replace('-', '_')}`] === 'true')
-  return swallowed.map(
-    (option) => `npm took --${option} for itself: write npm run ${env.npm_lifecycle_event ?? '...'} -- --${option}`,
-  )
+  if (env.npm_lifecycle_event === undefined) return []
+  const isTaken = (option: string) => Boolean(env[`npm_config_${option.replaceAll('-', '_')}`])
+  const taken = OPTIONS.filter(isTaken).map((option) => `--${option}`)
+  if (taken.length === 0) return []
+  const example = `npm run ${env.npm_lifecycle_event} -- ${taken[0]}`
+  return [`npm took ${taken.join(' and ')} for itself: put -- before the options, as in ${example}`]
 }
 
 /**
@@ -187,9 +196,22 @@ export function parseConfig(env: Environment): Config {
  * over how the stores of the data folder are reached.
  */
 export function loadConfig(): Config {
-  if (existsSync('.env')) process.loadEnvFile('.env')
+  loadEnvFile()
   return parseConfig(withOwnStores(process.env))
 }
+
+/** The same for a command: what no setting names is that of the system that runs here, which is said on standard error. */
+export function loadCommandConfig(): Config {
+  loadEnvFile()
+  return parseConfig(withOwnStores(withRunningStack(process.env, (line) => console.error(line))))
+}
+
+function loadEnvFile(): void {
+  if (existsSync('.env')) process.loadEnvFile('.env')
+}
+
+/** Why a store that a command asked may not be there; undefined where the settings name it, or a system runs. */
+export const toStoresHint = (): string | undefined => toHint(process.env)
 
 /** The environment of a child process: this one's, with variables of its own. */
 export function toChildEnvironment(own: Environment): NodeJS.ProcessEnv {

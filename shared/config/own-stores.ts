@@ -54,11 +54,13 @@ function toAccessReason(error: unknown): string {
   return error.issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
 }
 
-/** Replaces the file at once, so that whoever reads it meanwhile finds the old one or the new one whole. */
-export function writeAccess(dir: string, access: ClickHouseAccess | RedisAccess): void {
-  const file = toFile(dir)
+export const writeAccess = (dir: string, access: ClickHouseAccess | RedisAccess): void =>
+  writePrivate(toFile(dir), access)
+
+/** Replaces a file at once, so that whoever reads it meanwhile finds the old one or the new one whole. */
+export function writePrivate(file: string, content: object): void {
   mkdirSync(dirname(file), { recursive: true })
-  writeFileSync(`${file}.new`, `${JSON.stringify(access, null, 2)}\n`, { mode: 0o600 })
+  writeFileSync(`${file}.new`, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 })
   renameSync(`${file}.new`, file)
 }
 

@@ -8,20 +8,26 @@ import { probe } from '../store/probe.ts'
 /** What a process needs, by name; each check throws when it is not there. */
 export type Checks = Readonly<Record<string, () => Promise<unknown>>>
 
-export interface OpsOptions {
-  readonly registry: Registry
+/** What a process tells of itself. */
+interface Told {
   readonly checks: Checks
+  /** More pages, all under one path. */
+  readonly pages?: { readonly path: string; readonly listener: RequestListener }
+}
+
+export interface OpsOptions extends Told {
+  readonly registry: Registry
   readonly host: string
   /** 0 is off. */
   readonly port: number
   /** The setting that gave the port, for the message when the port is taken. */
   readonly setting: string
-  /** More pages, all under one path. */
-  readonly pages?: { readonly path: string; readonly listener: RequestListener }
 }
 
 export interface OpsServer {
   readonly port: number
+  /** From now on it tells this. */
+  tell(told: Told): void
   close(): Promise<void>
 }
 
@@ -35,13 +41,17 @@ const CHECK_TIMEOUT_MS = 3_000
  */
 export async function startOpsServer(options: OpsOptions): Promise<OpsServer | undefined> {
   if (options.port === 0) return undefined
-  const server = createServer(toListener(options))
+  let told: Told = options
+  const server = createServer(toListener(options.registry, () => told))
   await new Promise<void>((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => reject(toListenError(error, options)))
     server.listen(options.port, options.host, resolve)
   })
   return {
     port: (server.address() as AddressInfo).port,
+    tell: (other) => {
+      told = other
+    },
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
@@ -55,8 +65,9 @@ function toListenError(error: NodeJS.ErrnoException, { setting, host, port }: Op
   return new DataError('config', `${setting}: port ${port} of ${host} is taken: name another, or 0 for none`)
 }
 
-function toListener({ registry, checks, pages }: OpsOptions): RequestListener {
+function toListener(registry: Registry, toTold: () => Told): RequestListener {
   return (request, response) => {
+    const { checks, pages } = toTold()
     const path = request.url?.split('?')[0] ?? '/'
     if (path === '/health/live') sendJson(response, 200, { status: 'ok' })
     else if (path === '/health/ready') void sendReadiness(response, checks)

@@ -16,5 +16,5 @@ const NOBODY: CommitFeed = {
 /** What a route of the API gets when it is asked directly, at a time in Unix milliseconds: nothing is cached. */
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
   const fragments = createFragments({ maxBytes: 0, commits: NOBODY })
-  return { db: reader, registry, config, commits: NOBODY, fragments, now: () => now }
+  return { db: reader, registry, config, commits: NOBODY, fragments, readiness: async () => {}, now: () => now }
 }

@@ -244,16 +244,25 @@ describe('the commands', () => {
     return { status, stdout, stderr }
   }
 
-  it('take up a restore that was killed', async () => {
-    const { folder, told } = await backUpPrices('killed')
+  it.each([
+    ['SIGKILL', [null, 'SIGKILL'], ''],
+    ['SIGINT', [130, null], 'the same command goes on with it'],
+    ['SIGTERM', [143, null], 'the same command goes on with it'],
+  ] as const)('take up a restore that was ended by %s', async (signal, end, said) => {
+    const { folder, told } = await backUpPrices(`ended-by-${signal}`)
     const target = await createEmpty()
     const env = { ...process.env, ...toStoreSettings(target.config) }
     const path = join(import.meta.dirname, '../../clickhouse/restore.ts')
     const args = [...toProgram(path), folder]
     const killed = spawn(process.execPath, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
-    await once(killed.stderr, 'data')
-    killed.kill('SIGKILL')
-    await once(killed, 'exit')
+    await once(killed.stderr.setEncoding('utf8'), 'data')
+    let last = ''
+    killed.stderr.on('data', (text) => {
+      last += text
+    })
+    killed.kill(signal)
+    expect(await once(killed, 'close')).toEqual(end)
+    expect(last).toContain(said)
     const sql = "SELECT query_id FROM system.processes WHERE query_id LIKE 'restore into %'"
     await expect.poll(() => target.server.rows({ name: 'locks', sql, schema: z.unknown() })).toEqual([])
     const again = spawnSync(process.execPath, args, { env, encoding: 'utf8' })
@@ -277,6 +286,11 @@ describe('the commands', () => {
     const refused = command('restore.ts', folder)
     expect(refused).toMatchObject({ status: 1, stderr: expect.stringContaining('is not empty') })
     expect(refused.stderr).not.toContain('    at ')
+    expect(command('backup.ts', '/proc/nope')).toEqual({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^\/proc\/nope cannot be made or read: .*\n$/),
+    })
     expect(command('restore.ts', '--help')).toMatchObject({ status: 0, stdout: expect.stringContaining('--dry-run') })
   })
 })

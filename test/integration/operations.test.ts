@@ -102,9 +102,31 @@ describe('dead letters', () => {
     expect(await queue.getJobCountByTypes('waiting', 'failed')).toBe(0)
   })
 
+  it('have sisters that wait for their next attempt, which are tried now or dropped', async () => {
+    const queue = pipeline.queue('prices')
+    const inAnHour = { delay: 3_600_000 }
+    for (const jobId of ['sooner', 'never']) await queue.add('prices', slot, { ...inAnHour, jobId })
+    const delayed = toRequest({ action: 'retry', dataset: 'prices', state: 'delayed', reason: undefined })
+    const [sooner, never] = await findJobs(queue, delayed)
+    if (sooner === undefined || never === undefined) throw new Error('two jobs are delayed')
+    expect([sooner.listed.id, never.listed.id]).toEqual(['sooner', 'never'])
+    expect(await applyTo([sooner], 'retry', () => {})).toEqual([])
+    expect(await applyTo([never], 'drop', () => {})).toEqual([])
+    expect(await queue.getJobCounts('delayed', 'waiting', 'prioritized')).toEqual({
+      delayed: 0,
+      waiting: 1,
+      prioritized: 0,
+    })
+    const runner = createRunner(prices, pipeline.context)
+    const [done] = await once(runner, 'completed')
+    await runner.close()
+    expect(done.id).toBe('sooner')
+    expect(await applyTo([sooner], 'retry', () => {})).toMatchObject([{ id: 'sooner' }])
+  })
+
   it('are not asked for in a way that makes no sense', () => {
     const given = { action: 'retry', dataset: 'weather', state: 'active', reason: undefined }
-    expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed/s)
+    expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
     expect(() => toRequest({ ...given, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
     expect(toRequest({ ...given, dataset: 'prices', state: undefined }).state).toBe('failed')
   })

@@ -348,6 +348,9 @@ describe('a back-fill', () => {
     expect(() => planBackfill(bad, pipeline.registry, pipeline.clock.now)).toThrow(
       /--from 2024-02-30.*--interval 2h.*nope/s,
     )
+    expect(() => planBackfill({ ...request, from: '2022-01-31' }, pipeline.registry, pipeline.clock.now)).toThrow(
+      '--from 2022-01-31 is before 2022-02-01',
+    )
     const reversed = { ...request, from: '2024-05-03', to: '2024-05-01' }
     expect(() => planBackfill(reversed, pipeline.registry, pipeline.clock.now)).toThrow('is not before')
     expect(() => planBackfill({ ...request, dataset: 'weather' }, pipeline.registry, pipeline.clock.now)).toThrow(

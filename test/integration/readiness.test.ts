@@ -9,6 +9,8 @@ import { startStatementDoor } from '../support/statement-door.ts'
 const config = createTestConfig()
 /** More than the connections that statements share. */
 const MANY = 40
+/** As many answers as are made at once, and the connections that they share. */
+const [PLACES, CONNECTIONS] = [64, 32]
 
 let stored: Awaited<ReturnType<typeof createApiDatabase>>
 let door: Awaited<ReturnType<typeof startStatementDoor>>
@@ -25,6 +27,13 @@ afterAll(async () => {
   await Promise.all([db.close(), door.close()])
   await stored.drop()
 })
+
+/** Another API over the same door, which has asked nothing yet. */
+async function startOther() {
+  const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
+  const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed() })
+  return { url: other.url, close: async () => void (await Promise.all([other.close(), fresh.close()])) }
+}
 
 const isReady = async () => (await fetch(`${api.url}/health/ready`)).status
 
@@ -45,14 +54,52 @@ describe('readiness', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: MANY }, () => 'rejected'))
   })
 
-  it('takes one statement, whatever the number of datasets', async () => {
-    const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
-    const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed() })
+  it('is told while every place for answers is taken', async () => {
+    const other = await startOther()
+    door.hold()
     const before = door.statements.length
-    expect((await fetch(`${other.url}/health/ready`)).status).toBe(200)
+    const refused: string[] = []
+    // All different: none of them shares the place of another.
+    const asked = Array.from({ length: PLACES + 1 }, async (_, n) => {
+      const answer = await fetch(`${other.url}/data/tokens?limit=${n + 1}`)
+      if (answer.status === 503) refused.push(await answer.text())
+    })
+    await expect.poll(() => refused).toEqual([expect.stringContaining('Too many answers are being made at once')])
+    await expect.poll(() => door.statements.length - before).toBe(CONNECTIONS)
+    const answer = fetch(`${other.url}/health/ready`)
+    await expect.poll(() => door.statements.length - before).toBe(CONNECTIONS + 1)
+    door.release()
+    expect((await answer).status).toBe(200)
+    await Promise.all(asked)
+    await other.close()
+  })
+
+  it('takes one statement, whatever the number of datasets and of those who ask', async () => {
+    const other = await startOther()
+    const before = door.statements.length
+    const ask = () => fetch(`${other.url}/health/ready`).then(({ status }) => status)
+    expect(await Promise.all(Array.from({ length: MANY }, ask))).toEqual(Array.from({ length: MANY }, () => 200))
+    expect(await ask()).toBe(200)
     expect(door.statements.length - before).toBe(1)
     await other.close()
-    await fresh.close()
+  })
+
+  it('is refused within seconds when the database is gone, and when it says nothing', async () => {
+    const gone = await startStatementDoor(config.clickhouse.url)
+    const db = createDatabase({ ...config.clickhouse, url: gone.url }, 'read')
+    const other = await startApi({ config, db, registry: stored.registry, commits: createHandFeed() })
+    const ask = async () => (await fetch(`${other.url}/health/ready`)).status
+    expect(await ask()).toBe(200)
+    const since = performance.now()
+    gone.hold()
+    await expect.poll(ask).toBe(503)
+    expect(performance.now() - since).toBeLessThan(15_000)
+    gone.release()
+    await expect.poll(ask).toBe(200)
+    await gone.close()
+    await expect.poll(ask).toBe(503)
+    await other.close()
+    await db.close()
   })
 
   it('is refused while a table is missing', async () => {

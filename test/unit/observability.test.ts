@@ -1,8 +1,9 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { METRICS } from '../../shared/telemetry/metric-list.ts'
+import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -20,7 +21,7 @@ async function readKnown(): Promise<Map<string, readonly string[]>> {
   return known
 }
 
-const OF_EVERY_TARGET = ['job', 'instance', 'process']
+const OF_EVERY_TARGET = ['job', 'instance', 'process', 'service']
 
 /** The metrics of a PromQL expression, and the labels that it selects or groups by. */
 function toUses(expression: string): { metrics: string[]; labels: string[] } {
@@ -31,7 +32,7 @@ function toUses(expression: string): { metrics: string[]; labels: string[] } {
   )
   const words = plain.replace(/\bby\s*\([^)]*\)/g, '').replace(/\{[^}]*\}/g, '')
   // A name before a bracket is a function's or an aggregation's; "by" may stand between the two.
-  const metrics = [...words.matchAll(/\b[a-z_]\w*\b(?!\s*\()/g)].map(([name]) => name)
+  const metrics = [...words.matchAll(/\b(?!or\b)[a-z_]\w*\b(?!\s*\()/g)].map(([name]) => name)
   return { metrics, labels: [...groups, ...selectors] }
 }
 
@@ -69,11 +70,78 @@ describe('every metric', () => {
   })
 })
 
+/** All that a process may say on `/metrics`, with a sample of each metric. */
+async function writeMetrics(): Promise<string> {
+  const registry = createMetrics('test')
+  for (const metric of Object.values(METRICS)) {
+    const labels = Object.fromEntries(metric.labels.map((label) => [label, 'a']))
+    if (metric.kind === 'counter') createCounter<readonly string[]>(metric, registry).inc(labels)
+    else if (metric.kind === 'gauge') createGauge<readonly string[]>(metric, registry).set(labels, 1)
+    else createHistogram<readonly string[]>(metric, registry).observe(labels, 1)
+  }
+  return registry.metrics()
+}
+
+/** What Prometheus' linter finds, by the rules of `promtool check metrics` that names, types and help can break. */
+function lint(text: string): string[] {
+  const helps = new Map([...text.matchAll(/^# HELP (\S+) ?(.*)$/gm)].map(([, name = '', help = '']) => [name, help]))
+  return [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)].flatMap(([, name = '', type = '']) => {
+    const wrong = {
+      'no help text': (helps.get(name) ?? '').trim() === '',
+      'a counter without "_total"': type === 'counter' && !name.endsWith('_total'),
+      '"_total", and no counter': type !== 'counter' && name.endsWith('_total'),
+      'a suffix of histograms': /_(bucket|sum|count)$/.test(name),
+      'its type in its name': new RegExp(`(^|_)${type}(_|$)`).test(name),
+      'no base unit': /_(ms|millis|milliseconds|minutes|hours|days|kb|mb|percent)(_|$)/.test(name),
+      'capitals or colons': /[A-Z:]/.test(name),
+    }
+    return Object.entries(wrong).flatMap(([why, is]) => (is ? [`${name}: ${why}`] : []))
+  })
+}
+
+/** Prometheus' own tool, where it is installed; else a line says that it was not asked. */
+function promtool(args: readonly string[], input = ''): string {
+  const { error, stdout, stderr, status } = spawnSync('promtool', args, { cwd: root, input, encoding: 'utf8' })
+  if (error !== undefined && 'code' in error && error.code === 'ENOENT') {
+    console.warn(`promtool is not installed: promtool ${args.join(' ')} was not run`)
+    return ''
+  }
+  if (error !== undefined) throw error
+  return status === 0 ? '' : `${stdout}${stderr}`
+}
+
+describe('what a process says of itself', () => {
+  it('is named as Prometheus wants it', async () => {
+    const text = await writeMetrics()
+    expect(lint(text)).toEqual([])
+    expect(promtool(['check', 'metrics'], text)).toBe('')
+  })
+
+  it('is found wrong where it is', () => {
+    const text = '# HELP active_total Help.\n# TYPE active_total gauge\n# HELP wait_ms\n# TYPE wait_ms counter\n'
+    expect(lint(text)).toEqual([
+      'active_total: "_total", and no counter',
+      'wait_ms: no help text',
+      'wait_ms: a counter without "_total"',
+      'wait_ms: no base unit',
+    ])
+  })
+})
+
 describe('prometheus', () => {
-  it('scrapes every worker that the compose file runs', () => {
-    const compose = readFileSync(join(root, 'docker-compose.yml'), 'utf8')
-    const workers = [...compose.matchAll(/^ {2}(worker-\w+):$/gm)].map(([, name]) => name)
+  const compose = readFileSync(join(root, 'docker-compose.yml'), 'utf8')
+  const workers = [...compose.matchAll(/^ {2}(worker-\w+):$/gm)].map(([, name]) => name)
+
+  it('scrapes every worker that the compose file runs, and hears of each that is gone', () => {
     expect(workers.length).toBeGreaterThan(0)
     expect(read('prometheus.yml')).toContain(`names: [${workers.join(', ')}]`)
+    const absent = [...read('alerts.yml').matchAll(/absent\(up\{job="worker", service="([\w-]+)"\}\)/g)]
+    expect(absent.map(([, service]) => service)).toEqual(workers)
+  })
+
+  it('takes the rules, which tell of a part without any container', () => {
+    expect(promtool(['check', 'config', '--syntax-only', 'observability/prometheus.yml'])).toBe('')
+    expect(promtool(['check', 'rules', 'observability/alerts.yml'])).toBe('')
+    expect(promtool(['test', 'rules', 'test/fixtures/alerts.test.yml'])).toBe('')
   })
 })

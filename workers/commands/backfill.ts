@@ -1,9 +1,10 @@
 import { parseArgs } from 'node:util'
 import type { Redis } from 'ioredis'
-import { loadConfig } from '../../shared/config/config.ts'
+import { runCommand } from '../../shared/command.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import { createQueue } from '../../shared/queue/queues.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
@@ -135,18 +136,20 @@ function readCommandLine() {
         help: { type: 'boolean', default: false },
       },
     })
-    if (positionals.length > 1) throw new TypeError(`one dataset at a time, not ${positionals.join(' and ')}`)
     if (values.tokens !== undefined && values.daos !== undefined) throw new TypeError('either --tokens or --daos')
-    return { values, dataset: positionals[0] }
+    return { values, positionals }
   } catch (error) {
     throw new DataError('payload', `${toReason(error)}\nSee: npm run backfill -- --help`, { cause: error })
   }
 }
 
 async function main(): Promise<void> {
-  const { values, dataset } = readCommandLine()
+  const { values, positionals } = readCommandLine()
   if (values.help) return console.log(HELP)
-  const config = loadConfig()
+  // Before the words are looked at: the value of an option that npm kept for itself is one of them.
+  const config = loadCommandConfig()
+  const [dataset, ...more] = positionals
+  if (more.length > 0) throw new DataError('payload', `one dataset at a time, not ${positionals.join(' and ')}`)
   const only = values.tokens ?? values.daos
   const request = { dataset, from: values.from, to: values.to, interval: values.interval, only }
   const backfill = planBackfill(request, loadRegistry(), Date.now())
@@ -175,4 +178,4 @@ async function main(): Promise<void> {
   if (failed > 0) process.exitCode = 1
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

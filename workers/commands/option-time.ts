@@ -1,4 +1,6 @@
-const EARLIEST_MS = Date.parse('2009-01-01T00:00:00Z')
+import { HISTORY_START } from '../../shared/intervals.ts'
+
+const EARLIEST_MS = Date.parse(HISTORY_START)
 const ISO_DATE = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?Z?)?$/
 
 /** The options of a command that is about a range of time, for `parseArgs`. */
@@ -18,7 +20,8 @@ export function toTime(option: string, text: string | undefined, mistakes: strin
   // Date.parse turns 30 February into 1 March; the day must come back as it was given.
   if (Number.isNaN(ms) || !new Date(ms).toISOString().startsWith(text.slice(0, 10))) {
     mistakes.push(`${option} ${text} is not an ISO date or date-time`)
-  } else if (ms < EARLIEST_MS) mistakes.push(`${option} ${text} is before 2009: there is nothing to collect`)
+  } else if (ms < EARLIEST_MS)
+    mistakes.push(`${option} ${text} is before ${HISTORY_START}: nothing is collected of what lies before`)
   else return ms
   return undefined
 }

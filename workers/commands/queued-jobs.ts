@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util'
 import type { Job as QueuedJob } from 'bullmq'
-import { loadConfig } from '../../shared/config/config.ts'
+import { runCommand } from '../../shared/command.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import {
   createQueues,
   type DatasetQueue,
@@ -25,12 +26,12 @@ const STATES = ['failed', 'waiting', 'prioritized', 'delayed', 'active', 'comple
 type State = (typeof STATES)[number]
 
 /**
- * The states in which a job can be retried or dropped: active jobs belong to their worker, and only failed ones are
- * worth a retry.
+ * The states in which a job can be retried or dropped: active jobs belong to their worker, and only those that failed, for
+ * good or for now, are worth a retry.
  */
 const ALLOWED: Readonly<Record<Action, readonly State[]>> = {
   list: STATES,
-  retry: ['failed'],
+  retry: ['failed', 'delayed'],
   drop: STATES.filter((state) => state !== 'active'),
 }
 
@@ -39,7 +40,8 @@ const HELP = `npm run jobs -- list|retry|drop [options]
 Looks at the queues' jobs, and by default at those that failed for good: the dead letters, kept for 14 days.
 
   list              prints them
-  retry             puts failed jobs back on their queues, with all their attempts
+  retry             puts failed jobs back on their queues, with all their attempts; with --state delayed, those that wait
+                    for their next attempt are tried now
   drop              removes them; a slot that is dropped is not enqueued again by itself
 
   --dataset NAME    only this dataset's: ${jobs.map(({ name }) => name).join(', ')}
@@ -137,6 +139,8 @@ export async function applyTo(
   for (const { job, listed } of found) {
     try {
       if (action === 'drop') await job.remove()
+      // The next attempt of one that is delayed has only to be made sooner.
+      else if (listed.state === 'delayed') await job.promote()
       else await job.retry('failed', { resetAttemptsMade: true, resetAttemptsStarted: true })
     } catch (error) {
       missed.push({ id: listed.id, why: toReason(error) })
@@ -163,7 +167,7 @@ export function toJobsTable(listed: readonly ListedJob[]): string {
 }
 
 async function run(request: Request, options: { dryRun: boolean; json: boolean }): Promise<void> {
-  const config = loadConfig()
+  const config = loadCommandConfig()
   const redis = createRedis(config.redis.url, createLog('jobs', 'error'))
   await requireRedis(redis)
   const selected = jobs.filter(({ name }) => request.dataset === undefined || name === request.dataset)
@@ -208,4 +212,4 @@ async function main(): Promise<void> {
   })
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

@@ -2,9 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { z } from 'zod'
-import { loadConfig } from '../../shared/config/config.ts'
+import { runCommand } from '../../shared/command.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import type { Composition } from '../../shared/registry/index-records.ts'
 import { addComposition, planRebalance } from '../../shared/registry/rebalance.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
@@ -154,7 +155,7 @@ async function main(): Promise<void> {
     throw new DataError('payload', `rebalance, one file and --at are needed\n\n${HELP}`)
   }
   const proposed = readProposal(file)
-  const db = createDatabase(loadConfig().clickhouse, 'write')
+  const db = createDatabase(loadCommandConfig().clickhouse, 'write')
   try {
     const dryRun = values['dry-run']
     const report = await rebalance({ proposed, at: values.at, dryRun }, db)
@@ -165,4 +166,4 @@ async function main(): Promise<void> {
   }
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util'
 import { requireMigrated } from '../../clickhouse/migrate.ts'
-import { loadConfig } from '../../shared/config/config.ts'
+import { runCommand } from '../../shared/command.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
@@ -64,7 +65,7 @@ async function main(): Promise<void> {
   })
   if (values.help) return console.log(HELP)
   if (positionals.length > 1) throw new DataError('payload', `one table per run: ${positionals.join(', ')} are several`)
-  const config = loadConfig()
+  const config = loadCommandConfig()
   const db = createDatabase(config.clickhouse, 'write')
   await requireMigrated(db)
   const redis = createRedis(config.redis.url, createLog('rebuild', 'error'))
@@ -85,4 +86,4 @@ async function main(): Promise<void> {
   await db.close()
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

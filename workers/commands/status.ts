@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../../shared/config/config.ts'
+import { runCommand } from '../../shared/command.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
 import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
@@ -65,11 +66,11 @@ export function isAlarming(statuses: readonly DatasetStatus[]): boolean {
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
   if (values.help) return console.log(HELP)
-  const db = createDatabase(loadConfig().clickhouse, 'read')
+  const db = createDatabase(loadCommandConfig().clickhouse, 'read')
   const statuses = await readStatus(db, datasets, Date.now())
   await db.close()
   console.log(values.json ? JSON.stringify(statuses, null, 2) : toStatusTable(statuses))
   if (isAlarming(statuses)) process.exitCode = 1
 }
 
-if (isMain(import.meta.url)) runProgram(main)
+if (isMain(import.meta.url)) runCommand(main)

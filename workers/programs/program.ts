@@ -2,6 +2,9 @@ import type { Redis } from 'ioredis'
 import type { Registry as Metrics } from 'prom-client'
 import { type Config, loadConfig } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
+import { type OpsServer, startOpsServer } from '../../shared/ops/ops-server.ts'
+import { untilClickHouseAnswers, untilRedisAnswers } from '../../shared/ops/waiting.ts'
+import { endOnStopSignal } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
@@ -19,28 +22,51 @@ export interface Program {
   readonly db: Database
   readonly redis: Redis
   readonly registry: Registry
+  /** It tells of liveness, and of readiness what it is given; undefined where it is turned off. */
+  readonly ops: OpsServer | undefined
   /** Ends the connections and sends the last traces. */
   close(): Promise<void>
 }
 
-/** @throws DataError `config` that names every mistake of the settings or of the registry. */
+const OPS = {
+  worker: { setting: 'WORKER_OPS_PORT', port: 'workerPort' },
+  scheduler: { setting: 'SCHEDULER_OPS_PORT', port: 'schedulerPort' },
+} as const
+
+/**
+ * Opens what the part is made of. While ClickHouse or Redis is away it waits: it says so, is alive and not ready, and ends
+ * at once when it is told to stop.
+ * @throws DataError `config` that names every mistake of the settings or of the registry, `storage` when Redis refuses.
+ */
 export async function openProgram(name: 'worker' | 'scheduler'): Promise<Program> {
+  endOnStopSignal()
   const config = loadConfig()
   const redact = createRedactor(findSecrets(config))
   const log = createLog(name, config.logLevel, redact)
   const tracing = await startTracing(`dao-data-${name}`, config, log)
   const registry = loadRegistry()
+  const metrics = createMetrics(name)
+  const { setting, port } = OPS[name]
+  const checks = { stores: async () => Promise.reject(new Error('waiting for the stores')) }
+  const { host } = config.ops
+  const ops = await startOpsServer({ registry: metrics, checks, host, port: config.ops[port], setting })
   const db = createDatabase(config.clickhouse, 'write')
+  await Promise.all([
+    untilClickHouseAnswers(db, config.clickhouse.url, { log }),
+    untilRedisAnswers(config.redis, { log }),
+  ])
   const redis = createRedis(config.redis.url, log)
   return {
     config,
     log,
     redact,
-    metrics: createMetrics(name),
+    metrics,
     db,
     redis,
     registry,
+    ops,
     close: async () => {
+      await ops?.close()
       await db.close()
       redis.disconnect()
       await tracing.stop()

@@ -1,5 +1,6 @@
+import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { datasets } from '../../shared/datasets/list.ts'
-import { startOpsServer, toDatabaseCheck } from '../../shared/ops/ops-server.ts'
+import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
 import { createQueues } from '../../shared/queue/queues.ts'
 import { jobs } from '../jobs/list.ts'
@@ -14,7 +15,8 @@ import { openProgram } from './program.ts'
 
 async function main(): Promise<void> {
   const program = await openProgram('scheduler')
-  const { config, log, db, redis, registry } = program
+  const { config, log, db, redis, registry, ops } = program
+  await requireMigrated(db)
   const { prefix } = config.redis
   const names = jobs.map(({ name }) => name)
   const metrics = createSlotMetrics(names, program.metrics)
@@ -27,14 +29,13 @@ async function main(): Promise<void> {
   const watched = scheduled.map(({ job, queues: own }) => ({ queue: own.live, cadence: job.cadence }))
   const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now: Date.now })], log)
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
-  const { host, schedulerPort: port, token } = config.ops
-  const pages = { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, token) }
-  const setting = 'SCHEDULER_OPS_PORT'
-  const ops = await startOpsServer({ registry: program.metrics, checks, host, port, setting, pages })
+  ops?.tell({
+    checks,
+    pages: { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, config.ops.token) },
+  })
   await watchdog.check()
   onStopSignal(async () => {
     await Promise.all([scheduler.stop(), watch.stop()])
-    await ops?.close()
     await Promise.all(queues.map((queue) => queue.close()))
     await program.close()
     log.info('scheduler stopped')

@@ -1,12 +1,14 @@
 import type { Worker } from 'bullmq'
 import { requireMigrated } from '../../clickhouse/migrate.ts'
+import { loadConfig } from '../../shared/config/config.ts'
 import { datasets } from '../../shared/datasets/list.ts'
-import { startOpsServer, toDatabaseCheck } from '../../shared/ops/ops-server.ts'
+import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
 import { createSharedHourLimit } from '../http/hour-limit.ts'
 import { createSharedRateLimit } from '../http/shared-rate-limit.ts'
+import { recordProvidersMark } from '../job/providers-mark.ts'
 import { jobs } from '../jobs/list.ts'
 import { createRunner, type RunnerContext } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
@@ -21,19 +23,21 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 }
 
 async function main(): Promise<void> {
+  // Before it waits for anything: a queue that nobody knows will not come.
+  const selected = selectLanes(loadConfig().worker.queues)
   const program = await openProgram('worker')
-  const { config, log, db, redis } = program
-  const selected = selectLanes(config.worker.queues)
+  const { config, log, db, redis, ops } = program
   await requireMigrated(db)
+  for (const name of new Set(selected.map(({ job }) => job.name))) await recordProvidersMark(db, name, config, Date.now)
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
   const runners = selected.map(({ job, lane }) => createRunner(job, context, lane))
   const watch = startWatch([createWatchdogOf(selected, program)], log)
   log.info({ queues: runners.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
-  const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) }
-  const { host, workerPort: port } = config.ops
-  const ops = await startOpsServer({ registry: program.metrics, checks, host, port, setting: 'WORKER_OPS_PORT' })
+  ops?.tell({
+    checks: { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) },
+  })
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
     const drained = setTimeout(() => stopping.abort(reason), config.worker.drainSeconds * 1000)
@@ -43,7 +47,6 @@ async function main(): Promise<void> {
     clearTimeout(drained)
     await watch.stop()
     await context.recomputation.close()
-    await ops?.close()
     context.blocking.disconnect()
     await program.close()
     log.info('worker stopped')

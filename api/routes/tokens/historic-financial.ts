@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { INTERVALS } from '../../../shared/intervals.ts'
+import { HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
 import type { Answer } from '../../answers/answer.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { oneOf, optionalPage, time } from '../../parameters/kinds.ts'
@@ -12,7 +12,6 @@ import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { checkRange, startAfter, toSeriesRange } from '../../series/series.ts'
 
-const EARLIEST = '2022-02-01'
 const MAX_POINTS = 1_000_000
 
 const series = z.strictObject({ name: z.string(), id: idValue, data: z.array(pricePoint) })
@@ -27,7 +26,7 @@ export const historicFinancialRoute = defineRoute({
   severalInTables: true,
   query: {
     interval: oneOf(INTERVALS, 'Length of a bucket.'),
-    start: time(`First moment, inclusive, not before ${EARLIEST}.`, '2024-01-01', { earliest: EARLIEST }),
+    start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', { earliest: HISTORY_START }),
     end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
     ...optionalPage('points', { max: MAX_POINTS }),
   },

@@ -1,0 +1,94 @@
+import { readFileSync, rmSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { z } from 'zod'
+import { DataError } from '../errors.ts'
+import { writePrivate } from './own-stores.ts'
+
+const runningStack = z.object({
+  pid: z.int(),
+  mode: z.enum(['demo', 'live']),
+  /** What tells its data from others' on the same stores. */
+  settings: z.object({ CLICKHOUSE_DATABASE: z.string(), QUEUE_PREFIX: z.string() }),
+})
+
+/** The system that `npm start` or `npm run live` runs over a data folder; no secret is in it. */
+export type RunningStack = z.infer<typeof runningStack>
+
+const toFile = (dataDir: string) => join(dataDir, 'stack.json')
+
+/** Tells the commands that a system runs over a data folder. */
+export const writeRunning = (dataDir: string, stack: RunningStack): void => writePrivate(toFile(dataDir), stack)
+
+export const removeRunning = (dataDir: string): void => rmSync(toFile(dataDir), { force: true })
+
+/** The system that runs over a data folder. One that was killed has left its file behind, and runs no more. */
+function readRunning(dataDir: string): RunningStack | undefined {
+  let text: string
+  try {
+    text = readFileSync(toFile(dataDir), 'utf8')
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
+    throw error
+  }
+  const { success, data } = runningStack.safeParse(toJson(text))
+  if (!success) throw new DataError('config', `${toFile(dataDir)} does not say what runs there: remove it`)
+  return isRunning(data.pid) ? data : undefined
+}
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    // It is there, and somebody else's.
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+const isSet = (env: Environment, name: string) => Boolean(env[name] || env[`${name}_FILE`])
+
+/** The folders of `npm run live` and of `npm start`; where both run, the first is taken. */
+const FOLDERS = ['.data', '.data/demo'] as const
+
+/** Whether the commands look for a system there without being told to. */
+export const isFoundFolder = (dataDir: string): boolean => FOLDERS.some((folder) => resolve(folder) === dataDir)
+
+/**
+ * An environment completed by the system that runs here: its data folder, database and queue prefix where they are not set.
+ * DATA_DIR chooses among several. `say` hears which was taken where that may surprise.
+ */
+export function withRunningStack(env: Environment, say: (line: string) => void): Environment {
+  if (isSet(env, 'CLICKHOUSE_URL') && isSet(env, 'REDIS_URL')) return env
+  const folders = env.DATA_DIR ? [env.DATA_DIR] : FOLDERS
+  const running = folders.flatMap((folder) => {
+    const stack = readRunning(resolve(folder))
+    return stack === undefined ? [] : [{ folder, ...stack }]
+  })
+  const [taken, other] = running
+  if (taken === undefined) return env
+  const otherwise = other === undefined ? '' : `; for the ${other.mode} one set DATA_DIR=${toShown(other.folder)}`
+  if (!env.DATA_DIR && (other !== undefined || taken.mode === 'demo'))
+    say(`of the ${taken.mode} system that runs over ${toShown(taken.folder)}${otherwise}`)
+  const own = Object.entries({ DATA_DIR: resolve(taken.folder), ...taken.settings })
+  return { ...env, ...Object.fromEntries(own.filter(([name]) => !isSet(env, name))) }
+}
+
+const toShown = (folder: string) => relative(process.cwd(), resolve(folder)) || '.'
+
+/** Why a store that nobody named may not be there; undefined where all are named, or a system runs. */
+export function toHint(env: Environment): string | undefined {
+  const unset = ['CLICKHOUSE_URL', 'REDIS_URL'].filter((name) => !isSet(env, name))
+  const folders = env.DATA_DIR ? [env.DATA_DIR] : FOLDERS
+  if (unset.length === 0 || folders.some((folder) => readRunning(resolve(folder)) !== undefined)) return undefined
+  const where = folders.map(toShown).join(' or ')
+  return `no npm start or npm run live runs over ${where}, and ${unset.join(' and ')} ${unset.length === 1 ? 'is' : 'are'} not set`
+}

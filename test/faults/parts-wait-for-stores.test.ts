@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { connect, createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { startChild, untilReady } from '../../tools/children.ts'
+import { findFreePort, startRedis } from '../../tools/redis-server.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
+
+const PARTS = {
+  api: 'api/main.ts',
+  worker: 'workers/programs/worker.ts',
+  scheduler: 'workers/programs/scheduler.ts',
+} as const
+type Name = keyof typeof PARTS
+
+const config = createTestConfig()
+let database: TestDatabase
+let folder: string
+beforeAll(async () => {
+  database = await createTestDatabase(config)
+  folder = await mkdtemp(join(tmpdir(), 'dao-data-waits-'))
+})
+afterAll(async () => {
+  await database?.drop()
+  await rm(folder, { recursive: true, force: true })
+})
+
+/** A part as a process of its own, over stores that need not be there; `lines` is what it has logged. */
+async function startPart(name: Name, settings: Record<string, string>) {
+  const port = String(await findFreePort())
+  const apiPort = String(await findFreePort())
+  const ops = { API_OPS_PORT: port, WORKER_OPS_PORT: port, SCHEDULER_OPS_PORT: port, API_PORT: apiPort }
+  const child = startChild(
+    name,
+    join(import.meta.dirname, '../..', PARTS[name]),
+    {
+      ...toStoreSettings(config),
+      ...ops,
+      OPS_HOST: '127.0.0.1',
+      API_DRAIN_SECONDS: '0',
+      WORKER_QUEUES: 'tvl',
+      LOG_LEVEL: 'warn',
+      ...settings,
+    },
+    [],
+    { keepsOutput: true },
+  )
+  let output = ''
+  child.process.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    output += text
+  })
+  const exited = once(child.process, 'exit')
+  onTestFinished(() => void child.process.kill('SIGKILL'))
+  const ask = async (path: string) => {
+    const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => undefined)
+    return answer?.status
+  }
+  const readWaiting = () =>
+    [...output.matchAll(/^\{.*"msg":"waiting for (ClickHouse|Redis).*\}$/gm)].map(([, of]) => of)
+  return { ...child, exited, ask, readWaiting, output: () => output }
+}
+
+/** A door to ClickHouse that opens later. */
+async function openDoor(port: number): Promise<void> {
+  const target = new URL(config.clickhouse.url)
+  const door = createServer((socket) => {
+    const onward = connect(Number(target.port), target.hostname)
+    socket.pipe(onward).pipe(socket)
+    for (const one of [socket, onward]) one.on('error', () => one.destroy())
+  })
+  onTestFinished(() => void door.close())
+  await once(door.listen(port, '127.0.0.1'), 'listening')
+}
+
+describe.each(['api', 'worker', 'scheduler'] as const)('the %s', (name) => {
+  it('waits for ClickHouse and Redis, says so, and works when they are there', async () => {
+    const [clickhousePort, redisPort] = [await findFreePort(), await findFreePort()]
+    const part = await startPart(name, {
+      CLICKHOUSE_URL: `http://127.0.0.1:${clickhousePort}`,
+      REDIS_URL: `redis://127.0.0.1:${redisPort}`,
+    })
+    await expect.poll(() => part.ask('/health/live')).toBe(200)
+    expect(await part.ask('/health/ready')).toBe(503)
+    // The API serves without Redis.
+    const expected = name === 'api' ? ['ClickHouse'] : ['ClickHouse', 'Redis']
+    await expect.poll(() => part.readWaiting().sort()).toEqual(expected)
+    const ready = name === 'api' ? Promise.resolve({}) : untilReady(part)
+    await openDoor(clickhousePort)
+    const redis = await startRedis(join(folder, name), { port: redisPort })
+    onTestFinished(() => redis.stop())
+    await ready
+    await expect.poll(() => part.ask('/health/ready')).toBe(200)
+    // One line for each store, however often it was tried.
+    expect(part.readWaiting().sort()).toEqual(expected)
+    part.process.kill('SIGTERM')
+    expect(await part.exited).toEqual([0, null])
+  })
+
+  it('ends at once when it is told to stop while it waits', async () => {
+    const nowhere = { CLICKHOUSE_URL: 'http://127.0.0.1:1', REDIS_URL: 'redis://127.0.0.1:1' }
+    const part = await startPart(name, nowhere)
+    await expect.poll(() => part.readWaiting().length).toBeGreaterThan(0)
+    const since = performance.now()
+    part.process.kill('SIGTERM')
+    expect(await part.exited).toEqual([0, null])
+    expect(performance.now() - since).toBeLessThan(5_000)
+  })
+})
+
+describe('the worker', () => {
+  it.each([
+    ['a wrong password of ClickHouse', () => ({ CLICKHOUSE_PASSWORD: 'wrong' }), /code 516/],
+    [
+      'a database that is not there',
+      () => ({ CLICKHOUSE_DATABASE: 'nowhere_at_all' }),
+      /nowhere_at_all|npm run migrate/,
+    ],
+    ['a queue that nobody knows', () => ({ WORKER_QUEUES: 'weather', REDIS_URL: 'redis://127.0.0.1:1' }), /weather/],
+  ] as const)('ends at once for %s', async (_what, settings, reason) => {
+    const part = await startPart('worker', settings())
+    expect(await part.exited).toEqual([1, null])
+    expect(part.readWaiting()).toEqual([])
+    expect(part.output()).toMatch(reason)
+  })
+
+  it('ends at once for a wrong password of Redis', async () => {
+    const redis = await startRedis(join(folder, 'guarded'), { password: 'right' })
+    onTestFinished(() => redis.stop())
+    const part = await startPart('worker', { REDIS_URL: redis.url.replace(':right@', ':wrong@') })
+    expect(await part.exited).toEqual([1, null])
+    expect(part.output()).toMatch(/^REDIS_URL: .*WRONGPASS|NOAUTH/m)
+  })
+})

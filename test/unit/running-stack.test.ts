@@ -1,0 +1,83 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { removeRunning, toHint, withRunningStack, writeRunning } from '../../shared/config/running-stack.ts'
+
+const LIVE = { CLICKHOUSE_DATABASE: 'dao_data', QUEUE_PREFIX: 'dao-data' }
+const DEMO = { CLICKHOUSE_DATABASE: 'dao_data_demo', QUEUE_PREFIX: 'dao-data-demo' }
+
+let folder: string
+beforeEach(() => {
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'dao-data-running-')))
+  vi.spyOn(process, 'cwd').mockReturnValue(folder)
+})
+afterEach(() => {
+  vi.restoreAllMocks()
+  rmSync(folder, { recursive: true })
+})
+
+const live = () => join(folder, '.data')
+const demo = () => join(folder, '.data/demo')
+const startLive = (pid = process.pid) => writeRunning(live(), { pid, mode: 'live', settings: LIVE })
+const startDemo = () => writeRunning(demo(), { pid: process.pid, mode: 'demo', settings: DEMO })
+
+function complete(env: Record<string, string> = {}) {
+  const said: string[] = []
+  return { env: withRunningStack(env, (line) => said.push(line)), said }
+}
+
+describe('a command', () => {
+  it('is about the system that runs', () => {
+    startLive()
+    expect(complete()).toEqual({ env: { DATA_DIR: live(), ...LIVE }, said: [] })
+    removeRunning(live())
+    startDemo()
+    const said = ['of the demo system that runs over .data/demo']
+    expect(complete()).toEqual({ env: { DATA_DIR: demo(), ...DEMO }, said })
+  })
+
+  it('is about the live one of two, says so, and takes the other by its folder', () => {
+    startLive()
+    startDemo()
+    const said = ['of the live system that runs over .data; for the demo one set DATA_DIR=.data/demo']
+    expect(complete()).toEqual({ env: { DATA_DIR: live(), ...LIVE }, said })
+    expect(complete({ DATA_DIR: '.data/demo' })).toEqual({ env: { DATA_DIR: '.data/demo', ...DEMO }, said: [] })
+  })
+
+  it('goes by what is set', () => {
+    startDemo()
+    const stores = { CLICKHOUSE_URL: 'http://a', REDIS_URL: 'redis://b' }
+    expect(complete(stores)).toEqual({ env: stores, said: [] })
+    const elsewhere = { DATA_DIR: join(folder, 'elsewhere') }
+    expect(complete(elsewhere)).toEqual({ env: elsewhere, said: [] })
+    expect(complete({ QUEUE_PREFIX: 'mine' }).env).toMatchObject({ ...DEMO, QUEUE_PREFIX: 'mine' })
+  })
+
+  it('is not about a system that was killed', () => {
+    const { pid } = spawnSync('true')
+    startLive(pid)
+    expect(complete().env).toEqual({})
+  })
+
+  it('names a file that says something else', () => {
+    mkdirSync(live())
+    writeFileSync(join(live(), 'stack.json'), '{"pid":')
+    expect(() => complete()).toThrow(`${join(live(), 'stack.json')} does not say what runs there`)
+  })
+})
+
+describe('the hint of a command without stores', () => {
+  it('tells what was looked for, unless it is set or runs', () => {
+    expect(toHint({})).toBe(
+      'no npm start or npm run live runs over .data or .data/demo, and CLICKHOUSE_URL and REDIS_URL are not set',
+    )
+    expect(toHint({ DATA_DIR: 'mine', REDIS_URL_FILE: '/run/url' })).toBe(
+      'no npm start or npm run live runs over mine, and CLICKHOUSE_URL is not set',
+    )
+    expect(toHint({ CLICKHOUSE_URL: 'http://a', REDIS_URL: 'redis://b' })).toBeUndefined()
+    startDemo()
+    expect(toHint({})).toBeUndefined()
+  })
+})
