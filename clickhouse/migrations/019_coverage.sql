@@ -34,18 +34,16 @@ CREATE TABLE IF NOT EXISTS coverage
 ENGINE = {engine}AggregatingMergeTree
 ORDER BY (dataset, entity, year, state, provider, interval_seconds);
 
--- `first` and `last` are the first and the last bucket of a report.
+-- `first` and `last` are the first and the last bucket of a report; both are of one year.
 CREATE MATERIALIZED VIEW IF NOT EXISTS coverage_mv TO coverage AS
 SELECT dataset,
        entity,
-       toYear(toDateTime(toInt64(bucket) * cadence_seconds, 'UTC')) AS year,
+       toYear(toDateTime(toInt64(first) * cadence_seconds, 'UTC')) AS year,
        state,
        provider,
        interval_seconds,
-       groupBitmapState(toUInt32(bucket)) AS buckets
-FROM coverage_in
-ARRAY JOIN range(first, last + 1) AS bucket
-GROUP BY dataset, entity, year, state, provider, interval_seconds;
+       bitmapBuild(CAST(range(first, last + 1), 'Array(UInt32)')) AS buckets
+FROM coverage_in;
 
 -- Why buckets are not stored, or only at a coarser step: what the last try that was about them came to. A note of the live
 -- lane begins with the first slot that an entity missed and stays open until a slot has it again; one of the history lane

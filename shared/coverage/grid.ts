@@ -26,17 +26,6 @@ export const toTimes = ({ first, last }: Buckets, cadence: Cadence): TimeRange =
   to: toBucketTime(last + 1, cadence),
 })
 
-/** Bucket numbers, in any order and repeated, as runs without gaps, in order. */
-export function toRuns(numbers: Iterable<number>): Buckets[] {
-  const runs: { first: number; last: number }[] = []
-  for (const number of [...new Set(numbers)].sort((a, b) => a - b)) {
-    const run = runs.at(-1)
-    if (run !== undefined && run.last + 1 === number) run.last = number
-    else runs.push({ first: number, last: number })
-  }
-  return runs
-}
-
 /** What of `whole` the runs leave; they are in order and do not overlap. */
 export function subtract(whole: Buckets, runs: readonly Buckets[]): Buckets[] {
   const left: Buckets[] = []

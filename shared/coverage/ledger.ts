@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
-import { INTERVAL_SECONDS } from '../intervals.ts'
+import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
-import type { Buckets } from './grid.ts'
+import { type Buckets, toBucket, toBucketTime } from './grid.ts'
 
 /** The part of a dataset that its coverage is told by. */
 export type Covered = Pick<Dataset, 'name' | 'cadence'>
@@ -21,13 +21,28 @@ export interface Report extends Buckets {
 /** Adds to the coverage; what is there already changes nothing. Called after the rows are stored, never before. */
 export async function addCoverage(db: Database, dataset: Covered, reports: readonly Report[]): Promise<void> {
   if (reports.length === 0) return
-  const rows = reports.map(({ seconds, ...report }) => ({
-    ...report,
-    dataset: dataset.name,
-    cadence_seconds: INTERVAL_SECONDS[dataset.cadence],
-    interval_seconds: seconds,
-  }))
+  const rows = reports.flatMap(({ seconds, ...report }) =>
+    toYears(report, dataset.cadence).map((buckets) => ({
+      ...report,
+      ...buckets,
+      dataset: dataset.name,
+      cadence_seconds: INTERVAL_SECONDS[dataset.cadence],
+      interval_seconds: seconds,
+    })),
+  )
   await db.insert({ table: 'coverage_in', rows })
+}
+
+/** Cuts a run where a year begins: a year of an entity is a row. */
+function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
+  const cuts: Buckets[] = []
+  for (let at = first; at <= last; ) {
+    const year = new Date(toBucketTime(at, cadence)).getUTCFullYear()
+    const end = Math.min(last, toBucket(Date.UTC(year + 1, 0) - 1, cadence))
+    cuts.push({ first: at, last: end })
+    at = end + 1
+  }
+  return cuts
 }
 
 const span = z.object({
@@ -92,7 +107,7 @@ export async function readMissing(
   if (begin === undefined || end === undefined) return new Map()
   const rows = await db.rows({
     name: 'coverage-missing',
-    sql: `WITH bitmapBuild(arrayFlatten(arrayMap((a, b) -> range(a, b), {from: Array(UInt32)}, {to: Array(UInt32)}))) AS expected,
+    sql: `WITH bitmapBuild(CAST(arrayFlatten(arrayMap((a, b) -> range(a, b), {from: Array(UInt32)}, {to: Array(UInt32)})), 'Array(UInt32)')) AS expected,
   arraySort(bitmapToArray(bitmapAndnot(expected, groupBitmapMergeState(buckets)))) AS numbers
 SELECT entity, ${RUNS('numbers')} AS runs
 FROM coverage

@@ -5,21 +5,16 @@ import { INTERVALS } from '../intervals.ts'
 
 const time = z.number().int().nonnegative()
 
+/** Whom a job is about (registry ids; absent: all that it collects for), and whether it also asks for what is known. */
+const about = { entities: z.array(z.string()).min(1).optional(), again: z.literal(true).optional() }
+
 /**
  * What a queued job says. A slot job collects the state as of its slot; a range job collects history, `from` inclusive
- * and `to` exclusive, `again` also what is known already. Times are Unix milliseconds, `entities` registry ids (absent:
- * all that the job collects for).
+ * and `to` exclusive. Times are Unix milliseconds.
  */
 export const jobPayload = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('slot'), slot: time, entities: z.array(z.string()).min(1).optional() }),
-  z.strictObject({
-    kind: z.literal('range'),
-    from: time,
-    to: time,
-    interval: z.enum(INTERVALS),
-    entities: z.array(z.string()).min(1).optional(),
-    again: z.literal(true).optional(),
-  }),
+  z.strictObject({ kind: z.literal('slot'), slot: time, ...about }),
+  z.strictObject({ kind: z.literal('range'), from: time, to: time, interval: z.enum(INTERVALS), ...about }),
 ])
 
 export type JobPayload = z.infer<typeof jobPayload>

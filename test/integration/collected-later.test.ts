@@ -156,7 +156,7 @@ it('a run stores when it began', async () => {
       },
     }))
     const slot = Math.floor(began / 3_600_000) * 3_600_000
-    const { rows } = await runJob(job, collectors, pipeline.context, { kind: 'slot', slot })
+    const { rows } = await runJob(job, collectors, pipeline.context, { kind: 'slot', slot, again: true })
     expect(rows).toBeGreaterThan(0)
     const sql = 'SELECT DISTINCT collected_at FROM protocol_tvl'
     const schema = z.object({ collected_at: z.string() })

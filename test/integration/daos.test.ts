@@ -40,7 +40,7 @@ afterEach(async () => {
 async function collect(registry: Registry = pipeline.registry) {
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
   const context = { ...pipeline.context, registry }
-  const report = await runJob(daos, daos.connect(context), context, { kind: 'slot', slot })
+  const report = await runJob(daos, daos.connect(context), context, { kind: 'slot', slot, again: true })
   commits.commit('daos')
   return report
 }

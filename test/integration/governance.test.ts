@@ -57,7 +57,7 @@ async function close() {
 async function collect() {
   const slot = Math.floor(pipeline.clock.now / HOUR) * HOUR
   const context = { ...pipeline.context, registry }
-  const report = await runJob(governance, governance.connect(context), context, { kind: 'slot', slot })
+  const report = await runJob(governance, governance.connect(context), context, { kind: 'slot', slot, again: true })
   commits.commit('governance')
   return report
 }

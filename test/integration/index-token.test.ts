@@ -47,7 +47,7 @@ async function collect(change: { rpcUrl?: string; index?: Partial<BasketIndex> }
     registry: { ...registry, index: { ...registry.index, ...change.index } },
   }
   const slot = Math.floor(NOW / 300_000) * 300_000
-  return runJob(indexToken, indexToken.connect(changed), changed, { kind: 'slot', slot })
+  return runJob(indexToken, indexToken.connect(changed), changed, { kind: 'slot', slot, again: true })
 }
 const stored = async () => {
   const sql = 'SELECT * EXCEPT collected_at FROM index_token FINAL ORDER BY created_at'

@@ -53,7 +53,7 @@ function contextWith(source: string | undefined) {
 async function collect(source: string | undefined) {
   const context = contextWith(source)
   const slot = Math.floor(pipeline.clock.now / DAY) * DAY
-  const report = await runJob(ratings, ratings.connect(context), context, { kind: 'slot', slot })
+  const report = await runJob(ratings, ratings.connect(context), context, { kind: 'slot', slot, again: true })
   commits.commit('ratings')
   return report
 }

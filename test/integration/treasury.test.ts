@@ -51,7 +51,7 @@ const run = async (payload: object) => {
   commits.commit('treasury')
   return report
 }
-const collect = () => run({ kind: 'slot', slot: Math.floor(pipeline.clock.now / DAY) * DAY })
+const collect = () => run({ kind: 'slot', slot: Math.floor(pipeline.clock.now / DAY) * DAY, again: true })
 const backfill = (from: number, to: number, daos?: readonly TreasuryDao[]) =>
   run({ kind: 'range', from, to, interval: '1d', ...(daos && { entities: daos.map(({ id }) => id) }) })
 const text = async (query = 'limit=500') => (await fetch(`${api.url}/data/daos/treasury?${query}`)).text()

@@ -14,7 +14,7 @@ export async function createDexPipeline(options?: PipelineOptions) {
   const run = (payload: object) => runJob(dexTrades, collectors, pipeline.context, payload)
   return {
     ...pipeline,
-    runSlot: (slot = Math.floor(pipeline.clock.now / HOUR) * HOUR) => run({ kind: 'slot', slot }),
+    runSlot: (slot = Math.floor(pipeline.clock.now / HOUR) * HOUR) => run({ kind: 'slot', slot, again: true }),
     runRange: (from: number, to: number, symbols?: readonly string[]) =>
       run({ kind: 'range', from, to, interval: '1h', entities: ids(symbols) }),
   }

@@ -31,7 +31,7 @@ export async function createServedPipeline(
     url: api.url,
     collect: async (job) => {
       const slot = toBucketStart(clock.now, job.cadence)
-      const report = await runJob(job, job.connect(context), context, { kind: 'slot', slot })
+      const report = await runJob(job, job.connect(context), context, { kind: 'slot', slot, again: true })
       commits.commit(job.dataset.name)
       return report
     },

@@ -19,7 +19,7 @@ export async function narrow(
 ): Promise<readonly Entity[]> {
   const { cadence } = job.dataset
   const isOpen = job.computedFrom.length > 0 || (payload.kind === 'slot' && (job.resumes || job.history?.ownTimes))
-  if (isOpen || (payload.kind === 'range' && payload.again)) return entities
+  if (isOpen || payload.again) return entities
   const range = payload.kind === 'range' ? payload : { from: payload.slot, to: payload.slot + 1 }
   const wanted = toBuckets(range, cadence)
   if (wanted === undefined) return entities

@@ -1,5 +1,6 @@
-import { type Buckets, subtract, toBucket, toBuckets, toRuns, union } from '../../shared/coverage/grid.ts'
+import { type Buckets, subtract, toBucket, toBuckets, union } from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
+import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
 import { type Job, WHOLE_REGISTRY } from '../job/define-job.ts'
@@ -33,24 +34,24 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, now }: R
   const { dataset } = job
   const cadence = INTERVAL_SECONDS[dataset.cadence]
   const asked = payload.kind === 'range' ? Math.max(cadence, INTERVAL_SECONDS[payload.interval]) : cadence
-  const end = payload.kind === 'range' ? Math.min(payload.to, now) : Number.POSITIVE_INFINITY
-  const numbers = new Map<string, { entity: number; seconds: number; buckets: number[] }>()
+  const end = payload.kind === 'range' ? Math.min(payload.to, now) : OPEN_END
+  const found = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
   for (const row of rows) {
     if (isRetracted(row)) continue
     const time = Date.parse(String(Reflect.get(row, dataset.series.time)))
     const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? asked
     const entity = toEntityKey(job, row)
     const key = `${entity} ${seconds}`
-    const found = numbers.get(key) ?? { entity, seconds, buckets: [] }
-    numbers.set(key, found)
-    const first = toBucket(Math.floor(time / (seconds * 1000)) * seconds * 1000, dataset.cadence)
-    const isTurn = payload.kind === 'slot' && seconds > cadence
-    const begin = isTurn ? toBucket(time, dataset.cadence) : first
-    for (let at = 0; at < seconds / cadence; at += 1)
-      if (at === 0 || (begin + at) * cadence * 1000 < end) found.buckets.push(begin + at)
+    const own = found.get(key) ?? { entity, seconds, runs: [] }
+    found.set(key, own)
+    // What a slot gives for a while begins with it; a row of history stands for the whole step that it is in.
+    const step = payload.kind === 'slot' ? cadence : seconds
+    const first = toBucket(Math.floor(time / (step * 1000)) * step * 1000, dataset.cadence)
+    const last = Math.min(first + seconds / cadence - 1, Math.max(first, toBucket(end - 1, dataset.cadence)))
+    own.runs.push({ first, last })
   }
-  return [...numbers.values()].flatMap(({ entity, seconds, buckets }) =>
-    toRuns(buckets).map((run) => ({ entity, state: 'stored' as const, provider, seconds, ...run })),
+  return [...found.values()].flatMap(({ entity, seconds, runs }) =>
+    union(runs).map((run) => ({ entity, state: 'stored' as const, provider, seconds, ...run })),
   )
 }
 
