@@ -4,7 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { findBlockAt } from '../../workers/providers/evm/dex/find-block.ts'
-import { createPager, TOO_WIDE } from '../../workers/providers/evm/dex/log-pages.ts'
+import { createPager } from '../../workers/providers/evm/dex/log-pages.ts'
 import { createNode } from '../../workers/providers/evm/dex/node.ts'
 import { createJsonRpc } from '../../workers/providers/evm/rpc/json-rpc.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
@@ -171,11 +171,14 @@ describe('a page of logs', () => {
   const rangeOf = ({ params: [filter] }: Call) => logFilter.parse(filter)
   async function readAll(started: Awaited<ReturnType<typeof startNode>>, from: number, to: number) {
     const accepted: [number, number][] = []
-    await createPager()(from, to, async (first, end, last) => {
-      const page = await started.node.swapLogs(pool, first, end, last, signal)
-      if (page !== TOO_WIDE) accepted.push([first, end])
-      return page
-    })
+    const pager = createPager()
+    for (let at = from; at <= to; ) {
+      const { end } = await pager.read(at, to, (first, until, last) =>
+        started.node.swapLogs(pool, first, until, last, signal),
+      )
+      accepted.push([at, end])
+      at = end + 1
+    }
     return accepted
   }
   const covered = (pages: readonly [number, number][]) =>

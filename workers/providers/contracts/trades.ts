@@ -13,6 +13,10 @@ export interface TradeRequest {
   readonly signal: AbortSignal
   /** There is no answer for this token, and why. */
   refuse(token: Token, reason: DataError): void
+  /** These tokens were not read to the end yet. */
+  putOff(tokens: readonly Token[]): void
+  /** More can be read at once, when what came is stored. */
+  noteMore(): void
 }
 
 export interface NewTradeRequest extends TradeRequest {
@@ -27,6 +31,6 @@ export interface TradeSource {
    * state moves, and a token is noted as read, only where trades were read to the end.
    */
   fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
-  /** The trades inside the range; the state is read and stays as it is. */
+  /** The trades inside the range, or the next piece of them; then the state remembers the range until it is done. */
   fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>
 }

@@ -6,21 +6,34 @@ import type { Candidate, Provider, ProviderContext, Range } from '../../job/defi
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
 import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
-import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/chain-state.ts'
+import {
+  dropCursors,
+  noteCursors,
+  noteFoundPools,
+  noteUnfinished,
+  readCursors,
+  readFoundPools,
+  readUnfinished,
+} from './dex/chain-state.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
 import { findBlockAt } from './dex/find-block.ts'
-import { type Block, createNode } from './dex/node.ts'
-import type { BlockRange } from './dex/pool-logs.ts'
+import { createNode } from './dex/node.ts'
 import { findPools, type Pool } from './dex/pools.ts'
+import { takeTurns, toGroups } from './dex/turns.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
-/** Read again on every run, should the node have missed logs the first time. */
+/** Read again by the next run, should the node have missed logs of its newest blocks. */
 const OVERLAP_BLOCKS = 64
 /**
  * Blocks are final after a quarter of an hour. When a node's final block is older than this, its trades are not up to
  * date with the slot.
  */
 const LONGEST_LAG_MS = 3_600_000
+
+/** A job has ten minutes. A log costs up to two calls, for its sender and its block's time. */
+const MINUTES_PER_RUN = 2
+/** What a run holds in memory at most: logs, and the trades that they are. */
+const MOST_PER_RUN = 20_000
 
 /** Whether the trades of a chain are read from its own node, so that other providers leave it alone. */
 export function isReadFromNode(chain: string, urls: Readonly<Record<string, string>>): boolean {
@@ -39,13 +52,7 @@ export const ethereum: Provider<TradeSource, Token> = {
     const firstRunMs = context.config.dex.firstRunHours * 3_600_000
     return {
       fetchNew: (request) => eachChain(readers, request, (reader, own) => fetchNew(reader, own, firstRunMs)),
-      fetchHistory: async (request) => {
-        const rows: Candidate<DexTradeRow>[][] = []
-        for (const [reader, entities] of toOwn(readers, request.entities)) {
-          rows.push(await fetchRange(reader, { ...request, entities }))
-        }
-        return rows.flat()
-      },
+      fetchHistory: (request) => eachChain(readers, request, fetchRange),
     }
   },
 }
@@ -59,7 +66,8 @@ function openReaders(context: ProviderContext): ChainReader[] {
     if (baseUrl === undefined) return []
     const name = `rpc-${slug}`
     const client = http.open({ provider: name, baseUrl, ...settings })
-    return [{ slug, chain, node: createNode(createJsonRpc(name, client, batchSize)), prices }]
+    const mostPerRun = Math.min(MOST_PER_RUN, MINUTES_PER_RUN * settings.requestsPerMinute)
+    return [{ slug, chain, node: createNode(createJsonRpc(name, client, batchSize)), prices, mostPerRun }]
   })
 }
 
@@ -72,9 +80,8 @@ function toOwn(readers: readonly ChainReader[], tokens: readonly Token[]): [Chai
 }
 
 /**
- * Reads the chains one after the other. A chain whose node fails stops no other: its cursors stay, and the next run
- * goes on from them.
- * @throws the first failure when no chain could be read.
+ * Reads the chains one after the other. A chain whose node fails stops no other: its tokens are refused, its cursors stay,
+ * and the next run goes on from them.
  */
 async function eachChain<R extends TradeRequest>(
   readers: readonly ChainReader[],
@@ -82,24 +89,21 @@ async function eachChain<R extends TradeRequest>(
   read: (reader: ChainReader, request: R) => Promise<Candidate<DexTradeRow>[]>,
 ): Promise<Candidate<DexTradeRow>[]> {
   const rows: Candidate<DexTradeRow>[][] = []
-  const failures: DataError[] = []
   for (const [reader, entities] of toOwn(readers, request.entities)) {
     try {
       rows.push(await read(reader, { ...request, entities }))
     } catch (error) {
       if (!(error instanceof DataError)) throw error
-      failures.push(error)
+      for (const token of entities) request.refuse(token, error)
       request.log.warn({ chain: reader.slug, reason: toReason(error) }, 'chain could not be read')
     }
   }
-  const [first] = failures
-  if (rows.length === 0 && first !== undefined) throw first
   return rows.flat()
 }
 
 /**
- * Trades from each pool's cursor to the newest final block. A pool without a cursor starts `firstRunMs` before the
- * slot.
+ * Trades from each pool's cursor on, towards the newest final block. A pool without a cursor starts `firstRunMs` before
+ * the slot.
  */
 async function fetchNew(
   reader: ChainReader,
@@ -109,35 +113,54 @@ async function fetchNew(
   const { state, slot, signal } = request
   const head = await reader.node.finalized(signal)
   const pools = await refreshPools(reader, request)
-  const known = await readCursors(state, reader.slug)
-  const isNew = pools.some(({ address }) => !known.has(address))
-  const since = (slot - firstRunMs) / 1000
-  const start = isNew ? await findBlockAt(reader.node, since, head, signal) : head.number
-  const ranges = toBlockRanges(pools, known, start, head)
-  const rows = await readTrades(reader, ranges, request)
-  const read = ranges.flatMap((range) => range.pools.map(({ address }) => [address, range.to] as const))
-  noteCursors(state, reader.slug, new Map([...known, ...read]))
-  if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(request.entities)
-  else
+  const known = new Map(await readCursors(state, reader.slug))
+  const unfinished = await readUnfinished(state, reader.slug)
+  const unknown = pools.filter(({ address }) => !known.has(address))
+  if (unknown.length > 0) {
+    const start = await findBlockAt(reader.node, (slot - firstRunMs) / 1000, head, signal)
+    for (const { address } of unknown) known.set(address, start - 1)
+  }
+  const firstOf = (address: string) => {
+    const cursor = known.get(address) ?? 0
+    return unfinished.has(address) || cursor >= head.number ? cursor + 1 : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
+  }
+  const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to: head.number })
+  noteCursors(state, reader.slug, new Map([...known, ...turns.cursors]))
+  const failedMidway = [...turns.failed.keys()].filter((address) => unfinished.has(address))
+  noteUnfinished(state, reader.slug, [...turns.unfinished, ...failedMidway])
+  if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(finished)
+  else {
+    const lag = new DataError('provider_unavailable', `${reader.node.rpc.name}: the node lags behind`)
+    for (const token of finished) request.refuse(token, lag)
     request.log.warn({ chain: reader.slug, block: head.number }, 'the node lags behind: its tokens are not up to date')
+  }
   return rows
 }
 
-/** One block range for all pools with the same cursor. A node that is behind a pool's cursor has nothing new for it. */
-function toBlockRanges(
-  pools: readonly Pool[],
-  known: ReadonlyMap<string, number>,
-  start: number,
-  head: Block,
-): BlockRange[] {
-  const byFirst = new Map<number, Pool[]>()
-  for (const pool of pools) {
-    const cursor = known.get(pool.address)
-    if (cursor !== undefined && cursor >= head.number) continue
-    const first = cursor === undefined ? start : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
-    byFirst.set(first, [...(byFirst.get(first) ?? []), pool])
+interface Wanted {
+  readonly pools: readonly Pool[]
+  /** The first block to read of a pool, by its address. */
+  readonly firstOf: (address: string) => number
+  /** The last block to read. */
+  readonly to: number
+}
+
+/** Reads a piece of what is left, and tells of each token that has more. `finished` are those that have no more. */
+async function readOn(reader: ChainReader, request: TradeRequest, { pools, firstOf, to }: Wanted) {
+  const { entities, signal } = request
+  const groups = toGroups(pools, firstOf, to)
+  const turns = await takeTurns(reader.node, groups, reader.mostPerRun, signal)
+  const rows = await readTrades(reader, { logs: turns.logs, pools }, request)
+  const finished: Token[] = []
+  for (const entity of entities) {
+    const own = toPoolsOf([entity.contractAddress], pools)
+    const failure = own.flatMap(({ address }) => turns.failed.get(address) ?? [])[0]
+    if (failure !== undefined) request.refuse(entity, failure)
+    else if (own.some(({ address }) => turns.unfinished.has(address))) request.putOff([entity])
+    else finished.push(entity)
   }
-  return [...byFirst].map(([from, own]) => ({ pools: own, from, to: head.number }))
+  if (turns.unfinished.size > 0) request.noteMore()
+  return { rows, turns, finished }
 }
 
 /** The pools as they were found, searched again once a day and whenever a token is new. */
@@ -154,7 +177,10 @@ async function refreshPools(
   return pools
 }
 
-/** The trades in [from, to) of a range, as far as its blocks are final. */
+/**
+ * The trades in [from, to) of a range, as far as its blocks are final, or the next piece of them. How far a piece came is
+ * remembered for each token by itself, so that it holds for whoever asks for the same range, and until all are done.
+ */
 async function fetchRange(
   reader: ChainReader,
   request: TradeRequest & { readonly range: Range },
@@ -164,12 +190,34 @@ async function fetchRange(
   const from = await findBlockAt(reader.node, range.from / 1000, head, signal)
   const to = (await findBlockAt(reader.node, range.to / 1000, head, signal)) - 1
   if (from > to) return []
+  const pools = await findRangePools(reader, request)
+  const begun = await Promise.all(entities.map((token) => readCursors(state, toRangeName(token, range))))
+  const cursors = new Map(begun.flatMap((each) => [...each]))
+  const firstOf = (address: string) => (cursors.get(address) ?? from - 1) + 1
+  const { rows, turns } = await readOn(reader, request, { pools, firstOf, to })
+  const isDone = turns.unfinished.size + turns.failed.size === 0
+  for (const [at, token] of entities.entries()) {
+    const own = toPoolsOf([token.contractAddress], pools).flatMap(({ address }) => {
+      const cursor = turns.cursors.get(address) ?? cursors.get(address)
+      return cursor === undefined ? [] : [[address, cursor] as const]
+    })
+    if (!isDone) noteCursors(state, toRangeName(token, range), new Map(own))
+    else if (begun[at]?.size !== 0) dropCursors(state, toRangeName(token, range))
+  }
+  return rows
+}
+
+/** The pools that are known, and those of tokens that were never looked for. */
+async function findRangePools(reader: ChainReader, { entities, state, signal }: TradeRequest): Promise<Pool[]> {
   const tokens = entities.map(({ contractAddress }) => contractAddress)
   const found = await readFoundPools(state, reader.slug)
   const unknown = tokens.filter((address) => !found?.tokens.includes(address))
   const more = unknown.length === 0 ? [] : await findPools(reader.node.rpc, reader.chain, unknown, signal)
-  return readTrades(reader, [{ pools: [...toPoolsOf(tokens, found?.pools ?? []), ...more], from, to }], request)
+  const byAddress = new Map([...more, ...toPoolsOf(tokens, found?.pools ?? [])].map((pool) => [pool.address, pool]))
+  return [...byAddress.values()]
 }
+
+const toRangeName = ({ id }: Token, { from, to }: Range) => `${id}.${from}.${to}`
 
 function toPoolsOf(tokens: readonly string[], pools: readonly Pool[]): Pool[] {
   return pools.filter(({ token, quote }) => tokens.includes(token) || tokens.includes(quote))
