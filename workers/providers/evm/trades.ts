@@ -30,8 +30,11 @@ const OVERLAP_BLOCKS = 64
  */
 const LONGEST_LAG_MS = 3_600_000
 
-/** A job has ten minutes. A log costs up to two calls, for its sender and its block's time. */
-const MINUTES_PER_RUN = 2
+/**
+ * A job has ten minutes. A log costs up to two calls, for its sender and its block's time, and history has only a share of
+ * the node's limit.
+ */
+const MINUTES_PER_RUN = 1
 /** What a run holds in memory at most: logs, and the trades that they are. */
 const MOST_PER_RUN = 20_000
 
