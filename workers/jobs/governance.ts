@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { type GovernanceRow, governance } from '../../shared/datasets/governance.ts'
+import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
 import { askEach } from '../providers/ask-each.ts'
-import type { Allowance, Cursors, VotingDao } from '../providers/contracts/governance.ts'
+import type { Cursors, VotingDao } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
 /**
@@ -74,17 +75,6 @@ async function toTurns(daos: readonly VotingDao[], state: JobState): Promise<Tur
     }),
   )
   return turns.sort((left, right) => left.slot - right.slot)
-}
-
-function createAllowance(pages: number): Allowance & { isLeft(): boolean } {
-  let left = pages
-  return {
-    isLeft: () => left > 0,
-    take() {
-      left -= 1
-      return left >= 0
-    },
-  }
 }
 
 function toReadingRow(dao: VotingDao, slot: number): Candidate<GovernanceRow> {

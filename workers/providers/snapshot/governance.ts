@@ -1,6 +1,7 @@
 import type { HttpClient } from '../../http/client.ts'
+import type { Allowance } from '../../job/allowance.ts'
 import type { Provider } from '../../job/define-job.ts'
-import type { Allowance, Cursor, Cursors, GovernanceSource, Reading, VotingDao } from '../contracts/governance.ts'
+import type { Cursor, Cursors, GovernanceSource, Reading, VotingDao } from '../contracts/governance.ts'
 import { ask, openSnapshot } from './client.ts'
 import { readByCreation } from './pages-by-creation.ts'
 import {
@@ -41,7 +42,7 @@ async function fetchGovernance(
   client: HttpClient,
   dao: VotingDao,
   cursors: Cursors,
-  allowance: Allowance,
+  allowance: Pick<Allowance, 'take'>,
   signal: AbortSignal,
 ): Promise<Reading | undefined> {
   const space = dao.snapshotSpace
