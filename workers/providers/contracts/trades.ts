@@ -27,8 +27,8 @@ export interface NewTradeRequest extends TradeRequest {
 /** Trades on decentralized exchanges, as one provider has them. A token that nobody traded gives no row. */
 export interface TradeSource {
   /**
-   * The trades since the last run, which the state remembers; `slot` (Unix milliseconds) says where a first run begins. The
-   * state moves, and a token is noted as read, only where trades were read to the end.
+   * The trades since the last run, which the state remembers, or the next piece of them; `slot` (Unix milliseconds) says
+   * where a first run begins. A token is noted as read only where its trades were read to the end.
    */
   fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
   /** The trades inside the range, or the next piece of them; then the state remembers the range until it is done. */
