@@ -66,15 +66,18 @@ async function start(chain: Chain, now: number, most: number) {
   const collectors = dexTrades.connect(context)
   const runJobOf = (payload: object, more: Partial<JobContext> = {}) =>
     runJob(dexTrades, collectors, { ...context, ...more }, payload)
+  const toIds = (symbols: readonly string[]) =>
+    run.registry.tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ id }) => id)
   return {
     ...run,
     inserts,
     stops,
-    runSlot: (more?: Partial<JobContext>) =>
-      runJobOf({ kind: 'slot', slot: Math.floor(run.clock.now / HOUR) * HOUR }, more),
+    runSlot: (more?: Partial<JobContext>, symbols?: readonly string[]) => {
+      const entities = symbols === undefined ? {} : { entities: toIds(symbols) }
+      return runJobOf({ kind: 'slot', slot: Math.floor(run.clock.now / HOUR) * HOUR, ...entities }, more)
+    },
     runRange: (from: number, to: number, symbols: readonly string[], more?: Partial<JobContext>) => {
-      const entities = run.registry.tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ id }) => id)
-      return runJobOf({ kind: 'range', from, to, interval: '1h', entities }, more)
+      return runJobOf({ kind: 'range', from, to, interval: '1h', entities: toIds(symbols) }, more)
     },
   }
 }
@@ -182,6 +185,34 @@ describe('five days without a run', () => {
     expect(await run.database.db.rows({ name: 'left', sql, schema: z.object({ name: z.string() }) })).toEqual([])
     await run.runRange(...range)
     expect(await readTrades(run)).toEqual(trades)
+  })
+})
+
+describe('a run about some tokens only', () => {
+  it('keeps what is known of the pools of the others, and loses none of their trades', async () => {
+    const run = await start(toTwoPools(), nowAt(1_000), 10_000)
+    const tokens = run.registry.tokens.filter(({ chain, live }) => live && chain === 'ethereum')
+    // Of each token the factories are asked for two dozen pools, a hundred in a request.
+    const search = (tokens.length * 24) / 100
+    await run.runSlot()
+    run.clock.now = nowAt(2_000)
+    await run.runSlot({}, ['AAVE'])
+    run.clock.now = nowAt(5_000)
+    run.upstream.requests.clear()
+    await run.runSlot()
+    expect(run.upstream.requests.count('rpc')).toBeLessThan(search)
+    const blocks = (await readTrades(run)).map((trade) => trade.block_number - FIRST_BLOCK)
+    const read = [...uniTrades, ...aaveTrades].filter((block) => block <= 5_000 - 64).sort((a, b) => a - b)
+    expect(blocks).toEqual(read)
+    // A day later the pools are searched again, also of those that the run is not about.
+    run.clock.now = nowAt(5_000 + BLOCKS_A_DAY)
+    await run.runSlot({}, ['AAVE'])
+    run.upstream.requests.clear()
+    await run.runSlot()
+    expect(run.upstream.requests.count('rpc')).toBeLessThan(search)
+    expect(await readTrades(run)).toHaveLength(
+      [...uniTrades, ...aaveTrades].filter((block) => block <= 5_000 + BLOCKS_A_DAY - 64).length,
+    )
   })
 })
 

@@ -1,24 +1,16 @@
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
-import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../../job/define-job.ts'
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
 import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
-import {
-  dropCursors,
-  noteCursors,
-  noteFoundPools,
-  noteUnfinished,
-  readCursors,
-  readFoundPools,
-  readUnfinished,
-} from './dex/chain-state.ts'
+import { dropCursors, noteCursors, noteUnfinished, readCursors, readUnfinished } from './dex/chain-state.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
 import { findBlockAt } from './dex/find-block.ts'
+import { findRangePools, refreshPools, toPoolsInCommon, toPoolsOf } from './dex/known-pools.ts'
 import { createNode } from './dex/node.ts'
-import { findPools, type Pool } from './dex/pools.ts'
+import type { Pool } from './dex/pools.ts'
 import { takeTurns, toGroups } from './dex/turns.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
@@ -129,8 +121,8 @@ async function fetchNew(
   }
   const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to: head.number })
   noteCursors(state, reader.slug, new Map([...known, ...turns.cursors]))
-  const failedMidway = [...turns.failed.keys()].filter((address) => unfinished.has(address))
-  noteUnfinished(state, reader.slug, [...turns.unfinished, ...failedMidway])
+  const untouched = [...unfinished].filter((address) => !turns.cursors.has(address))
+  noteUnfinished(state, reader.slug, new Set([...turns.unfinished, ...untouched]))
   if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(finished)
   else {
     const lag = new DataError('provider_unavailable', `${reader.node.rpc.name}: the node lags behind`)
@@ -148,7 +140,10 @@ interface Wanted {
   readonly to: number
 }
 
-/** Reads a piece of what is left, and tells of each token that has more. `finished` are those that have no more. */
+/**
+ * Reads a piece of what is left, and tells of each token that has more. `finished` are those that have no more. Tokens with
+ * a pool in common are finished together: the pool has one cursor, and its trades are stored for whom was asked.
+ */
 async function readOn(reader: ChainReader, request: TradeRequest, { pools, firstOf, to }: Wanted) {
   const { entities, signal } = request
   const groups = toGroups(pools, firstOf, to)
@@ -156,7 +151,7 @@ async function readOn(reader: ChainReader, request: TradeRequest, { pools, first
   const rows = await readTrades(reader, { logs: turns.logs, pools }, request)
   const finished: Token[] = []
   for (const entity of entities) {
-    const own = toPoolsOf([entity.contractAddress], pools)
+    const own = toPoolsInCommon(entity, entities, pools)
     const failure = own.flatMap(({ address }) => turns.failed.get(address) ?? [])[0]
     if (failure !== undefined) request.refuse(entity, failure)
     else if (own.some(({ address }) => turns.unfinished.has(address))) request.putOff([entity])
@@ -166,23 +161,9 @@ async function readOn(reader: ChainReader, request: TradeRequest, { pools, first
   return { rows, turns, finished }
 }
 
-/** The pools as they were found, searched again once a day and whenever a token is new. */
-async function refreshPools(
-  reader: ChainReader,
-  { entities, slot, state, signal }: NewTradeRequest,
-): Promise<readonly Pool[]> {
-  const found = await readFoundPools(state, reader.slug)
-  const tokens = entities.map(({ contractAddress }) => contractAddress)
-  const isComplete = tokens.every((address) => found?.tokens.includes(address))
-  if (found !== undefined && isComplete && slot - found.foundAt < DAY_MS) return toPoolsOf(tokens, found.pools)
-  const pools = await findPools(reader.node.rpc, reader.chain, tokens, signal)
-  noteFoundPools(state, reader.slug, { foundAt: slot, tokens, pools })
-  return pools
-}
-
 /**
  * The trades in [from, to) of a range, as far as its blocks are final, or the next piece of them. How far a piece came is
- * remembered for each token by itself, so that it holds for whoever asks for the same range, and until all are done.
+ * remembered for each token by itself, because the next piece is only about those that are not done.
  */
 async function fetchRange(
   reader: ChainReader,
@@ -197,31 +178,16 @@ async function fetchRange(
   const begun = await Promise.all(entities.map((token) => readCursors(state, toRangeName(token, range))))
   const cursors = new Map(begun.flatMap((each) => [...each]))
   const firstOf = (address: string) => (cursors.get(address) ?? from - 1) + 1
-  const { rows, turns } = await readOn(reader, request, { pools, firstOf, to })
-  const isDone = turns.unfinished.size + turns.failed.size === 0
+  const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to })
   for (const [at, token] of entities.entries()) {
     const own = toPoolsOf([token.contractAddress], pools).flatMap(({ address }) => {
       const cursor = turns.cursors.get(address) ?? cursors.get(address)
       return cursor === undefined ? [] : [[address, cursor] as const]
     })
-    if (!isDone) noteCursors(state, toRangeName(token, range), new Map(own))
+    if (!finished.includes(token)) noteCursors(state, toRangeName(token, range), new Map(own))
     else if (begun[at]?.size !== 0) dropCursors(state, toRangeName(token, range))
   }
   return rows
 }
 
-/** The pools that are known, and those of tokens that were never looked for. */
-async function findRangePools(reader: ChainReader, { entities, state, signal }: TradeRequest): Promise<Pool[]> {
-  const tokens = entities.map(({ contractAddress }) => contractAddress)
-  const found = await readFoundPools(state, reader.slug)
-  const unknown = tokens.filter((address) => !found?.tokens.includes(address))
-  const more = unknown.length === 0 ? [] : await findPools(reader.node.rpc, reader.chain, unknown, signal)
-  const byAddress = new Map([...more, ...toPoolsOf(tokens, found?.pools ?? [])].map((pool) => [pool.address, pool]))
-  return [...byAddress.values()]
-}
-
 const toRangeName = ({ id }: Token, { from, to }: Range) => `${id}.${from}.${to}`
-
-function toPoolsOf(tokens: readonly string[], pools: readonly Pool[]): Pool[] {
-  return pools.filter(({ token, quote }) => tokens.includes(token) || tokens.includes(quote))
-}
