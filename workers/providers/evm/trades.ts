@@ -109,19 +109,22 @@ async function fetchNew(
   const head = await reader.node.finalized(signal)
   const pools = await refreshPools(reader, request)
   const known = new Map(await readCursors(state, reader.slug))
-  const unfinished = await readUnfinished(state, reader.slug)
+  const midway = new Set(await readUnfinished(state, reader.slug))
   const unknown = pools.filter(({ address }) => !known.has(address))
   if (unknown.length > 0) {
     const start = await findBlockAt(reader.node, (slot - firstRunMs) / 1000, head, signal)
-    for (const { address } of unknown) known.set(address, start - 1)
+    for (const { address } of unknown) {
+      known.set(address, start - 1)
+      midway.add(address)
+    }
   }
   const firstOf = (address: string) => {
     const cursor = known.get(address) ?? 0
-    return unfinished.has(address) || cursor >= head.number ? cursor + 1 : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
+    return midway.has(address) || cursor >= head.number ? cursor + 1 : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
   }
   const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to: head.number })
   noteCursors(state, reader.slug, new Map([...known, ...turns.cursors]))
-  const untouched = [...unfinished].filter((address) => !turns.cursors.has(address))
+  const untouched = [...midway].filter((address) => !turns.cursors.has(address))
   noteUnfinished(state, reader.slug, new Set([...turns.unfinished, ...untouched]))
   if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(finished)
   else {
