@@ -1,13 +1,16 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { createHttpClients } from '../../workers/http/client.ts'
 import { findBlockAt } from '../../workers/providers/evm/dex/find-block.ts'
-import { createPager, TOO_WIDE } from '../../workers/providers/evm/dex/log-pages.ts'
+import { createPager } from '../../workers/providers/evm/dex/log-pages.ts'
 import { createNode } from '../../workers/providers/evm/dex/node.ts'
 import { createJsonRpc } from '../../workers/providers/evm/rpc/json-rpc.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
+import { silent } from '../support/silent.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
 const recordings = join(dir, 'fixtures-ethereum-logs-rotki')
@@ -69,6 +72,31 @@ describe('a batch', () => {
     expect(blocks.map(({ number }) => number)).toEqual([9, 2, 7, 4, 1])
     expect(asked).toHaveLength(5)
     expect(requests.map(({ url }) => url.pathname)).toEqual(['/v3/secret-key', '/v3/secret-key'])
+  })
+
+  it('takes a turn of the rate limit for each of its calls, as the node bills them', async () => {
+    const taken: number[] = []
+    const createLimit = () => ({ take: async (_: AbortSignal, cost = 1) => void taken.push(cost) })
+    const server = await startProviderServer((request, response) => {
+      void text(request).then((body) => {
+        const given = z.union([rpcCall, z.array(rpcCall)]).parse(JSON.parse(body))
+        const answer = (call: Call) => ({ jsonrpc: '2.0', id: call.id, ...blockOf(7) })
+        sendJson(response, Array.isArray(given) ? given.map(answer) : answer(given))
+      })
+    })
+    closers.push(server.close)
+    const http = createHttpClients({ log: silent, createLimit })
+    const client = http.open({
+      provider: 'rpc-test',
+      baseUrl: server.baseUrl,
+      timeoutMs: 5_000,
+      maxBytes: 1e6,
+      requestsPerMinute: 1,
+    })
+    const node = createNode(createJsonRpc('rpc-test', client, 3))
+    await node.blocks([1, 2, 3, 4, 5], signal)
+    await node.finalized(signal)
+    expect(taken).toEqual([3, 2, 1])
   })
 
   it('is sent again for the calls that the node had no capacity for', async () => {
@@ -171,11 +199,14 @@ describe('a page of logs', () => {
   const rangeOf = ({ params: [filter] }: Call) => logFilter.parse(filter)
   async function readAll(started: Awaited<ReturnType<typeof startNode>>, from: number, to: number) {
     const accepted: [number, number][] = []
-    await createPager()(from, to, async (first, end, last) => {
-      const page = await started.node.swapLogs(pool, first, end, last, signal)
-      if (page !== TOO_WIDE) accepted.push([first, end])
-      return page
-    })
+    const pager = createPager()
+    for (let at = from; at <= to; ) {
+      const { end } = await pager.read(at, to, (first, until, last) =>
+        started.node.swapLogs(pool, first, until, last, signal),
+      )
+      accepted.push([at, end])
+      at = end + 1
+    }
     return accepted
   }
   const covered = (pages: readonly [number, number][]) =>

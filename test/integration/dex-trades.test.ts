@@ -181,7 +181,7 @@ describe('the trades of a chain', () => {
     const before = await readAggregates(run)
     head = FIRST_BLOCK + 1_000
     run.clock.now += 25 * HOUR
-    await run.runSlot()
+    await expect(run.runSlot()).rejects.toMatchObject({ code: 'provider_unavailable' })
     expect(await readAggregates(run)).toEqual(before)
   })
 

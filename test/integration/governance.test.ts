@@ -147,7 +147,7 @@ describe('governance in a simulated world', () => {
 
   it('goes on where it failed, and keeps what came from others', async () => {
     pipeline.upstream.faults.set('snapshot', { kind: 'status', status: 429, retryAfter: 90 }, { times: 1 })
-    await collect()
+    await expect(collect()).rejects.toMatchObject({ code: 'provider_unavailable', retryAfterMs: 90_000 })
     expect(await count('governance_readings')).toBe(voting().length - 1)
     await collect()
     expect(await count('governance_readings')).toBe(voting().length)

@@ -6,7 +6,7 @@ import { toCounts, xCounts } from '../../workers/providers/x/counts.ts'
 import { toPosts, xPosts } from '../../workers/providers/x/posts.ts'
 import { sendJson } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
-import { alfa, closeServers, connect, failure } from '../support/social-providers.ts'
+import { alfa, closeServers, connect, failure, readTexts } from '../support/social-providers.ts'
 
 const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data')
 const folder = join(dataDir, 'fixtures-twitter-tweepy')
@@ -84,7 +84,7 @@ describe.skipIf(!isThere)('recordings of X', () => {
       },
       { SENTIMENT_SAMPLE_SIZE: '15' },
     )
-    const texts = await source.fetchTexts(alfa, slot, signal)
+    const texts = await readTexts(source, alfa, slot, signal)
     expect(texts).toEqual([...body.data, ...body.data].slice(0, 15).map(({ text }) => text))
     expect(server.requests.map(({ url }) => url.searchParams.get('next_token'))).toEqual([null, body.meta?.next_token])
   })

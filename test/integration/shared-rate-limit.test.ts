@@ -81,6 +81,31 @@ describe('a rate limit that processes share', () => {
     for (const [n, wait] of waits.slice(burst).entries()) expect(Math.abs(wait - (n + 1) * placeMs)).toBeLessThan(2)
   })
 
+  it('counts what a request costs', async () => {
+    const { limit, waits } = createObservedLimit(100)
+    await limit.take(never, 15)
+    const waiting = [limit.take(never, 10), limit.take(never)]
+    await until(() => waits.length === 2)
+    const placeMs = 60_250 / (100 - 20 + 1)
+    expect(Math.abs(Number(waits[1]) - 5 * placeMs)).toBeLessThan(2)
+    await Promise.all(waiting)
+    expect(Math.abs(Number(waits[2]) - 6 * placeMs)).toBeLessThan(2)
+  })
+
+  it('takes the place of what is aborted and costs more, and what is missing of one that costs more', async () => {
+    const { limit, waits } = createObservedLimit(100)
+    await limit.take(never, 20)
+    const controller = new AbortController()
+    const aborted = limit.take(controller.signal, 2)
+    const next = [limit.take(never), limit.take(never, 3)]
+    await until(() => waits.length === 2)
+    controller.abort(new Error('stop'))
+    await expect(aborted).rejects.toThrow('stop')
+    await Promise.all(next)
+    const placeMs = 60_250 / (100 - 20 + 1)
+    expect(waits.map((wait) => Math.round(wait / placeMs))).toEqual([0, 2, 4])
+  })
+
   it('lets everybody through in time', async () => {
     const { limit } = createLimit(6000)
     const other = createLimit(6000).limit

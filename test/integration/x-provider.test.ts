@@ -6,7 +6,7 @@ import { xCounts } from '../../workers/providers/x/counts.ts'
 import { xPosts } from '../../workers/providers/x/posts.ts'
 import { sendJson, type startProviderServer } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
-import { alfa, closeServers, connect, failure } from '../support/social-providers.ts'
+import { alfa, closeServers, connect, failure, readTexts } from '../support/social-providers.ts'
 
 type Handler = Parameters<typeof startProviderServer>[0]
 
@@ -55,32 +55,17 @@ describe('X counts', () => {
     )
     const { rows, missing } = await source.fetchCounts([alfa, bravo], slot, signal)
     expect(rows).toEqual([{ dao: 2, observed_at, followers: 5, following: null, tweets: null }])
-    expect(missing).toEqual([{ dao: 'dao-1', reason: 'Not Found Error' }])
+    expect(missing).toEqual([{ dao: alfa, reason: 'Not Found Error', isTold: true }])
     expect(rows.map((row) => twitterCounts.row.safeParse(row).success)).toEqual([true])
   })
 
   it('has no row where nobody is found or nothing is counted', async () => {
     const { source } = await connect(xCounts, (_, response) => sendJson(response, { errors: [] }))
     const nobody = await source.fetchCounts([alfa], slot, signal)
-    expect(nobody).toEqual({ rows: [], missing: [{ dao: 'dao-1', reason: 'not in the answer' }] })
+    expect(nobody).toEqual({ rows: [], missing: [{ dao: alfa, reason: 'not in the answer', isTold: false }] })
     const { source: other } = await connect(xCounts, (_, response) => sendJson(response, { data: [user('Alfa_DAO')] }))
     const uncounted = await other.fetchCounts([alfa], slot, signal)
-    expect(uncounted).toEqual({ rows: [], missing: [{ dao: 'dao-1', reason: 'no counts in the answer' }] })
-  })
-
-  it('asks for a hundred names at once', async () => {
-    const many = Array.from({ length: 230 }, (_, index) => ({
-      ...toTestDao(index, null),
-      twitter: `https://twitter.com/dao${index}`,
-    }))
-    const { server, source } = await connect(xCounts, (_, response, url) => {
-      const names = url.searchParams.get('usernames')?.split(',') ?? []
-      sendJson(response, { data: names.map((name) => user(name, { followers_count: names.length })) })
-    })
-    const { rows } = await source.fetchCounts(many, slot, signal)
-    expect(server.requests).toHaveLength(3)
-    expect(rows).toHaveLength(230)
-    expect(rows.at(-1)?.followers).toBe(30)
+    expect(uncounted).toEqual({ rows: [], missing: [{ dao: alfa, reason: 'no counts in the answer', isTold: false }] })
   })
 
   it('tells the queue when its rate limit ends, and asks again where that has passed', async () => {
@@ -157,7 +142,7 @@ describe('X posts', () => {
 
   it('reads the newest posts of others before the slot, page by page, up to the sample', async () => {
     const { server, source } = await connect(xPosts, paging, { SENTIMENT_SAMPLE_SIZE: '205' })
-    const texts = await source.fetchTexts(alfa, slot, signal)
+    const texts = await readTexts(source, alfa, slot, signal)
     expect(texts).toHaveLength(205)
     expect(new Set(texts).size).toBe(205)
     const asked = server.requests.map(({ url }) => Object.fromEntries(url.searchParams))
@@ -171,13 +156,13 @@ describe('X posts', () => {
 
   it('ends with the last page, and takes no hits for none', async () => {
     const { source } = await connect(xPosts, paging, { SENTIMENT_SAMPLE_SIZE: '1000' })
-    expect(await source.fetchTexts(alfa, slot, signal)).toHaveLength(250)
+    expect(await readTexts(source, alfa, slot, signal)).toHaveLength(250)
     const { source: quiet } = await connect(xPosts, (_, response) => sendJson(response, { meta: { result_count: 0 } }))
-    expect(await quiet.fetchTexts(alfa, slot, signal)).toEqual([])
+    expect(await readTexts(quiet, alfa, slot, signal)).toEqual([])
     const { server, source: endless } = await connect(xPosts, (_, response) =>
       sendJson(response, { meta: { result_count: 0, next_token: 'again' } }),
     )
-    expect(await endless.fetchTexts(alfa, slot, signal)).toEqual([])
+    expect(await readTexts(endless, alfa, slot, signal)).toEqual([])
     expect(server.requests).toHaveLength(1)
   })
 
@@ -185,12 +170,12 @@ describe('X posts', () => {
     const { source } = await connect(xPosts, (_, response) =>
       sendJson(response, { data: [post(1), post(2, 'und'), { id: '3', text: 'post 3' }], meta: { result_count: 3 } }),
     )
-    expect(await source.fetchTexts(alfa, slot, signal)).toEqual(['post 1', 'post 3'])
+    expect(await readTexts(source, alfa, slot, signal)).toEqual(['post 1', 'post 3'])
   })
 
   it('uses the other name of its parameter where the setting says so', async () => {
     const { server, source } = await connect(xPosts, paging, { X_POST_FIELDS_PARAMETER: 'post.fields' })
-    await source.fetchTexts(alfa, slot, signal)
+    await readTexts(source, alfa, slot, signal)
     expect(server.requests[0]?.url.searchParams.get('post.fields')).toBe('lang')
   })
 })

@@ -26,6 +26,7 @@ const storedTrade = z.object({
   block_number: z.number(),
   transaction_hash: z.string(),
   log_index: z.number(),
+  pool: z.string(),
   exchange: z.string(),
   taker: z.string(),
   side: z.string(),

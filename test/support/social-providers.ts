@@ -1,6 +1,7 @@
 import { parseConfig } from '../../shared/config/config.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Entity, Provider } from '../../workers/job/define-job.ts'
+import type { PostsSource } from '../../workers/providers/x/posts.ts'
 import { createObservedClients, startProviderServer } from '../provider-server.ts'
 import { toTestDao } from '../samples.ts'
 import { noDatabase } from './no-database.ts'
@@ -44,6 +45,19 @@ export async function connect<Source, E extends Entity>(
   })
   const { http, calls } = createObservedClients()
   return { server, calls, source: provider.connect({ config, http, db: noDatabase, log: silent }) }
+}
+
+/** All texts of a DAO's sample, page by page. */
+export async function readTexts(source: PostsSource, dao: Dao, slot: number, signal: AbortSignal): Promise<string[]> {
+  const texts: string[] = []
+  let [read, next]: [number, string | undefined] = [0, undefined]
+  do {
+    const page = await source.fetchPage(dao, slot, { next, read }, signal)
+    texts.push(...page.texts)
+    read += page.posts
+    next = page.next
+  } while (next !== undefined)
+  return texts
 }
 
 /** What a call fails with. */

@@ -1,19 +1,29 @@
 import { describe, expect, it } from 'vitest'
-import { createPager, TOO_WIDE } from '../../workers/providers/evm/dex/log-pages.ts'
+import { createPager, type Pager, TOO_WIDE } from '../../workers/providers/evm/dex/log-pages.ts'
 
-/** Blocks from one to another; a node that refuses what `refuses` says. */
-async function readBlocks(from: number, to: number, refuses: (from: number, to: number) => boolean) {
+/** Blocks from one to another, a log in each; a node that refuses what `refuses` says. */
+async function readBlocks(
+  from: number,
+  to: number,
+  refuses: (from: number, to: number) => boolean,
+  { pager = createPager(), logsIn = (): number => 1 }: { pager?: Pager; logsIn?: (block: number) => number } = {},
+) {
   const pages: [number, number][] = []
-  let refused = 0
-  const found = await createPager()(from, to, async (first, end, last) => {
-    if (refuses(first, end)) {
-      if (last) throw new Error('refused at one block')
-      refused += 1
-      return TOO_WIDE
-    }
-    pages.push([first, end])
-    return Array.from({ length: end - first + 1 }, (_, at) => first + at)
-  })
+  const refused: number[] = []
+  const found: number[] = []
+  for (let at = from; at <= to; ) {
+    const page = await pager.read(at, to, async (first, end, last) => {
+      if (refuses(first, end)) {
+        if (last) throw new Error('refused at one block')
+        refused.push(end - first + 1)
+        return TOO_WIDE
+      }
+      pages.push([first, end])
+      return blocks(first, end).flatMap((block) => Array<number>(logsIn(block)).fill(block))
+    })
+    for (const block of page.found) found.push(block)
+    at = page.end + 1
+  }
   return { found, pages, refused }
 }
 const blocks = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at)
@@ -38,7 +48,7 @@ describe('pages of blocks', () => {
     const isDense = (from: number, to: number) => from <= 700 && to >= 640 && to > from
     const { found, pages } = await readBlocks(1, 20_000, isDense)
     expect(found).toEqual(blocks(1, 20_000))
-    expect(pages.length).toBeLessThan(150)
+    expect(pages.length).toBeLessThan(160)
   })
 
   it('fail when one block is too much', async () => {
@@ -46,6 +56,53 @@ describe('pages of blocks', () => {
   })
 
   it('are none in an empty range', async () => {
-    expect(await readBlocks(5, 4, () => false)).toEqual({ found: [], pages: [], refused: 0 })
+    expect(await readBlocks(5, 4, () => false)).toEqual({ found: [], pages: [], refused: [] })
+  })
+
+  it.each([50, 1_000, 7_000])('learn a limit of %i blocks, and do not ask beyond it again', async (most) => {
+    const pager = createPager()
+    const isTooWide = (from: number, to: number) => to - from + 1 > most
+    const few = { pager, logsIn: (block: number) => (block % 20 === 0 ? 1 : 0) }
+    await readBlocks(1, 30 * most, isTooWide, few)
+    const { refused, pages } = await readBlocks(1, 50 * most, isTooWide, few)
+    expect(refused).toEqual([])
+    expect(pages.length).toBeLessThanOrEqual(50 / 0.85)
+  })
+
+  it('try a wider page after a hundred, because a node may have changed its limit', async () => {
+    const pager = createPager()
+    let most = 1_000
+    const isTooWide = (from: number, to: number) => to - from + 1 > most
+    await readBlocks(1, 20_000, isTooWide, { pager })
+    most = 8_000
+    await readBlocks(1, 100_000, isTooWide, { pager })
+    const { pages } = await readBlocks(1, 80_000, isTooWide, { pager })
+    expect(pages.length).toBeLessThan(20)
+    most = 500
+    const narrower = await readBlocks(1, 50_000, isTooWide, { pager })
+    expect(narrower.refused.length).toBeLessThan(20)
+  })
+
+  it('are small for busy blocks only, and not for those behind them', async () => {
+    const pager = createPager()
+    const logsIn = (block: number) => (block > 5_000 && block <= 5_400 ? 100 : 0)
+    const isTooMuch = (from: number, to: number) =>
+      blocks(from, to).reduce((sum, block) => sum + logsIn(block), 0) > 10_000
+    await readBlocks(1, 4_000, isTooMuch, { pager, logsIn })
+    const { found, refused } = await readBlocks(4_001, 6_000, isTooMuch, { pager, logsIn })
+    expect(found).toHaveLength(40_000)
+    expect(refused.length).toBeLessThan(12)
+    const behind = await readBlocks(6_001, 46_000, isTooMuch, { pager, logsIn })
+    expect(behind.refused).toEqual([])
+    expect(behind.pages.length).toBeLessThan(30)
+  })
+
+  it('stop asking for what a busy chain refuses again and again', async () => {
+    const pager = createPager()
+    const isTooMuch = (from: number, to: number) => to - from + 1 > 900
+    const first = await readBlocks(1, 20_000, isTooMuch, { pager, logsIn: () => 11 })
+    const second = await readBlocks(1, 40_000, isTooMuch, { pager, logsIn: () => 11 })
+    expect(first.found).toHaveLength(220_000)
+    expect(first.refused.length + second.refused.length).toBeLessThan(20)
   })
 })

@@ -14,6 +14,7 @@ function createState() {
   const state = {
     get: async (name: string) => values.get(name),
     set: (name: string, value: string) => void values.set(name, value),
+    save: async (name: string, value: string) => void values.set(name, value),
     store: async () => {
       stored += 1
     },

@@ -27,6 +27,35 @@ describe('createRateLimit', () => {
     },
   )
 
+  it.each([10, 60])('counts what a request costs: batches of %i', async (cost) => {
+    const perMinute = 300
+    const limit = createRateLimit(perMinute)
+    const startedAt = performance.now()
+    const grants: { at: number; cost: number }[] = []
+    const take = (each: number) =>
+      limit.take(never, each).then(() => grants.push({ at: performance.now() - startedAt, cost: each }))
+    for (let left = perMinute * 4; left > 0; left -= cost + 1) void [take(cost), take(1)]
+    await vi.advanceTimersByTimeAsync(180_000 - 1)
+    for (const { at: start } of grants) {
+      const inMinute = grants.filter(({ at }) => at >= start && at < start + 60_000)
+      expect(inMinute.reduce((sum, each) => sum + each.cost, 0)).toBeLessThanOrEqual(perMinute)
+    }
+    expect(grants.reduce((sum, each) => sum + each.cost, 0)).toBeGreaterThanOrEqual(perMinute * 3 * 0.8)
+  })
+
+  it('lets a request through that costs more than may go at once, and has the next wait for it', async () => {
+    const limit = createRateLimit(10)
+    await limit.take(never, 9)
+    let isServed = false
+    void limit.take(never).then(() => {
+      isServed = true
+    })
+    await vi.advanceTimersByTimeAsync(50_000)
+    expect(isServed).toBe(false)
+    await vi.advanceTimersByTimeAsync(10_000)
+    expect(isServed).toBe(true)
+  })
+
   it('serves in the order of asking', async () => {
     const limit = createRateLimit(2)
     const order: number[] = []

@@ -101,11 +101,11 @@ function toLimit({ provider, requestsPerMinute, requestsPerHour }: Limited, opti
   if (requestsPerHour === undefined) return ofMinute
   const ofHour = options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour)
   return {
-    take: async (signal) => {
+    take: async (signal, cost) => {
       // The hour's limit comes last: a request that it lets through is sent at once, and one that it refuses has only
       // taken a turn in the rate limit.
-      await ofMinute.take(signal)
-      await ofHour.take(signal)
+      await ofMinute.take(signal, cost)
+      await ofHour.take(signal, cost)
     },
   }
 }
@@ -140,7 +140,7 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
   async function sendUntilAnswered(request: HttpRequest, headers: Headers, target: Target, progress: Progress) {
     const { signal, retries = DEFAULT_RETRIES } = request
     for (;;) {
-      await limit.take(signal)
+      await limit.take(signal, request.cost)
       const traced = { provider, request, target, retries: progress.retries }
       const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
       progress.status = result.status

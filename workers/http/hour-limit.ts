@@ -53,14 +53,16 @@ function createOwnCount(perHour: number): () => number {
 
 function toLimit(provider: string, perHour: number, takeOne: () => Promise<number>): RateLimit {
   return {
-    async take(signal) {
+    async take(signal, cost = 1) {
       signal.throwIfAborted()
-      for (let waitMs = await takeOne(); waitMs > 0; waitMs = await takeOne()) {
+      for (let taken = 0; taken < cost; ) {
+        const waitMs = await takeOne()
         if (waitMs > LONGEST_WAIT_MS) {
           const message = `${provider}: its ${perHour} requests of an hour are used up`
           throw new DataError('provider_unavailable', message, { retryAfterMs: waitMs })
         }
-        await sleep(waitMs, signal)
+        if (waitMs > 0) await sleep(waitMs, signal)
+        else taken += 1
       }
     },
   }

@@ -2,17 +2,22 @@ const MINUTE_MS = 60_000
 
 /** Hands out the permission to send requests, first come first served. */
 export interface RateLimit {
-  /** Resolves when one request may be sent; rejects with the signal's reason when it is aborted first. */
-  take(signal: AbortSignal): Promise<void>
+  /**
+   * Resolves when a request may be sent that counts as `cost`, 1 by default; rejects with the signal's reason when it is
+   * aborted first.
+   */
+  take(signal: AbortSignal, cost?: number): Promise<void>
 }
 
 interface Waiter {
+  readonly cost: number
   grant(): void
 }
 
 /**
  * A token bucket with at most `perMinute` requests in any minute: a fifth of them may go at once, and the refill is
- * slower by the same share. The count is this process's own.
+ * slower by the same share. A request that costs more than may go at once waits until that much is there, and those after
+ * it wait for the rest. The count is this process's own.
  */
 export function createRateLimit(perMinute: number): RateLimit {
   const burst = Math.max(1, Math.floor(perMinute / 5))
@@ -32,17 +37,18 @@ export function createRateLimit(perMinute: number): RateLimit {
     timer = undefined
     refill()
     for (const waiter of waiting) {
-      if (tokens < 1) break
-      tokens -= 1
+      if (tokens < Math.min(burst, waiter.cost)) break
+      tokens -= waiter.cost
       waiting.delete(waiter)
       waiter.grant()
     }
     // Rounded up: a timer that fires a fraction early would find no whole token and spin.
-    if (waiting.size > 0) timer = setTimeout(serve, Math.ceil((1 - tokens) * refillMs))
+    const [next] = waiting
+    if (next !== undefined) timer = setTimeout(serve, Math.ceil((Math.min(burst, next.cost) - tokens) * refillMs))
   }
 
   return {
-    take(signal) {
+    take(signal, cost = 1) {
       return new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason)
         const giveUp = () => {
@@ -50,6 +56,7 @@ export function createRateLimit(perMinute: number): RateLimit {
           reject(signal.reason)
         }
         const waiter: Waiter = {
+          cost,
           grant() {
             signal.removeEventListener('abort', giveUp)
             resolve()

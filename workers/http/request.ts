@@ -52,4 +52,6 @@ export interface HttpRequest {
   readonly answers?: readonly number[]
   /** How often the request is sent again after a transient failure, 3 by default. */
   readonly retries?: number
+  /** How many requests the provider bills it as, such as the calls of a batch; 1 by default. */
+  readonly cost?: number
 }

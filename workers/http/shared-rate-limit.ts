@@ -3,16 +3,18 @@ import { sleep } from './retry.ts'
 import { createSharedWait, type SharedBy } from './shared-wait.ts'
 
 /**
- * Reserves the next free place of a token bucket and returns the wait for it in milliseconds. KEYS[1] holds the time, in
- * microseconds of Redis' own clock, at which the bucket would be full again. ARGV: microseconds per token, bucket size.
+ * Reserves the next free places of a token bucket and returns the wait for them in milliseconds. KEYS[1] holds the time, in
+ * microseconds of Redis' own clock, at which the bucket would be full again. ARGV: microseconds per token, bucket size,
+ * how many places.
  */
 const RESERVE = `
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local per_token = tonumber(ARGV[1])
 local full_at = math.max(tonumber(redis.call('GET', KEYS[1]) or '0'), now)
-redis.call('SET', KEYS[1], string.format('%.0f', full_at + per_token), 'PX', math.ceil((full_at + per_token - now) / 1000) + 1000)
-return math.max(0, math.ceil((full_at - (ARGV[2] - 1) * per_token - now) / 1000))
+local until_full = full_at + ARGV[3] * per_token
+redis.call('SET', KEYS[1], string.format('%.0f', until_full), 'PX', math.ceil((until_full - now) / 1000) + 1000)
+return math.max(0, math.ceil((full_at - (ARGV[2] - math.min(ARGV[2], ARGV[3])) * per_token - now) / 1000))
 `
 
 const MINUTE_US = 60_000_000
@@ -21,7 +23,7 @@ const TIMER_SLACK_US = 250_000
 
 /**
  * The same limit as `createRateLimit`, held by all processes that share a Redis. Within a process requests go first
- * come, first served. Only one place at a time is reserved in Redis, and the first in line then takes it: so processes
+ * come, first served. Only the places of one request at a time are reserved in Redis, and the first in line then takes them: so processes
  * take turns, and a request that is aborted leaves its place to the next. While Redis is away each process keeps the
  * limit for itself, and logs that once.
  */
@@ -30,37 +32,46 @@ export function createSharedRateLimit(provider: string, perMinute: number, share
   const perTokenUs = Math.ceil((MINUTE_US + TIMER_SLACK_US) / (perMinute - burst + 1))
   const reserve = createSharedWait(provider, { script: RESERVE, key: 'rate', args: [perTokenUs, burst] }, sharedBy)
   const own = createRateLimit(perMinute)
-  const line = new Set<() => void>()
+  const line = new Set<{ readonly cost: number; grant(): void }>()
   let isServing = false
 
   /** Lets those in line pass one by one, for as long as there are any. */
   async function serve(): Promise<void> {
     isServing = true
-    while (line.size > 0) {
-      const waitMs = await reserve()
-      if (waitMs === undefined) await own.take(NEVER)
+    let held = 0
+    for (let [first] = line; first !== undefined; [first] = line) {
+      const missing = first.cost - held
+      if (missing <= 0) {
+        held -= first.cost
+        first.grant()
+        continue
+      }
+      const waitMs = await reserve(missing)
+      if (waitMs === undefined) await own.take(NEVER, missing)
       else if (waitMs > 0) await sleep(waitMs, NEVER)
-      const [grant] = line
-      grant?.()
+      held += missing
     }
     isServing = false
   }
 
   return {
-    take: (signal) =>
+    take: (signal, cost = 1) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason)
         const giveUp = () => {
-          line.delete(grant)
+          line.delete(waiter)
           reject(signal.reason)
         }
-        const grant = () => {
-          line.delete(grant)
-          signal.removeEventListener('abort', giveUp)
-          resolve()
+        const waiter = {
+          cost,
+          grant() {
+            line.delete(waiter)
+            signal.removeEventListener('abort', giveUp)
+            resolve()
+          },
         }
         signal.addEventListener('abort', giveUp, { once: true })
-        line.add(grant)
+        line.add(waiter)
         if (!isServing) void serve()
       }),
   }

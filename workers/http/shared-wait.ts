@@ -10,10 +10,11 @@ export interface SharedBy {
   readonly log: Logger
 }
 
-/** A script that takes one request from a limit and answers how long it has to wait, in milliseconds. */
+/** A script that takes requests from a limit and answers how long they have to wait, in milliseconds. */
 interface Taking {
   readonly script: string
   readonly key: string
+  /** Those that are the same each time; what a call adds comes after them. */
   readonly args: readonly number[]
 }
 
@@ -27,13 +28,14 @@ export function createSharedWait(
   provider: string,
   { script, key, args }: Taking,
   { redis, prefix, log }: SharedBy,
-): () => Promise<number | undefined> {
+): (...more: readonly number[]) => Promise<number | undefined> {
   let isAlone = false
-  return async () => {
+  return async (...more) => {
     // On a connection that is known to be broken the command would wait until it is back.
     if (isAlone && redis.status !== 'ready') return undefined
     try {
-      const waitMs = Number(await withDeadline(redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args)))
+      const answer = redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args, ...more)
+      const waitMs = Number(await withDeadline(answer))
       if (isAlone) log.info({ provider }, 'the rate limit is shared again')
       isAlone = false
       return waitMs

@@ -5,6 +5,11 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 export interface JobState {
   get(name: string): Promise<string | undefined>
   set(name: string, value: string): void
+  /**
+   * Stores a value at once, whatever becomes of the run: for what was paid for and must not be bought again. It must hold
+   * without the run's rows.
+   */
+  save(name: string, value: string): Promise<void>
 }
 
 const stored = z.object({ value: z.string() })
@@ -18,6 +23,10 @@ export function draftState(state: JobState): JobState & { keep(): void } {
   return {
     get: async (name) => notes.get(name) ?? (await state.get(name)),
     set: (name, value) => void notes.set(name, value),
+    save: async (name, value) => {
+      notes.delete(name)
+      await state.save(name, value)
+    },
     keep: () => {
       for (const [name, value] of notes) state.set(name, value)
     },
@@ -27,6 +36,11 @@ export function draftState(state: JobState): JobState & { keep(): void } {
 /** A job's state in the `job_state` table, with the notes of one run. */
 export function openState(db: Database, job: string, now: () => number): JobState & { store(): Promise<void> } {
   const notes = new Map<string, string>()
+  async function insert(values: Iterable<readonly [string, string]>): Promise<void> {
+    const written_at = new Date(now()).toISOString()
+    const rows = [...values].map(([name, value]) => ({ job, name, value, written_at }))
+    await db.insert({ table: 'job_state', rows })
+  }
   return {
     get: async (name) => {
       const noted = notes.get(name)
@@ -40,11 +54,13 @@ export function openState(db: Database, job: string, now: () => number): JobStat
       return row?.value
     },
     set: (name, value) => void notes.set(name, value),
+    save: async (name, value) => {
+      notes.delete(name)
+      await insert([[name, value]])
+    },
     store: async () => {
       if (notes.size === 0) return
-      const written_at = new Date(now()).toISOString()
-      const rows = [...notes].map(([name, value]) => ({ job, name, value, written_at }))
-      await db.insert({ table: 'job_state', rows })
+      await insert(notes)
       notes.clear()
     },
   }

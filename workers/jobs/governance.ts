@@ -1,15 +1,16 @@
 import { z } from 'zod'
 import { type GovernanceRow, governance } from '../../shared/datasets/governance.ts'
+import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
 import { askEach } from '../providers/ask-each.ts'
-import type { Allowance, Cursors, VotingDao } from '../providers/contracts/governance.ts'
+import type { Cursors, VotingDao } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
 /**
  * Votes and proposals of every live DAO with a Snapshot space. Each run goes on from the cursors that the last one
- * stored, and takes a bounded number of pages: the first reading of millions of votes takes several runs, and a run
+ * stored, and takes a bounded number of pages: the first reading of millions of votes takes many, and one
  * that dies costs only its own pages. A space's counts are served from the moment at which it was read to its end. Runs
  * come every hour, so that this moment comes soon.
  */
@@ -20,13 +21,14 @@ export default defineJob({
   providers: [snapshot],
   resumes: true,
   entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
-  run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff }) => {
+  run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff, noteMore }) => {
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)
     const read = async ({ dao, cursors }: Turn) => {
-      // No pages are left for this space: it is the first in the next run.
+      // No pages are left for this space: it is the first when what came is stored.
       if (!allowance.isLeft()) {
         putOff([dao])
+        noteMore()
         return []
       }
       const reading = await provider.fetchGovernance(dao, cursors, allowance, signal)
@@ -34,6 +36,7 @@ export default defineJob({
       state.set(dao.snapshotSpace, JSON.stringify({ ...reading.cursors, slot } satisfies Remembered))
       if (!reading.isComplete) {
         putOff([dao])
+        noteMore()
         return reading.rows
       }
       noteRead([dao])
@@ -74,17 +77,6 @@ async function toTurns(daos: readonly VotingDao[], state: JobState): Promise<Tur
     }),
   )
   return turns.sort((left, right) => left.slot - right.slot)
-}
-
-function createAllowance(pages: number): Allowance & { isLeft(): boolean } {
-  let left = pages
-  return {
-    isLeft: () => left > 0,
-    take() {
-      left -= 1
-      return left >= 0
-    },
-  }
 }
 
 function toReadingRow(dao: VotingDao, slot: number): Candidate<GovernanceRow> {

@@ -1,36 +1,58 @@
 import { type TwitterSentimentRow, twitterSentiment } from '../../shared/datasets/twitter-sentiment.ts'
+import { DataError } from '../../shared/errors.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
+import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import { toIso } from '../providers/answer.ts'
 import { askEach } from '../providers/ask-each.ts'
 import { xPosts } from '../providers/x/posts.ts'
-import { LEXICON } from '../sentiment/lexicon.ts'
-import { toMood } from '../sentiment/mood.ts'
+import { readSample, type Sample } from '../sentiment/sample.ts'
 
-/** The mood of recent posts about every live DAO with an account on X. Posts are judged here and not kept. */
+/**
+ * The mood of recent posts about every live DAO with an account on X. Posts are judged here and not kept. A large sample
+ * of all DAOs takes longer than a job: a run reads a part of the pages, and the next goes on there.
+ */
 export default defineJob({
   name: 'twitter-sentiment',
   cadence: '1d',
   dataset: twitterSentiment,
   providers: [xPosts],
   entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
-  run: ({ provider, entities, slot, signal, log, refuse }) =>
-    askEach(
-      entities,
-      async (dao) => {
-        const texts = await provider.fetchTexts(dao, slot, signal)
-        return texts.length === 0 ? undefined : { dao: dao.key, observed_at: toIso(slot), ...judge(texts) }
-      },
-      { concurrency: provider.concurrency, log, refuse },
-    ),
+  run: async ({ provider, entities, slot, state, signal, log, refuse, putOff, noteMore }) => {
+    const allowance = createAllowance(provider.pagesPerRun)
+    const quiet: Dao[] = []
+    const readOne = async (dao: Dao): Promise<Candidate<TwitterSentimentRow>[]> => {
+      const sample = await readSample(provider, dao, slot, { state, allowance, signal })
+      if (sample === undefined) {
+        putOff([dao])
+        noteMore()
+        return []
+      }
+      if (sample.positive + sample.neutral + sample.negative > 0) return [toRow(dao, slot, sample)]
+      quiet.push(dao)
+      return []
+    }
+    const rows = (await askEach(entities, readOne, { concurrency: provider.concurrency, log, refuse })).flat()
+    const isHeard = rows.length > 0 || (await state.get(HEARD)) === String(slot)
+    if (isHeard) state.set(HEARD, String(slot))
+    for (const dao of quiet) refuse(dao, isHeard || quiet.length === 1 ? NO_POSTS : SILENCE)
+    return rows
+  },
 })
 
-function judge(texts: readonly string[]): Omit<Candidate<TwitterSentimentRow>, 'dao' | 'observed_at'> {
-  const counts = { positive: 0, neutral: 0, negative: 0 }
-  for (const text of texts) counts[toMood(text)] += 1
+/** The newest slot in which there were posts about any DAO. */
+const HEARD = 'heard'
+const NO_POSTS = new DataError('provider_unknown', 'x: no post in English about it in the seven days before')
+/** That nobody is written about does not happen: the search is in trouble. */
+const SILENCE = new DataError('provider_unavailable', 'x: no post about any account')
+
+function toRow(dao: Dao, slot: number, sample: Sample): Candidate<TwitterSentimentRow> {
   return {
-    positive_posts: counts.positive,
-    neutral_posts: counts.neutral,
-    negative_posts: counts.negative,
-    lexicon: LEXICON,
+    dao: dao.key,
+    observed_at: toIso(slot),
+    positive_posts: sample.positive,
+    neutral_posts: sample.neutral,
+    negative_posts: sample.negative,
+    lexicon: sample.lexicon,
   }
 }

@@ -4,8 +4,8 @@ import { defineJob } from '../job/define-job.ts'
 import { xCounts } from '../providers/x/counts.ts'
 
 /**
- * Followers, followed accounts and posts of every live DAO's account on X: one request for a hundred accounts, which
- * costs nothing when it is repeated on the same day.
+ * Followers, followed accounts and posts of every live DAO's account on X. Each account is billed, so a run asks for as many
+ * as one request holds, and they are stored before the next are asked for.
  */
 export default defineJob({
   name: 'twitter',
@@ -13,11 +13,17 @@ export default defineJob({
   dataset: twitterCounts,
   providers: [xCounts],
   entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
-  async run({ provider, entities, slot, signal, refuse }) {
-    const { rows, missing } = await provider.fetchCounts(entities, slot, signal)
-    if (rows.length === 0)
-      throw new DataError('provider_unavailable', `no counts of any of ${entities.length} accounts`)
+  async run({ provider, entities, slot, signal, refuse, putOff, noteMore }) {
+    const asked = entities.slice(0, provider.accountsPerRequest)
+    const left = entities.slice(provider.accountsPerRequest)
+    const { rows, missing } = await provider.fetchCounts(asked, slot, signal)
+    if (rows.length === 0 && !missing.every(({ isTold }) => isTold))
+      throw new DataError('provider_unavailable', `no counts of any of ${asked.length} accounts`)
     for (const { dao, reason } of missing) refuse(dao, new DataError('provider_unknown', `x: ${reason}`))
+    if (left.length > 0) {
+      putOff(left)
+      noteMore()
+    }
     return rows
   },
 })

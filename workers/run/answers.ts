@@ -7,7 +7,7 @@ import type { Entity } from '../job/define-job.ts'
  * - `nothing`: `provider` has nothing of it in the range, for sure;
  * - `failed`: who could have an answer gave none, for a reason that may pass;
  * - `unserved`: no provider that is set up has it;
- * - `put-off`: it is not its turn.
+ * - `put-off`: it is not its turn, or it was read in part.
  */
 export interface Answer {
   readonly entity: Entity
@@ -52,8 +52,10 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
       for (const { key } of asked) {
         const refusal = refused.get(key)
         if (refusal !== undefined) refuse(key, provider, refusal)
-        else if (withRows.has(key) || read.has(key)) settled.set(key, { state: 'rows', provider })
+        else if (read.has(key)) settled.set(key, { state: 'rows', provider })
+        // The rows of one that was read in part are stored, but it has its turn again.
         else if (putOff.has(key)) settled.set(key, { state: 'put-off', provider })
+        else if (withRows.has(key)) settled.set(key, { state: 'rows', provider })
         else if (isRange && refusals.get(key)?.every(({ error }) => !isTransient(error)))
           settled.set(key, { state: 'nothing', provider })
         else refuse(key, provider, new DataError('provider_unknown', `${provider}: nothing in its answer`))

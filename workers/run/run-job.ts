@@ -79,7 +79,7 @@ export async function runJob(
     report.rejected += collected.rejected
     for (const { provider } of collected.given) report.providers.add(provider)
     for (const answer of collected.answers.all()) answers.set(answer.entity.key, answer)
-    left = collected.more ? toLeft(job, collected) : []
+    left = collected.more ? toLeft(collected) : []
     if (left.length > 0 && running.signal.aborted) throw toUnfinished(left)
   }
   if (isComputed) await noteComputed(context.db, job.dataset, payload, readAt)
@@ -104,13 +104,11 @@ async function runPiece(
   return { collected, rows }
 }
 
-/** Whom the next piece is about: those whose turn has not come, and where a run goes on from cursors, those it goes on for. */
-function toLeft(job: Job, collected: Collected): Entity[] {
-  const isLeft = ({ state }: Answer) =>
-    state === 'put-off' || (job.resumes && state !== 'failed' && state !== 'unserved')
+/** Whom the next piece is about: those whose turn has not come or is not over. */
+function toLeft(collected: Collected): Entity[] {
   return collected.answers
     .all()
-    .filter(isLeft)
+    .filter(({ state }) => state === 'put-off')
     .map(({ entity }) => entity)
 }
 

@@ -74,7 +74,7 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, new
     return read.map((entity) => report(entity, { first: Math.min(newest?.get(entity) ?? last, last), last }))
   }
   const buckets = toBuckets(payload, cadence)
-  if (buckets === undefined || collected.more) return []
+  if (buckets === undefined) return []
   return collected.answers
     .all()
     .filter((answer) => answer.provider === provider && ['rows', 'nothing'].includes(answer.state))

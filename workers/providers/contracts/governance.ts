@@ -1,5 +1,6 @@
 import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
+import type { Allowance } from '../../job/allowance.ts'
 import type { Candidate } from '../../job/define-job.ts'
 
 /** A DAO that votes somewhere. */
@@ -15,12 +16,6 @@ export interface Cursor {
 export interface Cursors {
   readonly proposals: Cursor
   readonly votes: Cursor
-}
-
-/** How many pages may still be asked for; shared by all spaces of a run. */
-export interface Allowance {
-  /** Takes one page; false when there is none left. */
-  take(): boolean
 }
 
 export interface Reading {
@@ -40,7 +35,7 @@ export interface GovernanceSource {
   fetchGovernance(
     dao: VotingDao,
     cursors: Cursors,
-    allowance: Allowance,
+    allowance: Pick<Allowance, 'take'>,
     signal: AbortSignal,
   ): Promise<Reading | undefined>
 }

@@ -13,6 +13,10 @@ export interface TradeRequest {
   readonly signal: AbortSignal
   /** There is no answer for this token, and why. */
   refuse(token: Token, reason: DataError): void
+  /** These tokens were not read to the end yet. */
+  putOff(tokens: readonly Token[]): void
+  /** More can be read at once, when what came is stored. */
+  noteMore(): void
 }
 
 export interface NewTradeRequest extends TradeRequest {
@@ -23,10 +27,10 @@ export interface NewTradeRequest extends TradeRequest {
 /** Trades on decentralized exchanges, as one provider has them. A token that nobody traded gives no row. */
 export interface TradeSource {
   /**
-   * The trades since the last run, which the state remembers; `slot` (Unix milliseconds) says where a first run begins. The
-   * state moves, and a token is noted as read, only where trades were read to the end.
+   * The trades since the last run, which the state remembers, or the next piece of them; `slot` (Unix milliseconds) says
+   * where a first run begins. A token is noted as read only where its trades were read to the end.
    */
   fetchNew(request: NewTradeRequest): Promise<Candidate<DexTradeRow>[]>
-  /** The trades inside the range; the state is read and stays as it is. */
+  /** The trades inside the range, or the next piece of them; then the state remembers the range until it is done. */
   fetchHistory(request: TradeRequest & { readonly range: Range }): Promise<Candidate<DexTradeRow>[]>
 }

@@ -1,26 +1,34 @@
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
-import { DAY_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider, ProviderContext, Range } from '../../job/define-job.ts'
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
 import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
-import { noteCursors, noteFoundPools, readCursors, readFoundPools } from './dex/chain-state.ts'
+import { dropCursors, noteCursors, noteUnfinished, readCursors, readUnfinished } from './dex/chain-state.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
 import { findBlockAt } from './dex/find-block.ts'
-import { type Block, createNode } from './dex/node.ts'
-import type { BlockRange } from './dex/pool-logs.ts'
-import { findPools, type Pool } from './dex/pools.ts'
+import { findRangePools, refreshPools, toPoolsInCommon, toPoolsOf } from './dex/known-pools.ts'
+import { createNode } from './dex/node.ts'
+import type { Pool } from './dex/pools.ts'
+import { takeTurns, toGroups } from './dex/turns.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
-/** Read again on every run, should the node have missed logs the first time. */
+/** Read again by the next run, should the node have missed logs of its newest blocks. */
 const OVERLAP_BLOCKS = 64
 /**
  * Blocks are final after a quarter of an hour. When a node's final block is older than this, its trades are not up to
  * date with the slot.
  */
 const LONGEST_LAG_MS = 3_600_000
+
+/**
+ * A job has ten minutes. A log costs up to two calls, for its sender and its block's time, and history has only a share of
+ * the node's limit.
+ */
+const MINUTES_PER_RUN = 1
+/** What a run holds in memory at most: logs, and the trades that they are. */
+const MOST_PER_RUN = 20_000
 
 /** Whether the trades of a chain are read from its own node, so that other providers leave it alone. */
 export function isReadFromNode(chain: string, urls: Readonly<Record<string, string>>): boolean {
@@ -39,13 +47,7 @@ export const ethereum: Provider<TradeSource, Token> = {
     const firstRunMs = context.config.dex.firstRunHours * 3_600_000
     return {
       fetchNew: (request) => eachChain(readers, request, (reader, own) => fetchNew(reader, own, firstRunMs)),
-      fetchHistory: async (request) => {
-        const rows: Candidate<DexTradeRow>[][] = []
-        for (const [reader, entities] of toOwn(readers, request.entities)) {
-          rows.push(await fetchRange(reader, { ...request, entities }))
-        }
-        return rows.flat()
-      },
+      fetchHistory: (request) => eachChain(readers, request, fetchRange),
     }
   },
 }
@@ -59,7 +61,8 @@ function openReaders(context: ProviderContext): ChainReader[] {
     if (baseUrl === undefined) return []
     const name = `rpc-${slug}`
     const client = http.open({ provider: name, baseUrl, ...settings })
-    return [{ slug, chain, node: createNode(createJsonRpc(name, client, batchSize)), prices }]
+    const mostPerRun = Math.min(MOST_PER_RUN, MINUTES_PER_RUN * settings.requestsPerMinute)
+    return [{ slug, chain, node: createNode(createJsonRpc(name, client, batchSize)), prices, mostPerRun }]
   })
 }
 
@@ -72,9 +75,8 @@ function toOwn(readers: readonly ChainReader[], tokens: readonly Token[]): [Chai
 }
 
 /**
- * Reads the chains one after the other. A chain whose node fails stops no other: its cursors stay, and the next run
- * goes on from them.
- * @throws the first failure when no chain could be read.
+ * Reads the chains one after the other. A chain whose node fails stops no other: its tokens are refused, its cursors stay,
+ * and the next run goes on from them.
  */
 async function eachChain<R extends TradeRequest>(
   readers: readonly ChainReader[],
@@ -82,24 +84,21 @@ async function eachChain<R extends TradeRequest>(
   read: (reader: ChainReader, request: R) => Promise<Candidate<DexTradeRow>[]>,
 ): Promise<Candidate<DexTradeRow>[]> {
   const rows: Candidate<DexTradeRow>[][] = []
-  const failures: DataError[] = []
   for (const [reader, entities] of toOwn(readers, request.entities)) {
     try {
       rows.push(await read(reader, { ...request, entities }))
     } catch (error) {
       if (!(error instanceof DataError)) throw error
-      failures.push(error)
+      for (const token of entities) request.refuse(token, error)
       request.log.warn({ chain: reader.slug, reason: toReason(error) }, 'chain could not be read')
     }
   }
-  const [first] = failures
-  if (rows.length === 0 && first !== undefined) throw first
   return rows.flat()
 }
 
 /**
- * Trades from each pool's cursor to the newest final block. A pool without a cursor starts `firstRunMs` before the
- * slot.
+ * Trades from each pool's cursor on, towards the newest final block. A pool without a cursor starts `firstRunMs` before
+ * the slot.
  */
 async function fetchNew(
   reader: ChainReader,
@@ -109,52 +108,66 @@ async function fetchNew(
   const { state, slot, signal } = request
   const head = await reader.node.finalized(signal)
   const pools = await refreshPools(reader, request)
-  const known = await readCursors(state, reader.slug)
-  const isNew = pools.some(({ address }) => !known.has(address))
-  const since = (slot - firstRunMs) / 1000
-  const start = isNew ? await findBlockAt(reader.node, since, head, signal) : head.number
-  const ranges = toBlockRanges(pools, known, start, head)
-  const rows = await readTrades(reader, ranges, request)
-  const read = ranges.flatMap((range) => range.pools.map(({ address }) => [address, range.to] as const))
-  noteCursors(state, reader.slug, new Map([...known, ...read]))
-  if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(request.entities)
-  else
+  const known = new Map(await readCursors(state, reader.slug))
+  const midway = new Set(await readUnfinished(state, reader.slug))
+  const unknown = pools.filter(({ address }) => !known.has(address))
+  if (unknown.length > 0) {
+    const start = await findBlockAt(reader.node, (slot - firstRunMs) / 1000, head, signal)
+    for (const { address } of unknown) {
+      known.set(address, start - 1)
+      midway.add(address)
+    }
+  }
+  const firstOf = (address: string) => {
+    const cursor = known.get(address) ?? 0
+    return midway.has(address) || cursor >= head.number ? cursor + 1 : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
+  }
+  const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to: head.number })
+  noteCursors(state, reader.slug, new Map([...known, ...turns.cursors]))
+  const untouched = [...midway].filter((address) => !turns.cursors.has(address))
+  noteUnfinished(state, reader.slug, new Set([...turns.unfinished, ...untouched]))
+  if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(finished)
+  else {
+    const lag = new DataError('provider_unavailable', `${reader.node.rpc.name}: the node lags behind`)
+    for (const token of finished) request.refuse(token, lag)
     request.log.warn({ chain: reader.slug, block: head.number }, 'the node lags behind: its tokens are not up to date')
+  }
   return rows
 }
 
-/** One block range for all pools with the same cursor. A node that is behind a pool's cursor has nothing new for it. */
-function toBlockRanges(
-  pools: readonly Pool[],
-  known: ReadonlyMap<string, number>,
-  start: number,
-  head: Block,
-): BlockRange[] {
-  const byFirst = new Map<number, Pool[]>()
-  for (const pool of pools) {
-    const cursor = known.get(pool.address)
-    if (cursor !== undefined && cursor >= head.number) continue
-    const first = cursor === undefined ? start : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
-    byFirst.set(first, [...(byFirst.get(first) ?? []), pool])
+interface Wanted {
+  readonly pools: readonly Pool[]
+  /** The first block to read of a pool, by its address. */
+  readonly firstOf: (address: string) => number
+  /** The last block to read. */
+  readonly to: number
+}
+
+/**
+ * Reads a piece of what is left, and tells of each token that has more. `finished` are those that have no more. Tokens with
+ * a pool in common are finished together: the pool has one cursor, and its trades are stored for whom was asked.
+ */
+async function readOn(reader: ChainReader, request: TradeRequest, { pools, firstOf, to }: Wanted) {
+  const { entities, signal } = request
+  const groups = toGroups(pools, firstOf, to)
+  const turns = await takeTurns(reader.node, groups, reader.mostPerRun, signal)
+  const rows = await readTrades(reader, { logs: turns.logs, pools }, request)
+  const finished: Token[] = []
+  for (const entity of entities) {
+    const own = toPoolsInCommon(entity, entities, pools)
+    const failure = own.flatMap(({ address }) => turns.failed.get(address) ?? [])[0]
+    if (failure !== undefined) request.refuse(entity, failure)
+    else if (own.some(({ address }) => turns.unfinished.has(address))) request.putOff([entity])
+    else finished.push(entity)
   }
-  return [...byFirst].map(([from, own]) => ({ pools: own, from, to: head.number }))
+  if (turns.unfinished.size > 0) request.noteMore()
+  return { rows, turns, finished }
 }
 
-/** The pools as they were found, searched again once a day and whenever a token is new. */
-async function refreshPools(
-  reader: ChainReader,
-  { entities, slot, state, signal }: NewTradeRequest,
-): Promise<readonly Pool[]> {
-  const found = await readFoundPools(state, reader.slug)
-  const tokens = entities.map(({ contractAddress }) => contractAddress)
-  const isComplete = tokens.every((address) => found?.tokens.includes(address))
-  if (found !== undefined && isComplete && slot - found.foundAt < DAY_MS) return toPoolsOf(tokens, found.pools)
-  const pools = await findPools(reader.node.rpc, reader.chain, tokens, signal)
-  noteFoundPools(state, reader.slug, { foundAt: slot, tokens, pools })
-  return pools
-}
-
-/** The trades in [from, to) of a range, as far as its blocks are final. */
+/**
+ * The trades in [from, to) of a range, as far as its blocks are final, or the next piece of them. How far a piece came is
+ * remembered for each token by itself, because the next piece is only about those that are not done.
+ */
 async function fetchRange(
   reader: ChainReader,
   request: TradeRequest & { readonly range: Range },
@@ -164,13 +177,20 @@ async function fetchRange(
   const from = await findBlockAt(reader.node, range.from / 1000, head, signal)
   const to = (await findBlockAt(reader.node, range.to / 1000, head, signal)) - 1
   if (from > to) return []
-  const tokens = entities.map(({ contractAddress }) => contractAddress)
-  const found = await readFoundPools(state, reader.slug)
-  const unknown = tokens.filter((address) => !found?.tokens.includes(address))
-  const more = unknown.length === 0 ? [] : await findPools(reader.node.rpc, reader.chain, unknown, signal)
-  return readTrades(reader, [{ pools: [...toPoolsOf(tokens, found?.pools ?? []), ...more], from, to }], request)
+  const pools = await findRangePools(reader, request)
+  const begun = await Promise.all(entities.map((token) => readCursors(state, toRangeName(token, range))))
+  const cursors = new Map(begun.flatMap((each) => [...each]))
+  const firstOf = (address: string) => (cursors.get(address) ?? from - 1) + 1
+  const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to })
+  for (const [at, token] of entities.entries()) {
+    const own = toPoolsOf([token.contractAddress], pools).flatMap(({ address }) => {
+      const cursor = turns.cursors.get(address) ?? cursors.get(address)
+      return cursor === undefined ? [] : [[address, cursor] as const]
+    })
+    if (!finished.includes(token)) noteCursors(state, toRangeName(token, range), new Map(own))
+    else if (begun[at]?.size !== 0) dropCursors(state, toRangeName(token, range))
+  }
+  return rows
 }
 
-function toPoolsOf(tokens: readonly string[], pools: readonly Pool[]): Pool[] {
-  return pools.filter(({ token, quote }) => tokens.includes(token) || tokens.includes(quote))
-}
+const toRangeName = ({ id }: Token, { from, to }: Range) => `${id}.${from}.${to}`

@@ -1,6 +1,7 @@
 import type { HttpClient } from '../../http/client.ts'
+import type { Allowance } from '../../job/allowance.ts'
 import type { Provider } from '../../job/define-job.ts'
-import type { Allowance, Cursor, Cursors, GovernanceSource, Reading, VotingDao } from '../contracts/governance.ts'
+import type { Cursor, Cursors, GovernanceSource, Reading, VotingDao } from '../contracts/governance.ts'
 import { ask, openSnapshot } from './client.ts'
 import { readByCreation } from './pages-by-creation.ts'
 import {
@@ -16,11 +17,13 @@ import {
   votesData,
 } from './queries.ts'
 
-/** A run has ten minutes, its retries included. */
-const MINUTES_PER_RUN = 4
+/** A small part of a job's time: what a job reads when its time is over is lost. */
+const MINUTES_PER_RUN = 2
 /** 200,000 votes: what a run holds in memory at most. */
 const MOST_PAGES = 200
 const CONCURRENCY = 4
+/** For a page of each list, whatever the limit: a space whose second list is never reached would not get on. */
+const FEWEST_PAGES = 2 * CONCURRENCY
 
 /** Votes and proposals from the Snapshot hub (providers document, section 9). */
 export const snapshot: Provider<GovernanceSource, VotingDao> = {
@@ -30,7 +33,7 @@ export const snapshot: Provider<GovernanceSource, VotingDao> = {
     const { requestsPerMinute } = context.config.providers.snapshot
     const client = openSnapshot(context)
     return {
-      pagesPerRun: Math.min(MOST_PAGES, MINUTES_PER_RUN * requestsPerMinute),
+      pagesPerRun: Math.max(FEWEST_PAGES, Math.min(MOST_PAGES, MINUTES_PER_RUN * requestsPerMinute)),
       concurrency: CONCURRENCY,
       fetchGovernance: (dao, cursors, allowance, signal) => fetchGovernance(client, dao, cursors, allowance, signal),
     }
@@ -41,7 +44,7 @@ async function fetchGovernance(
   client: HttpClient,
   dao: VotingDao,
   cursors: Cursors,
-  allowance: Allowance,
+  allowance: Pick<Allowance, 'take'>,
   signal: AbortSignal,
 ): Promise<Reading | undefined> {
   const space = dao.snapshotSpace

@@ -1,5 +1,6 @@
 import { DataError } from '../../../shared/errors.ts'
-import type { Allowance, Cursor } from '../contracts/governance.ts'
+import type { Allowance } from '../../job/allowance.ts'
+import type { Cursor } from '../contracts/governance.ts'
 
 /** An element of a list that is paged in order of creation; `created` in Unix seconds. */
 export interface Created {
@@ -27,7 +28,7 @@ export async function readByCreation<T extends Created>(options: {
   readonly pageSize: number
   readonly mostSkipped: number
   readonly start: Cursor
-  readonly allowance: Allowance
+  readonly allowance: Pick<Allowance, 'take'>
 }): Promise<Pages<T>> {
   const { fetchPage, pageSize, mostSkipped, start, allowance } = options
   const items = new Map<string, T>()

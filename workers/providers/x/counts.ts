@@ -1,5 +1,4 @@
 import { z } from 'zod'
-import { toBatches } from '../../../shared/batches.ts'
 import type { TwitterCountsRow } from '../../../shared/datasets/twitter.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
@@ -10,9 +9,13 @@ import { openX, toHandle } from './client.ts'
 export interface Missing {
   readonly dao: Dao
   readonly reason: string
+  /** The provider named it itself: it was not only left out of the answer. */
+  readonly isTold: boolean
 }
 
 export interface TwitterSource {
+  /** How many accounts one request may ask for; each that is found is billed. */
+  readonly accountsPerRequest: number
   /** The counts now, stamped with `slot` (Unix milliseconds): the provider does not say when it counted. */
   fetchCounts(
     daos: readonly Dao[],
@@ -32,18 +35,11 @@ export const xCounts: Provider<TwitterSource, Dao> = {
   connect(context) {
     const client = openX(context)
     return {
+      accountsPerRequest: NAMES,
       async fetchCounts(daos, slot, signal) {
-        const rows: Candidate<TwitterCountsRow>[] = []
-        const missing: Missing[] = []
-        for (const batch of toBatches(daos, NAMES)) {
-          const usernames = [...new Set(batch.map(({ twitter }) => toHandle(twitter)))].join(',')
-          const query = { usernames, 'user.fields': 'public_metrics' }
-          const answer = await client.get(PATH, query, signal)
-          const counted = toCounts(answer, batch, slot)
-          rows.push(...counted.rows)
-          missing.push(...counted.missing)
-        }
-        return { rows, missing }
+        const usernames = [...new Set(daos.map(({ twitter }) => toHandle(twitter)))].join(',')
+        const answer = await client.get(PATH, { usernames, 'user.fields': 'public_metrics' }, signal)
+        return toCounts(answer, daos, slot)
       },
     }
   },
@@ -80,7 +76,7 @@ export function toCounts(
       rows.push({ dao: key, observed_at: toIso(slot), ...counts })
     } else {
       const reason = metrics === undefined ? (reasons.get(handle) ?? 'not in the answer') : 'no counts in the answer'
-      missing.push({ dao, reason })
+      missing.push({ dao, reason, isTold: reasons.has(handle) })
     }
   }
   return { rows, missing }

@@ -2,13 +2,35 @@ import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import { openX, toHandle, type XClient } from './client.ts'
+import { openX, toHandle } from './client.ts'
+
+/** One page of posts. Each post is billed, so a page that was read is never asked for again. */
+export interface PostsPage {
+  /** Of the posts in English. */
+  readonly texts: readonly string[]
+  /** How many posts of the sample these are, in whatever language. */
+  readonly posts: number
+  /** Where the next page begins; undefined after the last one. */
+  readonly next: string | undefined
+}
 
 export interface PostsSource {
   /** How many DAOs may be asked for at the same time. */
   readonly concurrency: number
-  /** Texts of the newest English posts about a DAO before `slot` (Unix milliseconds), up to the sample's size. */
-  fetchTexts(dao: Dao, slot: number, signal: AbortSignal): Promise<string[]>
+  /** How many posts of a DAO are read. */
+  readonly sampleSize: number
+  /** How many pages a run reads before it is stored: a minute's requests, which is a small part of a job's time. */
+  readonly pagesPerRun: number
+  /**
+   * The newest English posts about a DAO before `slot` (Unix milliseconds), from the page `next` on; `read` of the sample
+   * were read before.
+   */
+  fetchPage(
+    dao: Dao,
+    slot: number,
+    from: { readonly next: string | undefined; readonly read: number },
+    signal: AbortSignal,
+  ): Promise<PostsPage>
 }
 
 const PATH = '/2/tweets/search/recent'
@@ -27,17 +49,30 @@ export const xPosts: Provider<PostsSource, Dao> = {
   covers: ({ twitter }) => toHandle(twitter) !== undefined,
   connect(context) {
     const client = openX(context)
-    const { postFieldsParameter, postsPerDao } = context.config.providers.x
+    const { postFieldsParameter, postsPerDao, requestsPerMinute } = context.config.providers.x
     return {
       concurrency: CONCURRENCY,
-      fetchTexts(dao, slot, signal) {
+      sampleSize: postsPerDao,
+      pagesPerRun: requestsPerMinute,
+      async fetchPage(dao, slot, { next, read }, signal) {
         const handle = toHandle(dao.twitter)
+        const wanted = postsPerDao - read
         const query = {
           query: `@${handle} -from:${handle} lang:en -is:retweet`,
           end_time: new Date(slot - END_MARGIN_MS).toISOString().replace(/\.\d+Z$/, 'Z'),
           [postFieldsParameter]: 'lang',
+          max_results: Math.max(LEAST_PER_PAGE, Math.min(MOST_PER_PAGE, wanted)),
+          next_token: next,
         }
-        return fetchPages(client, query, postsPerDao, signal)
+        const { data = [], meta } = toPosts(await client.get(PATH, query, signal))
+        const posts = data.slice(0, wanted)
+        return {
+          // The query asks for English; the provider's own word on a post is what counts.
+          texts: posts.filter(({ lang }) => lang === undefined || lang === 'en').map(({ text }) => text),
+          posts: posts.length,
+          // An empty page that names a next one would be followed for ever.
+          next: data.length === 0 || data.length >= wanted ? undefined : meta.next_token,
+        }
       },
     }
   },
@@ -51,27 +86,4 @@ const postsAnswer = z.object({
 /** A page of posts; without hits it has no `data` (providers document, section 13). */
 export function toPosts(answer: unknown): z.infer<typeof postsAnswer> {
   return checkAnswer(postsAnswer, answer, { provider: 'x', path: PATH })
-}
-
-async function fetchPages(
-  client: XClient,
-  query: Readonly<Record<string, string>>,
-  most: number,
-  signal: AbortSignal,
-): Promise<string[]> {
-  const posts: NonNullable<z.infer<typeof postsAnswer>['data']> = []
-  let next: string | undefined
-  do {
-    const max_results = Math.max(LEAST_PER_PAGE, Math.min(MOST_PER_PAGE, most - posts.length))
-    const page = { ...query, max_results, next_token: next }
-    const { data = [], meta } = toPosts(await client.get(PATH, page, signal))
-    posts.push(...data)
-    // An empty page that names a next one would be followed for ever.
-    next = data.length === 0 ? undefined : meta.next_token
-  } while (next !== undefined && posts.length < most)
-  // The query asks for English; the provider's own word on a post is what counts.
-  return posts
-    .slice(0, most)
-    .filter(({ lang }) => lang === undefined || lang === 'en')
-    .map(({ text }) => text)
 }

@@ -1,12 +1,13 @@
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
+import type { Token } from '../../../../shared/registry/entities.ts'
+import type { Logger } from '../../../../shared/telemetry/log.ts'
 import type { HttpClient } from '../../../http/client.ts'
 import type { Candidate } from '../../../job/define-job.ts'
-import type { TradeRequest } from '../../contracts/trades.ts'
 import { readDollars } from './dollars.ts'
 import type { DexChain } from './exchanges.ts'
 import type { Node } from './node.ts'
-import { type BlockRange, readLogs } from './pool-logs.ts'
-import { type Swap, toSwaps } from './swaps.ts'
+import type { Pool } from './pools.ts'
+import { type RpcLog, type Swap, toSwaps } from './swaps.ts'
 import { toTrades } from './trade-rows.ts'
 
 /** What it takes to read the trades of one chain. */
@@ -15,16 +16,24 @@ export interface ChainReader {
   readonly chain: DexChain
   readonly node: Node
   readonly prices: HttpClient
+  /**
+   * How much a run reads before it is stored: logs and pages together. Each log costs a call for its sender, and each page
+   * one, so this is also what bounds a run's time. A page that was asked for may hold some more.
+   */
+  readonly mostPerRun: number
 }
 
-/** The trades of the tokens in the block ranges; logs that give none are counted and told. */
+/** The trades of the tokens in the logs of these pools; logs that give none are counted and told. */
 export async function readTrades(
   reader: ChainReader,
-  ranges: readonly BlockRange[],
-  { entities, log, signal }: TradeRequest,
+  { logs, pools: known }: { readonly logs: readonly RpcLog[]; readonly pools: readonly Pool[] },
+  {
+    entities,
+    log,
+    signal,
+  }: { readonly entities: readonly Token[]; readonly log: Logger; readonly signal: AbortSignal },
 ): Promise<Candidate<DexTradeRow>[]> {
-  const pools = new Map(ranges.flatMap((range) => range.pools.map((pool) => [pool.address, pool])))
-  const logs = await readLogs(reader.node, ranges, signal)
+  const pools = new Map(known.map((pool) => [pool.address, pool]))
   const { swaps, skipped } = toSwaps(logs, pools)
   const times = await readTimes(reader.node, swaps, signal)
   const senders = await reader.node.senders([...new Set(swaps.map((swap) => swap.log.transactionHash))], signal)

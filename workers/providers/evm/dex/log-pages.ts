@@ -4,30 +4,126 @@ export const TOO_WIDE = Symbol('too wide')
 /** Reads one page; `last` tells that it is a single block, which cannot be made smaller. */
 export type ReadPage<T> = (from: number, to: number, last: boolean) => Promise<readonly T[] | typeof TOO_WIDE>
 
+/** What a node answered for the blocks from where it was asked to `end`, inclusive. */
+export interface Page<T> {
+  readonly found: readonly T[]
+  readonly end: number
+}
+
+/** Reads the blocks of one node in pages that it accepts. */
+export interface Pager {
+  /** The page that begins with `from` and ends at or before `to`, both inclusive. */
+  read<T>(from: number, to: number, readPage: ReadPage<T>): Promise<Page<T>>
+}
+
 const FIRST_PAGE = 2000
 const GROWTH = 1.5
+/** How many pages a learnt limit holds before a wider page is tried again: nodes change their limits. */
+const LIMIT_PAGES = 100
+/** No node is known that refuses fewer logs than this: a page with less was refused for its width. */
+const FEWEST_REFUSED_LOGS = 1000
+/**
+ * So many refusals without an accepted page of that width are a limit, whatever the blocks hold. It may be a busy time
+ * only, so it holds for few pages at first, and longer each time that it is found again.
+ */
+const REFUSALS_OF_LIMIT = 3
+const BUSY_PAGES = 10
+/** The limit is looked for as long as this share of the width could still be won. */
+const WORTH_TRYING = 1 / 8
+
+/** The blocks of the newest refused page, and how many logs were found in them since. */
+interface RefusedSpan {
+  readonly from: number
+  readonly end: number
+  logs: number
+}
+
+/** The narrowest page that was refused since a page of that width was accepted, and how often pages were refused. */
+const NO_REFUSALS = { width: Number.POSITIVE_INFINITY, times: 0 }
 
 /**
- * Reads the block range from `from` to `to` (both inclusive), oldest first. Nodes do not say how many blocks they
- * accept at once: a page that is too wide is halved until it is accepted, and pages grow again after each success
- * (providers document, section 6). The next call starts with the width that the last one ended with.
+ * Nodes do not say how many blocks they accept at once: a page that is too wide is halved until it is accepted, and
+ * pages grow again after each success (providers document, section 6). A refusal means one of two things. Where the
+ * blocks held many logs, only they are read in smaller pages. Otherwise it is the node's limit: pages stay below it for
+ * the next hundred, and close in on it. A pager belongs to one node and lives as long as the process, so that runs do not
+ * learn the limit again.
  */
-export function createPager(): <T>(from: number, to: number, read: ReadPage<T>) => Promise<T[]> {
+export function createPager(): Pager {
   let width = FIRST_PAGE
-  return async (from, to, read) => {
-    const found = []
-    for (let at = from; at <= to; ) {
-      const end = Math.min(to, at + width - 1)
-      const page = await read(at, end, end === at)
-      if (page === TOO_WIDE) {
-        width = Math.max(1, Math.floor((end - at + 1) / 2))
-        continue
-      }
-      // One by one: a page may hold more logs than a call can have arguments.
-      for (const each of page) found.push(each)
-      at = end + 1
-      width = Math.ceil(width * GROWTH)
-    }
-    return found
+  let widestAccepted = 0
+  let limit = { width: Number.POSITIVE_INFINITY, pagesLeft: 0 }
+  let refusals = NO_REFUSALS
+  let wasRefused = false
+  let busy = { width: 0, pages: BUSY_PAGES }
+  let span: RefusedSpan | undefined
+
+  function learn(refused: number, pages: number): void {
+    limit = { width: refused, pagesLeft: pages }
+    refusals = NO_REFUSALS
+    widestAccepted = Math.min(widestAccepted, refused - 1)
+    width = Math.min(width, refused - 1)
   }
+
+  function learnBusy(refused: number): void {
+    learn(refused, busy.pages)
+    busy = { width: refused, pages: Math.min(LIMIT_PAGES, busy.pages * 2) }
+  }
+
+  function noteRefused(from: number, end: number): void {
+    const refused = end - from + 1
+    // A page that is halved again is still the same refusal.
+    if (!wasRefused) refusals = { width: Math.min(refusals.width, refused), times: refusals.times + 1 }
+    wasRefused = true
+    span = { from, end, logs: 0 }
+    const half = Math.max(1, Math.floor(refused / 2))
+    width = refused > widestAccepted ? Math.max(half, widestAccepted) : half
+    if (refusals.times >= REFUSALS_OF_LIMIT) learnBusy(refusals.width)
+  }
+
+  function noteAccepted(from: number, end: number, logs: number): void {
+    const accepted = end - from + 1
+    wasRefused = false
+    widestAccepted = Math.max(widestAccepted, accepted)
+    if (accepted >= refusals.width) refusals = NO_REFUSALS
+    if (accepted >= 2 * busy.width) busy = { width: 0, pages: BUSY_PAGES }
+    // Somebody else reads other blocks, or who read these gave up: nothing is learnt of them.
+    if (span !== undefined && (from < span.from || from > span.end)) span = undefined
+    if (span !== undefined) {
+      span.logs += logs
+      if (end >= span.end) judge(span)
+    }
+    limit.pagesLeft -= 1
+    if (limit.pagesLeft <= 0) limit = { width: Number.POSITIVE_INFINITY, pagesLeft: 0 }
+    // Blocks that were refused are read to their end before a wider page is tried.
+    if (accepted >= width && span === undefined) width = toWider(accepted, limit.width)
+  }
+
+  /** What was refused is now read: whether its width was the reason. */
+  function judge({ from, end, logs }: RefusedSpan): void {
+    span = undefined
+    const refused = end - from + 1
+    if (logs < FEWEST_REFUSED_LOGS && refused > widestAccepted && refused < limit.width) learn(refused, LIMIT_PAGES)
+  }
+
+  return {
+    async read(from, to, readPage) {
+      for (;;) {
+        const end = Math.min(to, from + width - 1)
+        const found = await readPage(from, end, end === from)
+        if (found !== TOO_WIDE) {
+          noteAccepted(from, end, found.length)
+          return { found, end }
+        }
+        noteRefused(from, end)
+      }
+    },
+  }
+}
+
+/** The width to try after one was accepted. Near the limit it goes half of the way, and stays when little is to be won. */
+function toWider(accepted: number, limit: number): number {
+  const wider = Math.ceil(accepted * GROWTH)
+  if (wider < limit) return wider
+  const step = Math.floor((limit - accepted) / 2)
+  return step < accepted * WORTH_TRYING ? accepted : accepted + step
 }

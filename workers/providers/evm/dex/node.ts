@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
 import { checkAnswer } from '../../answer.ts'
 import { isPassing, type JsonRpc, type RpcReply, toRpcError } from '../rpc/json-rpc.ts'
-import { TOO_WIDE } from './log-pages.ts'
+import { createPager, type Pager, TOO_WIDE } from './log-pages.ts'
 import { type RpcLog, SWAP_TOPICS } from './swaps.ts'
 
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
@@ -42,6 +42,8 @@ export type Block = z.infer<typeof block>
  */
 export interface Node {
   readonly rpc: JsonRpc
+  /** How many blocks at once it answers for, as far as that was learnt. */
+  readonly pager: Pager
   /** The newest block that cannot be taken back. */
   finalized(signal: AbortSignal): Promise<Block>
   /** The blocks of these numbers, in their order. */
@@ -73,6 +75,7 @@ const toBlockCall = (tag: string) => ({ method: 'eth_getBlockByNumber', params: 
 export function createNode(rpc: JsonRpc): Node {
   return {
     rpc,
+    pager: createPager(),
     finalized: (signal) => fetchFinalized(rpc, signal),
     blocks: (numbers, signal) => fetchBlocks(rpc, numbers, signal),
     swapLogs: (pools, from, to, last, signal) => fetchSwapLogs(rpc, pools, { from, to, last }, signal),

@@ -1,32 +1,79 @@
-import { toBatches } from '../../../../shared/batches.ts'
-import { createPager } from './log-pages.ts'
+import type { ReadPage } from './log-pages.ts'
 import type { Node } from './node.ts'
 import type { Pool } from './pools.ts'
 import type { RpcLog } from './swaps.ts'
 
 /** Pools of a chain and the blocks in which to read their logs, `from` and `to` both inclusive. */
-export interface BlockRange<P extends Pick<Pool, 'address'> = Pool> {
-  readonly pools: readonly P[]
+export interface BlockRange {
+  readonly pools: readonly Pool[]
   readonly from: number
   readonly to: number
 }
 
-/** Nodes bound the size of a filter; 100 pools of a busy hour are some thousand logs. */
-const POOLS_PER_CALL = 100
+/** What was read of a range: its logs, and the last block that they are complete up to. */
+export interface Reading {
+  readonly logs: readonly RpcLog[]
+  readonly end: number
+  /** What it counts: its pages and its logs. */
+  readonly spent: number
+}
 
-/** The swap logs of the block ranges, in pages that the node accepts. */
-export async function readLogs(
-  node: Node,
-  ranges: readonly BlockRange<Pick<Pool, 'address'>>[],
-  signal: AbortSignal,
-): Promise<RpcLog[]> {
-  const readPages = createPager()
-  const logs: RpcLog[][] = []
-  for (const { pools, from, to } of ranges) {
-    for (const batch of toBatches(pools, POOLS_PER_CALL)) {
-      const addresses = batch.map(({ address }) => address)
-      logs.push(await readPages(from, to, (first, end, last) => node.swapLogs(addresses, first, end, last, signal)))
-    }
+/** A first look at the pools, to see how busy they are before more is asked for than fits. */
+const FIRST_LOOK_BLOCKS = 100
+
+/**
+ * Reads the swap logs of a block range from its beginning, in pages that the node accepts, until the range ends or
+ * `most` is used up: a page counts one, and so does each log. What a page has beyond that is left for the next
+ * reading, but for a single block, which is always read whole.
+ */
+export async function readStretch(node: Node, range: BlockRange, most: number, signal: AbortSignal): Promise<Reading> {
+  const { from, to } = range
+  const readPage = toReadPage(node, range.pools, signal)
+  const logs: RpcLog[] = []
+  let left = most
+  let at = from
+  while (at <= to && (left > 0 || at === from)) {
+    const fitting = toFitting(logs.length, at - from, left)
+    const page = await node.pager.read(at, Math.min(to, at + fitting - 1), readPage)
+    const { kept, end } = cut(page.found, page.end, Math.max(1, left - 1))
+    for (const log of kept) logs.push(log)
+    left -= 1 + kept.length
+    at = end + 1
   }
-  return logs.flat()
+  return { logs, end: at - 1, spent: most - left }
+}
+
+/** The swap logs of one pool in all of the blocks, page by page. */
+export async function* readPages(
+  node: Node,
+  pool: Pick<Pool, 'address'>,
+  { from, to }: Pick<BlockRange, 'from' | 'to'>,
+  signal: AbortSignal,
+): AsyncGenerator<readonly RpcLog[]> {
+  const readPage = toReadPage(node, [pool], signal)
+  for (let at = from; at <= to; ) {
+    const { found, end } = await node.pager.read(at, to, readPage)
+    yield found
+    at = end + 1
+  }
+}
+
+function toReadPage(node: Node, pools: readonly Pick<Pool, 'address'>[], signal: AbortSignal): ReadPage<RpcLog> {
+  const addresses = pools.map(({ address }) => address)
+  return (first, end, last) => node.swapLogs(addresses, first, end, last, signal)
+}
+
+/** How many blocks may hold what is left, if they are as busy as those that were read. */
+function toFitting(logs: number, blocks: number, left: number): number {
+  if (blocks === 0) return FIRST_LOOK_BLOCKS
+  return logs === 0 ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor((left * blocks) / logs))
+}
+
+/** The logs up to the last block that fits as a whole. */
+function cut(found: readonly RpcLog[], end: number, most: number): { kept: readonly RpcLog[]; end: number } {
+  if (found.length <= most) return { kept: found, end }
+  const sorted = [...found].sort((a, b) => a.blockNumber - b.blockNumber)
+  const first = sorted[0]?.blockNumber ?? end
+  const last = Math.max(first, (sorted[most]?.blockNumber ?? end) - 1)
+  return { kept: sorted.filter(({ blockNumber }) => blockNumber <= last), end: Math.min(last, end) }
 }

@@ -1,7 +1,7 @@
 import type { ReferencePool } from './exchanges.ts'
 import { findLast } from './find-last.ts'
 import type { Node } from './node.ts'
-import { readLogs } from './pool-logs.ts'
+import { readPages } from './pool-logs.ts'
 import { decodeRootPrice, type RpcLog } from './swaps.ts'
 
 /** A place in the order of a chain's logs. */
@@ -10,8 +10,8 @@ export type Place = Pick<RpcLog, 'blockNumber' | 'logIndex'>
 /** The price of a coin in USD at a log; undefined when the pool had no trade for too long before it. */
 export type PriceAtPlace = (place: Place) => number | undefined
 
-const isAtOrBefore = (a: Place, b: Place) =>
-  a.blockNumber === b.blockNumber ? a.logIndex <= b.logIndex : a.blockNumber < b.blockNumber
+const byPlace = (a: Place, b: Place) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex
+const isAtOrBefore = (a: Place, b: Place) => byPlace(a, b) <= 0
 
 /**
  * The prices of the coin in a chain's reference pool at these logs, of which there is at least one. How far back is
@@ -26,7 +26,27 @@ export async function readReferencePrices(
   const blocks = places.map(({ blockNumber }) => blockNumber)
   const [first, to] = [blocks.reduce((a, b) => Math.min(a, b)), blocks.reduce((a, b) => Math.max(a, b))]
   const from = Math.max(0, first - reference.lookBack)
-  return toPriceAtPlace(await readLogs(node, [{ pools: [reference], from, to }], signal), reference)
+  const sorted = [...places].sort(byPlace)
+  const logs: RpcLog[] = []
+  for await (const page of readPages(node, reference, { from, to }, signal)) {
+    for (const log of toNeeded(page, sorted, reference)) logs.push(log)
+  }
+  return toPriceAtPlace(logs, reference)
+}
+
+/**
+ * The logs of a page that are the last before one of the places, and the last of the page, before which places of later
+ * pages may come. The others are forgotten: the pool is traded far more often than there are places.
+ */
+function toNeeded(page: readonly RpcLog[], places: readonly Place[], reference: ReferencePool): RpcLog[] {
+  const priced = page.filter((log) => !log.removed && toPrice(log, reference) !== undefined).sort(byPlace)
+  let next = 0
+  return priced.filter((log, at) => {
+    const after = priced[at + 1]
+    for (let place = places[next]; place !== undefined && !isAtOrBefore(log, place); place = places[next]) next += 1
+    const place = places[next]
+    return after === undefined || (place !== undefined && !isAtOrBefore(after, place))
+  })
 }
 
 /** Looks prices up in the pool's logs, which come in any order. */
@@ -37,7 +57,7 @@ export function toPriceAtPlace(logs: readonly RpcLog[], reference: ReferencePool
       const price = toPrice(log, reference)
       return price === undefined ? [] : [{ blockNumber: log.blockNumber, logIndex: log.logIndex, price }]
     })
-    .sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
+    .sort(byPlace)
   return (place) => {
     const point = findLast(points, (one) => isAtOrBefore(one, place))
     return point && place.blockNumber - point.blockNumber <= reference.lookBack ? point.price : undefined

@@ -63,6 +63,9 @@ export function toRpcError(name: string, method: string, { code, message }: RpcE
   return new DataError(kind, `${name} ${method}: error ${code}: ${message.slice(0, 200)}`)
 }
 
+/** Nodes bill each call of a batch. */
+const toCost = (body: unknown) => (Array.isArray(body) ? body.length : 1)
+
 /** Speaks JSON-RPC 2.0 over an HTTP client that is open to the node's URL. */
 export function createJsonRpc(name: string, client: HttpClient, batchSize: number): JsonRpc {
   /**
@@ -70,7 +73,7 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
    * the node's URL.
    */
   const send = (body: unknown, method: string, signal: AbortSignal, options: SendOptions = {}) =>
-    client.json({ path: `#${method}`, route: method, method: 'POST', body, signal, ...options })
+    client.json({ path: `#${method}`, route: method, method: 'POST', body, cost: toCost(body), signal, ...options })
 
   async function sendBatch(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]> {
     const method = calls[0]?.method ?? ''

@@ -1,0 +1,60 @@
+import { z } from 'zod'
+import type { Dao } from '../../shared/registry/entities.ts'
+import type { Allowance } from '../job/allowance.ts'
+import type { JobState } from '../job/state.ts'
+import type { PostsSource } from '../providers/x/posts.ts'
+import { LEXICON } from './lexicon.ts'
+import { toMood } from './mood.ts'
+
+const count = z.int().nonnegative()
+const sample = z.object({
+  slot: z.number(),
+  lexicon: z.string(),
+  /** How many posts were read, in whatever language. */
+  posts: count,
+  positive: count,
+  neutral: count,
+  negative: count,
+  /** Where the next page begins; null when all were read. */
+  next: z.string().nullable(),
+})
+
+/** The posts about a DAO that were read for a slot, judged: what is remembered of them, for they are not kept. */
+export type Sample = z.infer<typeof sample>
+
+/**
+ * Reads the posts about a DAO to the end of the sample, from where an earlier run stopped. Each page is remembered before
+ * the next is asked for, because it was paid for. A finished sample is remembered until another slot's begins, so that who
+ * asks for the slot again buys nothing.
+ * @returns undefined when the allowance is used up before the end.
+ */
+export async function readSample(
+  source: PostsSource,
+  dao: Dao,
+  slot: number,
+  { state, allowance, signal }: { state: JobState; allowance: Pick<Allowance, 'take'>; signal: AbortSignal },
+): Promise<Sample | undefined> {
+  let read = await recall(state, dao, slot)
+  while (read === undefined || (read.next !== null && read.posts < source.sampleSize)) {
+    if (!allowance.take()) return undefined
+    const from = { next: read?.next ?? undefined, read: read?.posts ?? 0 }
+    const page = await source.fetchPage(dao, slot, from, signal)
+    read = add(read ?? { slot, lexicon: LEXICON, posts: 0, positive: 0, neutral: 0, negative: 0, next: null }, page)
+    // Nothing was paid for no post, and there may be some when it is asked again.
+    if (read.posts === 0) break
+    await state.save(dao.id, JSON.stringify(read))
+  }
+  return read
+}
+
+function add(before: Sample, { texts, posts, next }: Awaited<ReturnType<PostsSource['fetchPage']>>): Sample {
+  const counts = { positive: before.positive, neutral: before.neutral, negative: before.negative }
+  for (const text of texts) counts[toMood(text)] += 1
+  return { ...before, ...counts, posts: before.posts + posts, next: next ?? null }
+}
+
+/** Counts of another slot are of other posts, and those by another lexicon would not be of one kind with what is added. */
+async function recall(state: JobState, dao: Dao, slot: number): Promise<Sample | undefined> {
+  const stored = sample.safeParse(JSON.parse((await state.get(dao.id)) ?? 'null')).data
+  return stored?.slot === slot && stored.lexicon === LEXICON ? stored : undefined
+}
