@@ -19,12 +19,18 @@ function toUnits({ from, to }: TimeRange, cadence: Cadence): number[] {
  * the run that stored them counts as done: a computation that is lost with the queues is found by it.
  */
 export async function noteStored(db: Database, computed: Covered, ranges: readonly TimeRange[]): Promise<void> {
-  const units = [...new Set(ranges.flatMap((range) => toUnits(range, computed.cadence)))]
-  if (units.length === 0) return
+  if (ranges.length === 0) return
+  const unit = toUnitMs(computed.cadence)
+  const [from, to] = [
+    ranges.map((range) => toSeconds(Math.floor(range.from / unit) * unit)),
+    ranges.map((range) => toSeconds(range.to)),
+  ]
   await db.command({
     name: 'note-inputs-stored',
-    sql: `INSERT INTO computations (dataset, unit_at, stored_at) SELECT {dataset: String}, toDateTime(arrayJoin({units: Array(UInt32)}), 'UTC'), now64(3)`,
-    params: { dataset: computed.name, units },
+    sql: `INSERT INTO computations (dataset, unit_at, stored_at)
+SELECT DISTINCT {dataset: String}, toDateTime(at, 'UTC'), now64(3)
+FROM (SELECT arrayJoin(arrayFlatten(arrayMap((a, b) -> range(a, b, {unit: UInt32}), {from: Array(UInt32)}, {to: Array(UInt32)}))) AS at)`,
+    params: { dataset: computed.name, unit: toSeconds(unit), from, to },
   })
 }
 

@@ -58,6 +58,15 @@ const span = z.object({
 const RUNS = (numbers: string) =>
   `arrayMap(run -> (run[1], run[-1]), arraySplit((number, step) -> step > 1, ${numbers}, arrayDifference(${numbers})))`
 
+/** More keys than this are too long for a parameter: everybody's rows are read instead. */
+const MOST_NAMED = 2000
+
+/** A condition on the entities, and the parameter that it needs. */
+export const toEntityFilter = (entities: readonly number[]) =>
+  entities.length > MOST_NAMED
+    ? { sql: '1', params: {} }
+    : { sql: 'entity IN {entities: Array(UInt64)}', params: { entities } }
+
 const WITHIN = `dataset = {dataset: String} AND year BETWEEN {firstYear: UInt16} AND {lastYear: UInt16}`
 
 function toParams(dataset: Covered, { first, last }: Buckets) {
@@ -73,7 +82,8 @@ export async function readCoverage(
   entities: readonly number[],
   within: Buckets,
 ): Promise<Report[]> {
-  return db.rows({
+  const named = toEntityFilter(entities)
+  const found = await db.rows({
     name: 'coverage',
     sql: `SELECT entity, toString(state) AS state, toString(provider) AS provider, interval_seconds AS seconds, run.1 AS first, run.2 AS last
 FROM
@@ -81,14 +91,16 @@ FROM
   SELECT entity, state, provider, interval_seconds,
     arraySort(bitmapToArray(bitmapSubsetInRange(groupBitmapMergeState(buckets), {first: UInt32}, {last: UInt32} + 1))) AS numbers
   FROM coverage
-  WHERE ${WITHIN} AND entity IN {entities: Array(UInt64)}
+  WHERE ${WITHIN} AND ${named.sql}
   GROUP BY entity, state, provider, interval_seconds
 )
 ARRAY JOIN ${RUNS('numbers')} AS run
 ORDER BY entity, first`,
-    params: { ...toParams(dataset, within), entities },
+    params: { ...toParams(dataset, within), ...named.params },
     schema: span,
   })
+  const asked = new Set(entities)
+  return found.filter(({ entity }) => asked.has(entity))
 }
 
 const missing = z.object({ entity: z.number(), runs: z.array(z.tuple([z.int(), z.int()])) })
@@ -105,17 +117,18 @@ export async function readMissing(
 ): Promise<Map<number, Buckets[]>> {
   const [begin, end] = [wanted[0], wanted.at(-1)]
   if (begin === undefined || end === undefined) return new Map()
+  const named = toEntityFilter(entities)
   const rows = await db.rows({
     name: 'coverage-missing',
     sql: `WITH bitmapBuild(CAST(arrayFlatten(arrayMap((a, b) -> range(a, b), {from: Array(UInt32)}, {to: Array(UInt32)})), 'Array(UInt32)')) AS expected,
   arraySort(bitmapToArray(bitmapAndnot(expected, groupBitmapMergeState(buckets)))) AS numbers
 SELECT entity, ${RUNS('numbers')} AS runs
 FROM coverage
-WHERE ${WITHIN} AND entity IN {entities: Array(UInt64)} AND interval_seconds <= {seconds: UInt32}
+WHERE ${WITHIN} AND ${named.sql} AND interval_seconds <= {seconds: UInt32}
 GROUP BY entity`,
     params: {
       ...toParams(dataset, { first: begin.first, last: end.last }),
-      entities,
+      ...named.params,
       seconds,
       from: wanted.map(({ first }) => first),
       to: wanted.map(({ last }) => last + 1),

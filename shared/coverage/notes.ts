@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Database } from '../store/clickhouse.ts'
-import type { Covered } from './ledger.ts'
+import { type Covered, toEntityFilter } from './ledger.ts'
 
 /** The end of a note that is still true; ClickHouse has times up to 2299. */
 export const OPEN_END = Date.parse('2200-01-01T00:00:00Z')
@@ -48,19 +48,22 @@ export async function readNotes(
   entities: readonly number[],
   { from, to }: { readonly from: number; readonly to: number },
 ): Promise<Note[]> {
+  const named = toEntityFilter(entities)
   const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
-  return db.rows({
+  const found = await db.rows({
     name: 'coverage-notes',
     sql: `SELECT entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
   toString(provider) AS provider, reason, ${toMs('since')} AS since, tries, ${toMs('next_try_at')} AS nextTry,
   toString(providers) AS providers
 FROM coverage_notes FINAL
-WHERE dataset = {dataset: String} AND entity IN {entities: Array(UInt64)}
+WHERE dataset = {dataset: String} AND ${named.sql}
   AND ${toMs('begins_at')} < {to: Int64} AND ${toMs('ends_at')} > {from: Int64}
 ORDER BY written_at DESC`,
-    params: { dataset: dataset.name, entities, from, to },
+    params: { dataset: dataset.name, ...named.params, from, to },
     schema: stored,
   })
+  const asked = new Set(entities)
+  return found.filter(({ entity }) => asked.has(entity))
 }
 
 const toText = (ms: number) => new Date(ms).toISOString()

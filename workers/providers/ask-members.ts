@@ -15,11 +15,10 @@ export async function askForMembers({
   log,
   refuse,
 }: Run<MembersSource, Dao>): Promise<Candidate<MembersRow>[]> {
-  const askFor = async (dao: Dao): Promise<Candidate<MembersRow> | undefined> => {
+  const askFor = async (dao: Dao): Promise<Candidate<MembersRow>> => {
     const members = await provider.fetchMembers(dao, signal)
     if (typeof members !== 'string') return { dao: dao.key, observed_at: toIso(slot), ...members }
-    refuse(dao, new DataError('provider_unknown', members))
-    return undefined
+    throw new DataError('provider_unknown', members)
   }
   return askEach(entities, askFor, { concurrency: provider.concurrency, log, refuse })
 }

@@ -70,22 +70,22 @@ export async function runJob(
   const isComputed = job.computedFrom.length > 0 && payload.kind === 'range'
   const readAt = isComputed ? await readEngineTime(context.db) : 0
   const all = toEntities(job, context.registry, payload)
-  const report = { rows: 0, rejected: 0, uncovered: 0, providers: new Set<string>() }
+  const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
   const answers = new Map<number, Answer>()
   let left: readonly Entity[] = await narrow(context.db, job, payload, all)
-  while (left.length > 0) {
+  while (left.length > 0 && !running.signal.aborted) {
     const { collected, rows } = await runPiece(running, collectors, left, context)
     report.rows += rows
     report.rejected += collected.rejected
-    for (const { provider } of collected.given) report.providers.add(provider)
+    report.providers = [...new Set([...report.providers, ...collected.given.map(({ provider }) => provider)])]
     for (const answer of collected.answers.all()) answers.set(answer.entity.key, answer)
     left = collected.more ? toLeft(collected) : []
-    if (left.length > 0 && running.signal.aborted) throw toUnfinished(left)
   }
   if (isComputed) await noteComputed(context.db, job.dataset, payload, readAt)
-  throwPending([...answers.values()], payload)
-  const uncovered = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved').length
-  return { ...report, uncovered, providers: [...report.providers] }
+  const lacking = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved')
+  report.uncovered = lacking.length
+  refusePending([...answers.values()], left, payload, report)
+  return report
 }
 
 /** Asks once, and stores what came before it is made known that it is there. */
@@ -112,28 +112,27 @@ function toLeft(collected: Collected): Entity[] {
     .map(({ entity }) => entity)
 }
 
-function toUnfinished(left: readonly Entity[]): PendingError {
-  const cause = new DataError('provider_unavailable', 'there is more to read than the time of a job', {
-    retryAfterMs: 1,
-  })
-  return new PendingError(
-    cause,
-    left.map(({ id }) => id),
-  )
-}
-
-/** What failed in a way that may pass is tried again; so is a range that came coarser because a finer provider failed. */
-function throwPending(answers: readonly Answer[], payload: JobPayload): void {
+/**
+ * What failed in a way that may pass is tried again, as are those that were left when the job's time was over; so is a
+ * range that came coarser because a finer provider failed.
+ * @throws PendingError that names them.
+ */
+function refusePending(
+  answers: readonly Answer[],
+  left: readonly Entity[],
+  payload: JobPayload,
+  report: JobReport,
+): void {
   const pending = answers.filter(({ state, failure }) => {
     return failure !== undefined && (state === 'failed' || (state === 'rows' && payload.kind === 'range'))
   })
-  const [first] = pending
-  if (first?.failure === undefined) return
-  throw new PendingError(
-    first.failure,
-    pending.map(({ entity }) => entity.id),
-  )
+  const ids = [...left, ...pending.map(({ entity }) => entity)].map(({ id }) => id)
+  if (ids.length === 0) return
+  const cause = pending[0]?.failure ?? new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
+  throw new PendingError(cause, [...new Set(ids)], report)
 }
+
+const TOO_LONG = 'there is more to read than the time of a job'
 
 /** What the providers answer, row by row checked; which of them failed is told where `/data/status` reads it. */
 async function collectChecked(
