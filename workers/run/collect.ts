@@ -76,7 +76,8 @@ export async function collect(
     try {
       const one = await askOne(collector, asked, assignment, log)
       one.state.keep()
-      given.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
+      if (one.refused.size < asked.length)
+        given.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
       rejected += one.rejected
       more ||= one.more
       const { entityColumn } = assignment
