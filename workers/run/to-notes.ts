@@ -91,7 +91,9 @@ function toRangeNote(
   // Where nothing failed, only another provider could have it finer.
   const isFinal = state === 'coarser' && failure === undefined
   const nextTry = isFinal ? OPEN_END : now + toPause(state, tries, failure)
-  const { from, to } = payload
+  // A range may end with a bucket of its step that is not over: of the rest of it nothing was asked.
+  const { from } = payload
+  const to = Math.min(payload.to, toBucketTime(toBucket(now, job.dataset.cadence) + 1, job.dataset.cadence))
   const since = isAgain ? last.since : now
   return [
     { entity: answer.entity.key, lane: 'history', from, to, state, provider, reason, since, tries, nextTry, providers },

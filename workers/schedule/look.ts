@@ -10,15 +10,11 @@ import { isPoison } from '../run/crashes.ts'
 import type { Chunk } from './chunks.ts'
 import type { SchedulerContext } from './due-slots.ts'
 import { type EntityGap, planRepair, toGapInterval, toGaps } from './gaps.ts'
+import { tellLost } from './lost.ts'
+import type { Missing } from './missing.ts'
 
 /** Of one dataset no more range jobs wait than this: the next look enqueues the rest. */
 const MOST_WAITING = 200
-
-/** What a look found: buckets that are due, by entity. */
-interface Missing {
-  readonly entity: Entity
-  readonly runs: readonly Buckets[]
-}
 
 /**
  * Finds what is wanted and neither stored nor known to be nothing, and has it collected from history: what a slot left
@@ -195,31 +191,4 @@ function toEntityGaps(job: Job, entity: Entity, runs: readonly Buckets[]): Entit
   const holes = runs.map((run) => toTimes(run, cadence)).map(({ from, to }) => [from, to] as const)
   const range = { from: holes[0]?.[0] ?? 0, to: holes.at(-1)?.[1] ?? 0 }
   return toGaps(holes, cadence, range).map((gap) => ({ ...gap, entity }))
-}
-
-/** What no provider can give any more is said once, so that it is known why it is not there. */
-async function tellLost(
-  job: Job,
-  lost: readonly Missing[],
-  { db, now, log, metrics }: SchedulerContext,
-): Promise<void> {
-  const notes = lost.flatMap(({ entity, runs }) =>
-    runs.map(
-      (run): Note => ({
-        entity: entity.key,
-        lane: 'history',
-        ...toTimes(run, job.dataset.cadence),
-        state: 'unserved',
-        provider: '',
-        reason: 'nobody collected it at the time, and its providers have no history',
-        since: now(),
-        tries: 0,
-        nextTry: OPEN_END,
-        providers: '',
-      }),
-    ),
-  )
-  await writeNotes(db, job.dataset, notes)
-  metrics?.slots(job.name, 'lost', countBuckets(union(lost.flatMap(({ runs }) => runs))))
-  if (notes.length > 0) log.warn({ dataset: job.name, ranges: notes.length }, 'slots are lost: there is no history')
 }

@@ -1,0 +1,223 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { readDueUnits } from '../../shared/coverage/computations.ts'
+import { explain } from '../../shared/coverage/explain.ts'
+import { toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
+import { readCoverage } from '../../shared/coverage/ledger.ts'
+import { OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
+import { EVERYBODY, readWanted, toWantedRuns, want } from '../../shared/coverage/wanted.ts'
+import { DAY_MS, HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
+import { createRedis } from '../../shared/queue/redis.ts'
+import type { Job } from '../../workers/job/define-job.ts'
+import { jobs } from '../../workers/jobs/list.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { toDueEnd } from '../../workers/schedule/look.ts'
+import { silent } from '../support/silent.ts'
+import { toNoiseKey, unit } from '../upstream/noise.ts'
+import { countDifferences } from './roll-up-differences.ts'
+import { toClock, toClockTime, toSlotTime } from './slot-clock.ts'
+import { loadSmallRegistry } from './small-registry.ts'
+import { createStage, type Stage } from './stage.ts'
+import { readSlotNumbers } from './stored-slots.ts'
+
+const SLOTS = Number(process.env.STORM_SLOTS ?? 24)
+const LAST = SLOTS - 1
+/** In this share of the slots a process is killed, and in this share Redis loses everything, in the midst of the work. */
+const KILL_SHARE = 0.6
+const FLUSH_SHARE = 0.4
+const LONGEST_WAIT_MS = 600
+/** A slot is left when nothing is queued any more, or so much later: what is open then is left open. */
+const LONGEST_SLOT_MS = 4_000
+
+const seed = Number(process.env.FAULTS_SEED ?? 1)
+const key = toNoiseKey(seed, 'storm')
+const registry = loadSmallRegistry()
+const counted = z.object({ entity: z.number(), bucket: z.number() })
+const told = { kills: 0, flushes: 0 }
+let stage: Stage
+
+/** Two ranges that overlap, from before the first slot. */
+const begin = toSlotTime('5m', 0)
+const BACKFILLS = [
+  { from: begin - DAY_MS, to: begin - 6 * HOUR_MS },
+  { from: begin - 12 * HOUR_MS, to: begin },
+]
+
+beforeAll(async () => {
+  stage = await createStage()
+  const startedAt = performance.now()
+  await stage.company.startAll()
+  await liveThroughSlots()
+  await settle()
+  const seconds = Math.round((performance.now() - startedAt) / 1000)
+  console.log(`${told.kills} kills, ${told.flushes} flushes in ${SLOTS} slots, ${seconds} s; FAULTS_SEED=${seed}`)
+}, 900_000)
+afterAll(() => stage?.close())
+
+async function liveThroughSlots(): Promise<void> {
+  const replacements: Promise<void>[] = []
+  for (let slot = 0; slot < SLOTS; slot += 1) {
+    await stage.moveTo(slot)
+    if (slot === 2) {
+      const wanted = BACKFILLS.map((range) => ({ entity: EVERYBODY, ...range, interval: '5m' as const }))
+      await want(stage.database.db, prices.dataset, wanted)
+    }
+    if (unit(key, 6 * slot) < KILL_SHARE) replacements.push(strike(slot))
+    if (unit(key, 6 * slot + 3) < FLUSH_SHARE) await flush(slot)
+    await untilQuiet()
+  }
+  await Promise.all(replacements)
+}
+
+async function strike(slot: number): Promise<void> {
+  const { names, replace } = stage.company
+  await wait(unit(key, 6 * slot + 1) * LONGEST_WAIT_MS)
+  told.kills += 1
+  await replace(names[Math.floor(unit(key, 6 * slot + 2) * names.length)] ?? '')
+}
+
+/** Redis with all its keys: what the queues knew, the limits, everything. The schedulers look again, as they do all the time. */
+async function flush(slot: number): Promise<void> {
+  await wait(unit(key, 6 * slot + 4) * LONGEST_WAIT_MS)
+  const { url, prefix } = stage.config.redis
+  const redis = createRedis(url, silent)
+  const script = `for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end`
+  await redis.eval(script, 0, `${prefix}:*`)
+  redis.disconnect()
+  told.flushes += 1
+  await stage.moveTo(slot)
+}
+
+async function untilQuiet(): Promise<void> {
+  const end = performance.now() + LONGEST_SLOT_MS
+  while ((await stage.countOpen()) > 0 && performance.now() < end) await wait(50)
+}
+
+/** Nobody is killed any more; the schedulers go on looking, as they do, until they find nothing. */
+async function settle(): Promise<void> {
+  await stage.company.startAll()
+  for (let quiet = 0; quiet < 2; ) {
+    await stage.moveTo(LAST)
+    const isQuiet = (await stage.countOpen()) === 0 && (await countDue()) === 0 && (await countPending()) === 0
+    quiet = isQuiet ? quiet + 1 : 0
+    await wait(500)
+  }
+}
+
+async function countDue(): Promise<number> {
+  const computed = jobs.filter(({ computedFrom }) => computedFrom.length > 0)
+  const due = await Promise.all(computed.map(({ dataset }) => readDueUnits(stage.database.db, dataset, 0)))
+  return due.flat().length
+}
+
+const nowOf = (job: Job) => toClockTime(toClock(job), LAST)
+
+/** How everything that is wanted of a dataset and due stands, by state. */
+async function standOf(job: Job) {
+  const { db } = stage.database
+  const { dataset } = job
+  const wanted = await readWanted(db, dataset)
+  const until = toDueEnd(job, nowOf(job))
+  const stretches = []
+  for (const { key: entity, name } of job.entities(registry)) {
+    const runs = toWantedRuns(wanted, entity, dataset, until)
+    const [first, last] = [runs[0], runs.at(-1)]
+    if (first === undefined || last === undefined) continue
+    const within = { first: first.first, last: last.last }
+    const known = {
+      wanted: runs,
+      reports: await readCoverage(db, dataset, [entity], within),
+      notes: await readNotes(db, dataset, [entity], { from: 0, to: OPEN_END }),
+    }
+    for (const stretch of explain(dataset, known, within, toBucket(until, dataset.cadence)))
+      stretches.push({ name, ...stretch })
+  }
+  return stretches
+}
+
+/** The Index Token's reading needs prices of the moment, which the storm delays, and has the time of its block. */
+const collected = jobs.filter(({ name, computedFrom }) => computedFrom.length === 0 && name !== 'index-token')
+
+async function countPending(): Promise<number> {
+  const stretches = await Promise.all(collected.map(standOf))
+  return stretches.flat().filter(({ state }) => state === 'pending').length
+}
+
+describe('a storm of kills, emptied queues and overlapping back-fills', () => {
+  it('is one', () => {
+    expect(told.kills).toBeGreaterThan(SLOTS / 4)
+    expect(told.flushes).toBeGreaterThan(SLOTS / 6)
+  })
+
+  it.each(collected.map(({ name }) => name))(
+    'leaves nothing of %s pending or failed, without an operator',
+    async (name) => {
+      const job = collected.find((one) => one.name === name)
+      const open = (await standOf(job as Job)).filter(({ state }) => state === 'pending' || state === 'failed')
+      expect(open).toEqual([])
+    },
+  )
+
+  it('has every price that was wanted, once', async () => {
+    const found = await readSlotNumbers(stage.database.db, prices, SLOTS)
+    expect(found.length).toBe(prices.entities(registry).length)
+    for (const slots of found)
+      expect([...new Set(slots)].sort((a, b) => a - b)).toEqual(Array.from({ length: SLOTS }, (_, at) => at - 1))
+    const stretches = (await standOf(prices)).filter(({ state }) => state !== 'covered')
+    expect(stretches).toEqual([])
+  })
+
+  it.each(collected.map(({ name }) => name))('tells the same of %s as its rows', async (name) => {
+    const { dataset, resumes, entities } = collected.find((one) => one.name === name) as Job
+    // What is read from cursors has rows only where something happened, and of links only the newest are kept.
+    if (resumes || name === 'daos') return
+    const { db } = stage.database
+    const within = toBuckets({ from: 0, to: OPEN_END }, dataset.cadence)
+    if (within === undefined) throw new Error('no buckets')
+    const keys = entities(registry).map((entity) => entity.key)
+    const reports = await readCoverage(db, dataset, keys, within)
+    const { table, entity, time } = dataset.series
+    const step = toTimes({ first: 0, last: 0 }, dataset.cadence).to
+    const rows = await db.rows({
+      name: 'recount',
+      sql: `SELECT DISTINCT ${entity} AS entity, intDiv(toUnixTimestamp64Milli(toDateTime64(${time}, 3)), ${step}) AS bucket FROM ${table} FINAL WHERE ${entity} IN {keys: Array(UInt64)}`,
+      params: { keys },
+      schema: counted,
+    })
+    const isTold = (one: { entity: number; bucket: number }) =>
+      reports.some((report) => {
+        return (
+          report.entity === one.entity &&
+          report.state === 'stored' &&
+          report.first <= one.bucket &&
+          one.bucket <= report.last
+        )
+      })
+    expect(rows.filter((row) => !isTold(row))).toEqual([])
+    const fine = reports.filter(({ state, seconds }) => state === 'stored' && seconds * 1000 === step)
+    const stored = new Set(rows.map((row) => `${row.entity} ${row.bucket}`))
+    const untrue = fine.flatMap(({ entity: of, first, last }) =>
+      Array.from({ length: last - first + 1 }, (_, at) => `${of} ${first + at}`).filter((text) => !stored.has(text)),
+    )
+    expect(untrue).toEqual([])
+  })
+
+  it('keeps roll-ups that are what the stored series give', async () => {
+    const { db } = stage.database
+    const { daos: _, ...rollUps } = await countDifferences(db, stage.config.clickhouse.database, toSlotTime('1h', LAST))
+    expect(Object.entries(rollUps).filter(([, count]) => count !== 0)).toEqual([])
+  })
+
+  it.each(['index', 'market-cap', 'treasury-value'])(
+    'keeps %s as a computation from the stored series gives it',
+    async (name) => {
+      const job = jobs.find((one) => one.name === name) as Job
+      const clock = toClock(job)
+      const span = { from: toBucketStart(begin - DAY_MS, '1d'), to: toSlotTime(clock, SLOTS) }
+      expect(await stage.collectAlone(job, { kind: 'range', ...span, interval: job.cadence })).toMatchObject({
+        rows: 0,
+      })
+    },
+  )
+})
