@@ -3,7 +3,8 @@ import type { Report } from '../../shared/coverage/ledger.ts'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
-import { type Job, WHOLE_REGISTRY } from '../job/define-job.ts'
+import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import type { Job } from '../job/define-job.ts'
 import type { Collected, Given } from './collect.ts'
 
 /** What the coverage is told about a run: what its answers were, for what, and when (Unix milliseconds). */
