@@ -139,6 +139,23 @@ const counted = z.object({
 
 const toPlace = ({ name }: Pick<DatasetFacts, 'name'>, entity: number) => `${name} ${entity}`
 
+/** Stands for everybody of a dataset whom no other group names. */
+const OTHERS = 0
+
+/** The keys by which the groups are found: the largest of a dataset needs none, so that no list grows with the registry. */
+function toKeys(groups: readonly Group[]): number[][] {
+  const largest = new Map<string, Group>()
+  for (const group of groups) {
+    const before = largest.get(group.dataset.name)
+    if (before === undefined || before.entities.length < group.entities.length) largest.set(group.dataset.name, group)
+  }
+  return groups.map((group) => {
+    return largest.get(group.dataset.name) === group ? [OTHERS] : group.entities.map(({ key }) => key)
+  })
+}
+
+const NAMED = 'ARRAY JOIN {datasets: Array(String)} AS dataset, {keys: Array(Array(UInt64))} AS keys'
+
 /** What is known of the buckets that are wanted of each entity, in one statement for all datasets. */
 async function countStored(db: Database, groups: readonly Group[]): Promise<ReadonlyMap<string, Counted>> {
   if (groups.length === 0) return new Map()
@@ -148,27 +165,29 @@ async function countStored(db: Database, groups: readonly Group[]): Promise<Read
   bitmapAndCardinality(had, expected) AS stored, bitmapAndCardinality(known, expected) - stored AS nothing
 FROM
 (
-  SELECT dataset, entity, groupBitmapMergeStateIf(buckets, state = 'stored') AS had,
-    groupBitmapMergeState(buckets) AS known, if(bitmapCardinality(had) = 0, 0, bitmapMax(had)) AS newest
-  FROM coverage
-  WHERE dataset IN {datasets: Array(String)}
-  GROUP BY dataset, entity
+  SELECT *, if((dataset, entity) IN (SELECT dataset, arrayJoin(keys) FROM (SELECT 1) ${NAMED}), entity, ${OTHERS}) AS place
+  FROM
+  (
+    SELECT dataset, entity, groupBitmapMergeStateIf(buckets, state = 'stored') AS had, groupBitmapMergeState(buckets) AS known,
+      if(bitmapCardinality(had) = 0, 0, bitmapMax(had)) AS newest
+    FROM coverage
+    WHERE dataset IN {datasets: Array(String)}
+    GROUP BY dataset, entity
+  )
 ) AS found
 INNER JOIN
 (
-  SELECT dataset, arrayJoin(keys) AS entity, expected
+  SELECT dataset, arrayJoin(keys) AS place, expected
   FROM
   (
     SELECT dataset, keys, bitmapBuild(arrayFlatten(arrayMap((a, b) -> range(a, b), begins, ends))) AS expected
-    FROM (SELECT 1)
-    ARRAY JOIN {datasets: Array(String)} AS dataset, {entities: Array(Array(UInt64))} AS keys,
-      {from: Array(Array(UInt32))} AS begins, {to: Array(Array(UInt32))} AS ends
+    FROM (SELECT 1) ${NAMED}, {from: Array(Array(UInt32))} AS begins, {to: Array(Array(UInt32))} AS ends
   )
 ) AS wanted
-USING (dataset, entity)`,
+USING (dataset, place)`,
     params: {
       datasets: groups.map(({ dataset }) => dataset.name),
-      entities: groups.map(({ entities }) => entities.map(({ key }) => key)),
+      keys: toKeys(groups),
       from: groups.map(({ runs }) => runs.map(({ first }) => first)),
       to: groups.map(({ runs }) => runs.map(({ last }) => last + 1)),
     },
