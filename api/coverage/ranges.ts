@@ -129,7 +129,7 @@ const toRange = (
 })
 
 /** A step in the largest unit that it is whole of: 5m, 12h, 1d. */
-export function toIntervalText(seconds: number): string {
+function toIntervalText(seconds: number): string {
   const units = [
     ['d', INTERVAL_SECONDS['1d']],
     ['h', INTERVAL_SECONDS['1h']],

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { COVERAGE_STATES } from '../../../shared/coverage/explain.ts'
-import { datasets } from '../../../shared/datasets/list.ts'
+import { type DatasetFacts, datasets } from '../../../shared/datasets/list.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
 import { type CoverageAsked, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
 import { oneId, time } from '../../parameters/kinds.ts'
@@ -41,8 +41,7 @@ export const coverageRoute = defineRoute({
   query: {
     dataset: z
       .enum(NAMES, `must be one of ${NAMES.join(', ')}`)
-      .optional()
-      .meta({ description: 'The dataset, by its name in `/data/status`; it must be given.', examples: ['prices'] }),
+      .meta({ description: 'The dataset, by its name in `/data/status`.', examples: ['prices'] }),
     id: oneId('token, DAO or index that the dataset is about', tokenKind.example.id).optional(),
     start: time(`First moment, inclusive; ${DEFAULT_DAYS} days before the end when it is not given.`, '2024-01-01', {
       earliest: EARLIEST,
@@ -58,19 +57,18 @@ export const coverageRoute = defineRoute({
   },
 })
 
-/** @throws Problem `missing_parameter` without a dataset, `invalid_parameter` for a range that is none. */
+/** @throws Problem `invalid_parameter` for a range that is none. */
 function toAsked(
   query: {
-    dataset?: string | undefined
+    dataset: string
     id?: string | undefined
     start?: number | undefined
     end?: number | undefined
   },
   now: number,
 ): CoverageAsked {
-  const dataset = datasets.find(({ name }) => name === query.dataset)
-  if (dataset === undefined)
-    throw new Problem('missing_parameter', 'Give the dataset.', { param: 'dataset', allowed: NAMES })
+  // The parameter takes these names only.
+  const dataset = datasets.find(({ name }) => name === query.dataset) as DatasetFacts
   const { id, end: to = now, start: from = Math.max(0, to - DEFAULT_DAYS * DAY_MS) } = query
   checkRange({ start: from, end: to })
   if (to > Date.parse(LATEST))
