@@ -53,7 +53,10 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
         log.error({ reason: toReason(error) }, 'completeness cannot be read')
         return
       }
-      for (const [dataset, { lost }] of found.completeness) {
+      for (const { name: dataset, entities } of datasets) {
+        const lost = found.completeness.get(dataset)?.lost ?? []
+        // A dataset without any new datum is told to be late as a whole.
+        if (lost.length > 0 && lost.length === entities(records).length) continue
         const names = lost.map(({ entity }) => entity.id).join()
         if (names !== (told.get(dataset) ?? '')) tellLost(dataset, lost, log)
         told.set(dataset, names)
