@@ -19,6 +19,7 @@ import { readyRoute } from './routes/health/ready.ts'
 import { indexCompositionRoute } from './routes/index/composition.ts'
 import { indexHistoricRoute } from './routes/index/historic.ts'
 import { indexTokenRoute } from './routes/index/token-data.ts'
+import { coverageRoute } from './routes/status/coverage.ts'
 import { statusRoute } from './routes/status.ts'
 import { dexDataRoute } from './routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
@@ -40,6 +41,7 @@ export const routes = [
   chainsRoute,
   chart24hRoute,
   statusRoute,
+  coverageRoute,
   liveRoute,
   readyRoute,
   governanceRoute,

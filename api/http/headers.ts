@@ -19,6 +19,11 @@ export const SERIES_HEADERS = {
   'X-Series-Missing': 'How many buckets of the range have no observation.',
 } as const
 
+/** The headers of a series whose source may have had it at a coarser step than the one asked for. */
+export const COARSE_HEADERS = {
+  'X-Series-Coarse': 'How many points are observations that stand for more time than the interval asked for.',
+} as const
+
 /** What a series answer says of itself in its headers. */
 export const toSeriesHeaders = (
   interval: string,
@@ -41,7 +46,9 @@ export const PAGE_HEADERS = {
 } as const
 
 const EXPOSED = [
-  ...[ANSWER_HEADERS, SERIES_HEADERS, RECORD_HEADERS, PAGE_HEADERS].flatMap((headers) => Object.keys(headers)),
+  ...[ANSWER_HEADERS, SERIES_HEADERS, COARSE_HEADERS, RECORD_HEADERS, PAGE_HEADERS].flatMap((headers) =>
+    Object.keys(headers),
+  ),
   'Retry-After',
 ].join(', ')
 

@@ -26,6 +26,13 @@ export function isRequired(schema: z.ZodType): boolean {
   return !schema.safeParse(undefined).success
 }
 
+/** The words that a parameter takes, where it takes a few. */
+function toWords(schema: z.ZodType): { allowed?: readonly string[] } {
+  const outer = inner(schema)
+  const bare = outer instanceof z.ZodArray ? outer.element : outer
+  return bare instanceof z.ZodEnum ? { allowed: bare.options.map(String) } : {}
+}
+
 /** The values of each parameter as they came, in order, decoded. `bracketed` are those written as `name[]`. */
 export interface RawParameters {
   readonly values: ReadonlyMap<string, readonly string[]>
@@ -93,12 +100,9 @@ function toNumber(text: string): number | string {
 }
 
 function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodIssue): Problem {
-  const outer = inner(schema)
-  const bare = outer instanceof z.ZodArray ? outer.element : outer
-  const allowed = bare instanceof z.ZodEnum ? { allowed: bare.options.map(String) } : {}
   return new Problem('invalid_parameter', `${name} ${issue.message}.`.replace(/\.\.$/, '.'), {
     param: name,
-    ...allowed,
+    ...toWords(schema),
   })
 }
 
@@ -120,7 +124,7 @@ export function parseParameters<Shape extends QueryShape>(
   for (const [name, schema] of Object.entries(shape)) {
     const value = inPath[name] ?? toValue(name, schema, raw)
     if (value === undefined && isRequired(schema)) {
-      throw new Problem('missing_parameter', `${name} is required.`, { param: name })
+      throw new Problem('missing_parameter', `${name} is required.`, { param: name, ...toWords(schema) })
     }
     const result = schema.safeParse(value)
     if (!result.success) {

@@ -7,6 +7,7 @@ import { writeArray } from '../answers/written-json.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { describeSeries, nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
+import { countCoarse, toCoarseHeaders } from './coarse.ts'
 import { readLongSeries } from './long-series.ts'
 import { hasPoints, pointsSql, readNewest } from './points.ts'
 
@@ -25,12 +26,18 @@ interface Found {
   readonly asOf: number | null
   /** Time of the token's newest observation; null where the range has an end, so that it cannot grow stale. */
   readonly newest: number | null
+  /** Points whose observations are coarser than the interval. */
+  readonly coarse: number
 }
 
 type Call = Surroundings & { readonly representation: Representation }
 
 /** Age, expiry and headers of an answer. */
-async function describe({ db, now, representation }: Call, series: PriceSeries, { points, asOf, newest }: Found) {
+async function describe(
+  { db, now, representation }: Call,
+  series: PriceSeries,
+  { points, asOf, newest, coarse }: Found,
+) {
   const { token, interval, range, limit } = series
   const rest = { token: token.key, from: asOf === null ? range.to : startAfter(asOf, interval), to: range.to }
   const isCut = points === limit && (await hasPoints(db, interval, rest))
@@ -38,7 +45,11 @@ async function describe({ db, now, representation }: Call, series: PriceSeries, 
   const place = JSON.stringify([token.key, toBucketStart(asOf ?? 0, interval)])
   return {
     ...described,
-    headers: { ...described.headers, ...(isCut ? { Link: representation.nextLink(place) } : {}) },
+    headers: {
+      ...described.headers,
+      ...toCoarseHeaders(coarse),
+      ...(isCut ? { Link: representation.nextLink(place) } : {}),
+    },
     staleAt: newest === null || isCut ? null : toStaleAt(newest, tokenPrices),
     ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
   }
@@ -53,18 +64,23 @@ export async function answerPriceSeries(call: Call, series: PriceSeries): Promis
   const [before, after] = [`{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`, '}']
   // A point of a coarse interval may be days old while prices still come: the newest observation tells whether they do.
   const reading = range.open ? readNewest(db, token.key) : null
+  const readCoarse = (points: Promise<number>) =>
+    countCoarse(db, { ...range, tokens: [token.key], interval, resumed: token.key, resume: range.from }, points)
   if (most <= MOST_KEPT.pricePoints) {
     const statement = {
       name: 'historic-financial',
       sql: pointsSql(interval).records,
       params: { ...asked, limit: most },
     }
-    const [{ body, records, asOf }, newest] = await Promise.all([writeArray(db, statement), reading])
-    const described = await describe(call, series, { points: records, asOf, newest })
+    const written = writeArray(db, statement)
+    const coarsely = readCoarse(written.then(({ records }) => records))
+    const [{ body, records, asOf }, newest, coarse] = await Promise.all([written, reading, coarsely])
+    const described = await describe(call, series, { points: records, asOf, newest, coarse })
     return { body: Buffer.concat([Buffer.from(before), body, Buffer.from(after)]), ...described }
   }
   const long = readLongSeries({ db, fragments, now }, { ...asked, interval, limit: limit === most ? limit : undefined })
-  const [{ points, asOf, digest, open, holds }, newest] = await Promise.all([long, reading])
-  const described = await describe(call, series, { points, asOf, newest })
+  const coarsely = readCoarse(long.then(({ points }) => points))
+  const [{ points, asOf, digest, open, holds }, newest, coarse] = await Promise.all([long, reading, coarsely])
+  const described = await describe(call, series, { points, asOf, newest, coarse })
   return { ...described, digest: `${token.id} ${token.name} ${interval} ${digest}`, before, after, open, holds }
 }

@@ -25,16 +25,21 @@ LIMIT {limit: UInt64}`
 const named = (list: string) => `transform(token, {keys: Array(UInt64)}, {${list}: Array(String)}, '')`
 const AS_ROW = toObject(priceRow, `${named('ids')}, ${named('names')}, ${named('symbols')}, ${POINT}`)
 
+const toPoints = (interval: Interval) => (interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval)))
+
+/** How the same points stand that `tablePointsSql` has: those whose observation `isCounted`, a condition on `p`. */
+export const countPointsSql = (interval: Interval, join: string, isCounted: string): string =>
+  `SELECT count() AS points FROM (${toPoints(interval)}) AS p ${join} WHERE ${isCounted}`
+
 /**
  * The points of several tokens (parameters `tokens`, `from` and `to` in Unix milliseconds on the grid, `limit`; of
  * token `resumed` those from `resume` on; `keys` with the `ids`, `names` and `symbols` of all), token after token.
  */
 export function tablePointsSql(interval: Interval): { sql: string; rowHash: string } {
-  const points = interval === '5m' ? FINE_OF_SEVERAL : coarseOfSeveral(toTier(interval))
   return {
     sql: `SELECT *, tuple(token, toUnixTimestamp64Milli(bucket)) AS page_key,
   ${AS_ROW} AS record
-FROM (${points})`,
+FROM (${toPoints(interval)})`,
     rowHash: `sipHash64(tuple(token, bucket, as_of, ${VALUES}))`,
   }
 }

@@ -12,6 +12,7 @@ import { refuseCursor } from '../records/cursor.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
+import { countCoarse, toCoarseHeaders } from './coarse.ts'
 import { tablePointsSql } from './table-points.ts'
 
 /** A point's token by its key, and the start of its bucket in Unix milliseconds. */
@@ -70,28 +71,32 @@ export async function answerPriceTable(
     throw new Problem('invalid_parameter', detail, { param: 'limit' })
   }
   const names = { keys, ids: tokens.map(({ id }) => id), names: tokens.map(({ name }) => name) }
+  const left = keys.filter((key) => key >= from.token)
+  const place = { resumed: from.token, resume: from.at, from: range.from, to: range.to }
   const { next, ...answer } = await answerRecords(call, {
     name: 'historic-financial',
     ...tablePointsSql(interval),
     params: {
       ...names,
       symbols: tokens.map(({ symbol }) => symbol),
-      tokens: keys.filter((key) => key >= from.token),
-      resumed: from.token,
-      resume: from.at,
-      from: range.from,
-      to: range.to,
+      ...place,
+      tokens: left,
       limit: most,
     },
     ...(limit === undefined ? {} : { page: limit }),
   })
   const cut = next === '' ? undefined : toPricePlace(next, keys, range)
   const until = cut === undefined ? end : { ...cut, at: startAfter(cut.at, interval) }
-  const heard = range.open && cut === undefined ? await readNewestOf(db, keys) : null
+  const answered = { ...place, tokens: left, interval }
+  const [heard, coarse] = await Promise.all([
+    range.open && cut === undefined ? readNewestOf(db, keys) : null,
+    countCoarse(db, answered, Promise.resolve(answer.records)),
+  ])
   return {
     ...answer,
     headers: {
       ...answer.headers,
+      ...toCoarseHeaders(coarse),
       ...toSeriesHeaders(interval, answer.records, countPlaces(keys, range, interval, from, until) - answer.records),
     },
     staleAt: heard === null ? null : toStaleAt(heard, tokenPrices),
@@ -99,14 +104,14 @@ export async function answerPriceTable(
   }
 }
 
-const place = z.tuple([z.int(), z.int()])
+const placeValues = z.tuple([z.int(), z.int()])
 
 /**
  * The last point of a page, from a cursor's sort values.
  * @throws Problem `invalid_parameter` for a place outside the range, or of another token.
  */
 export function toPricePlace(after: string, keys: readonly number[], { from, to }: SeriesRange): PricePlace {
-  const { data: [token, at] = [] } = place.safeParse(toJson(after))
+  const { data: [token, at] = [] } = placeValues.safeParse(toJson(after))
   if (token === undefined || at === undefined || !keys.includes(token) || at < from || at >= to) throw refuseCursor()
   return { token, at }
 }

@@ -1,12 +1,19 @@
 import { z } from 'zod'
+import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { FAILING_PROVIDERS, type FailingProviders, readFailingText } from '../../shared/store/failing-providers.ts'
+import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
 import { FRESHNESS_STATES, toFreshnessState } from '../../shared/store/freshness.ts'
 import { timeValue } from '../records/values.ts'
 import { defineRoute } from '../route/define-route.ts'
+
+const failing = z.strictObject({
+  provider: z.string(),
+  since: timeValue.meta({ description: 'The slot from which on it has failed.' }),
+  reason: z.string(),
+})
 
 const freshness = z.strictObject({
   dataset: z.string(),
@@ -14,7 +21,15 @@ const freshness = z.strictObject({
   lastUpdated: timeValue.nullable(),
   expectedEvery: z.int().meta({ description: 'Seconds.' }),
   lagSeconds: z.number().nullable().meta({ description: 'Age of the newest datum; null while there is none.' }),
-  state: z.enum(FRESHNESS_STATES).meta({ description: 'late from 1.5 cadences on, stale from 2 on.' }),
+  state: z.enum(FRESHNESS_STATES).meta({
+    description:
+      'late when the newest datum, or that of any entity that some provider serves, is over 1.5 cadences old; stale when the newest datum is over 2 cadences old.',
+  }),
+  complete: z.number().min(0).max(1).meta({
+    description:
+      'The share of what is expected up to now that is stored, over all entities, from 0 to 1. What a provider is known to have nothing of is not expected.',
+  }),
+  failing: z.array(failing).meta({ description: 'The providers that gave no answer in the newest slot.' }),
   rows: z.int(),
   entities: z.int(),
   earliest: timeValue.nullable(),
@@ -39,19 +54,34 @@ const UPSTREAM = {
 /** Counting a large series costs time: this long one count serves everybody. */
 const HOLDS_MS = 5000
 
-const counted = z.object({ rows: z.int(), entities: z.int(), earliest: z.int(), newest: z.int(), note: z.string() })
+const counted = z.object({
+  dataset: z.string(),
+  rows: z.int(),
+  entities: z.int(),
+  earliest: z.int(),
+  newest: z.int(),
+  note: z.string(),
+})
 
-const job = z.object({ job: z.string(), value: z.string() })
+type Counted = z.infer<typeof counted>
 
-/** What is told of failing providers, by dataset; an empty text where none fails. */
-async function readFailing(db: Database): Promise<ReadonlyMap<string, string>> {
+/** The counts of a series. One about all entities together counts as one. */
+function toCountSql({ name, series }: DatasetFacts): string {
+  const { table, entity = '1', time, source = "''" } = series
+  return `SELECT '${name}' AS dataset, count() AS rows, uniqExact(${entity}) AS entities,
+  toUnixTimestamp64Milli(toDateTime64(min(${time}), 3)) AS earliest, toUnixTimestamp64Milli(toDateTime64(max(${time}), 3)) AS newest,
+  toString(argMax(${source}, ${time})) AS note
+FROM ${table} FINAL`
+}
+
+/** What is stored of each dataset, in one statement. */
+async function readCounts(db: Database): Promise<ReadonlyMap<string, Counted>> {
   const rows = await db.rows({
-    name: 'status-failing',
-    sql: 'SELECT job, value FROM job_state FINAL WHERE name = {name: String}',
-    params: { name: FAILING_PROVIDERS },
-    schema: job,
+    name: 'status',
+    sql: datasets.map(toCountSql).join('\nUNION ALL\n'),
+    schema: counted,
   })
-  return new Map(rows.map(({ job, value }) => [job, toNote(readFailingText(value))]))
+  return new Map(rows.map((row) => [row.dataset, row]))
 }
 
 const toNote = (failing: FailingProviders) =>
@@ -59,50 +89,53 @@ const toNote = (failing: FailingProviders) =>
     .map(([provider, { since }]) => `${provider}: failing since ${since}`)
     .join('; ')
 
-async function toFreshness(dataset: DatasetFacts, db: Database, now: number, failing = ''): Promise<Freshness> {
-  // A series about all entities together counts as one.
-  const { table, entity = '1', time, source = "''" } = dataset.series
-  const [found] = await db.rows({
-    name: 'status',
-    sql: `SELECT count() AS rows, uniqExact(${entity}) AS entities,
-  toUnixTimestamp64Milli(min(${time})) AS earliest, toUnixTimestamp64Milli(max(${time})) AS newest,
-  toString(argMax(${source}, ${time})) AS note
-FROM ${table} FINAL`,
-    schema: counted,
-  })
-  const expectedEvery = INTERVAL_SECONDS[dataset.cadence]
-  const { rows = 0, entities = 0, newest = 0, earliest = 0, note: origin = '' } = found ?? {}
-  const note = [origin, failing].filter((text) => text !== '').join('; ')
-  const empty = rows === 0
-  const lagSeconds = Math.max(0, (now - newest) / 1000)
+interface Read {
+  readonly counted: Counted | undefined
+  readonly completeness: Completeness | undefined
+  readonly failing: FailingProviders | undefined
+}
+
+function toFreshness({ name, cadence }: DatasetFacts, { counted, completeness, failing = {} }: Read, now: number) {
+  const { rows = 0, entities = 0, newest = 0, earliest = 0, note: origin = '' } = counted ?? {}
+  const note = [origin, toNote(failing)].filter((text) => text !== '').join('; ')
+  const lagSeconds = rows === 0 ? null : Math.max(0, (now - newest) / 1000)
   return {
-    dataset: dataset.name,
-    cadence: dataset.cadence,
-    lastUpdated: empty ? null : new Date(newest).toISOString(),
-    expectedEvery,
-    lagSeconds: empty ? null : lagSeconds,
-    state: toFreshnessState(empty ? null : lagSeconds, dataset.cadence),
+    dataset: name,
+    cadence,
+    lastUpdated: rows === 0 ? null : new Date(newest).toISOString(),
+    expectedEvery: INTERVAL_SECONDS[cadence],
+    lagSeconds,
+    state: toFreshnessState(lagSeconds, cadence, completeness?.lost.length),
+    complete: completeness?.complete ?? 0,
+    failing: Object.entries(failing).map(([provider, { since, reason }]) => ({ provider, since, reason })),
     rows,
     entities,
-    earliest: empty ? null : new Date(earliest).toISOString(),
+    earliest: rows === 0 ? null : new Date(earliest).toISOString(),
     ...(note === '' ? {} : { note }),
-  }
+  } satisfies Freshness
 }
 
 export const statusRoute = defineRoute({
   path: '/data/status',
   tag: 'Service',
-  summary: 'How fresh each dataset is',
-  description: 'Contract section 7. Counted anew at most every five seconds.',
+  summary: 'How fresh and how complete each dataset is',
+  description: 'Contract sections 7 and 10. Counted anew at most every five seconds.',
   query: {},
   response: status,
   // The count does not follow commits: during a back-fill every commit would ask for a new one.
   datasets: [],
-  handle: async ({ db, config, now }) => {
-    const failing = await readFailing(db)
-    const list = await Promise.all(
-      datasets.map((dataset) => toFreshness(dataset, db, now(), failing.get(dataset.name))),
-    )
+  handle: async ({ db, config, registry, now }) => {
+    const at = now()
+    const [counts, completeness, failing] = await Promise.all([
+      readCounts(db),
+      readCompleteness(db, registry, datasets, at),
+      readFailing(db),
+    ])
+    const list = datasets.map((dataset) => {
+      const { name } = dataset
+      const read = { counted: counts.get(name), completeness: completeness.get(name), failing: failing.get(name) }
+      return toFreshness(dataset, read, at)
+    })
     const newest = list.flatMap(({ lastUpdated }) => (lastUpdated === null ? [] : [Date.parse(lastUpdated)]))
     const body = { mode: config.mode, upstream: UPSTREAM[config.mode], datasets: list }
     return {

@@ -44,10 +44,12 @@ export function explain(
   const sorted = [...new Set(edges)].sort((a, b) => a - b)
   const stretches: Explained[] = []
   const has = (at: number) => (one: Buckets) => one.first <= at && one.last >= at
-  let reports = [...known.reports].sort((a, b) => a.first - b.first)
+  const reports = [...known.reports].sort((a, b) => a.first - b.first)
+  let [here, next] = [[] as Report[], 0]
   for (const [index, first] of sorted.slice(0, -1).entries()) {
-    reports = reports.filter(({ last }) => last >= first)
-    const here = takeWhile(reports, (report) => report.first <= first)
+    here = here.filter(({ last }) => last >= first)
+    for (let report = reports[next]; report !== undefined && report.first <= first; report = reports[++next])
+      if (report.last >= first) here.push(report)
     const note = notes.find(has(first))?.note
     const told = toState(here, note, { step, isWanted: known.wanted.some(has(first)), isDue: first < due })
     const last = (sorted[index + 1] ?? first) - 1
@@ -99,9 +101,4 @@ const isSame = (one: Told, other: Told) =>
 function toNoteBuckets({ from, to }: Note, stepSeconds: number): Buckets {
   const step = stepSeconds * 1000
   return { first: Math.ceil(from / step), last: Math.ceil(to / step) - 1 }
-}
-
-function takeWhile<T>(items: readonly T[], is: (item: T) => boolean): readonly T[] {
-  const end = items.findIndex((item) => !is(item))
-  return end === -1 ? items : items.slice(0, end)
 }

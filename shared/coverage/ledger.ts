@@ -45,6 +45,13 @@ function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
   return cuts
 }
 
+/** Rows of several datasets by the names of these. */
+export function groupByDataset<R extends { readonly dataset: string }>(rows: readonly R[]): Map<string, R[]> {
+  const groups = new Map<string, R[]>()
+  for (const row of rows) groups.set(row.dataset, [...(groups.get(row.dataset) ?? []), row])
+  return groups
+}
+
 const span = z.object({
   entity: z.number(),
   state: z.enum(['stored', 'nothing']),
@@ -55,7 +62,7 @@ const span = z.object({
 })
 
 /** Numbers in order as tuples of the first and the last of each run. */
-const RUNS = (numbers: string) =>
+export const RUNS = (numbers: string) =>
   `arrayMap(run -> (run[1], run[-1]), arraySplit((number, step) -> step > 1, ${numbers}, arrayDifference(${numbers})))`
 
 /** More keys than this are too long for a parameter: everybody's rows are read instead. */
@@ -75,12 +82,16 @@ function toParams(dataset: Covered, { first, last }: Buckets) {
   return { dataset: dataset.name, first, last, firstYear: toYear(first), lastYear: toYear(last) }
 }
 
-/** What is known of the buckets of some entities, as runs: of one bucket by every provider and step that gave it. */
+/**
+ * What is known of the buckets of some entities, as runs, at most `most` of them: of one bucket by every provider and step
+ * that gave it.
+ */
 export async function readCoverage(
   db: Database,
   dataset: Covered,
   entities: readonly number[],
   within: Buckets,
+  most = 4_294_967_295,
 ): Promise<Report[]> {
   const named = toEntityFilter(entities)
   const found = await db.rows({
@@ -95,8 +106,9 @@ FROM
   GROUP BY entity, state, provider, interval_seconds
 )
 ARRAY JOIN ${RUNS('numbers')} AS run
-ORDER BY entity, first`,
-    params: { ...toParams(dataset, within), ...named.params },
+ORDER BY entity, first
+LIMIT {most: UInt32}`,
+    params: { ...toParams(dataset, within), ...named.params, most },
     schema: span,
   })
   const asked = new Set(entities)

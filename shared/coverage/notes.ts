@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Database } from '../store/clickhouse.ts'
-import { type Covered, toEntityFilter } from './ledger.ts'
+import { type Covered, groupByDataset, toEntityFilter } from './ledger.ts'
 
 /** The end of a note that is still true; ClickHouse has times up to 2299. */
 export const OPEN_END = Date.parse('2200-01-01T00:00:00Z')
@@ -41,6 +41,13 @@ const stored = z.object({
   providers: z.string(),
 })
 
+const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
+
+const NOTES = `SELECT dataset, entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
+  toString(provider) AS provider, reason, ${toMs('since')} AS since, tries, ${toMs('next_try_at')} AS nextTry,
+  toString(providers) AS providers
+FROM coverage_notes FINAL`
+
 /** The notes of some entities that are about any time of a range, the one that was written last first. */
 export async function readNotes(
   db: Database,
@@ -49,13 +56,9 @@ export async function readNotes(
   { from, to }: { readonly from: number; readonly to: number },
 ): Promise<Note[]> {
   const named = toEntityFilter(entities)
-  const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
   const found = await db.rows({
     name: 'coverage-notes',
-    sql: `SELECT entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
-  toString(provider) AS provider, reason, ${toMs('since')} AS since, tries, ${toMs('next_try_at')} AS nextTry,
-  toString(providers) AS providers
-FROM coverage_notes FINAL
+    sql: `${NOTES}
 WHERE dataset = {dataset: String} AND ${named.sql}
   AND ${toMs('begins_at')} < {to: Int64} AND ${toMs('ends_at')} > {from: Int64}
 ORDER BY written_at DESC`,
@@ -64,6 +67,17 @@ ORDER BY written_at DESC`,
   })
   const asked = new Set(entities)
   return found.filter(({ entity }) => asked.has(entity))
+}
+
+/** The notes of slots that entities of any dataset miss now, by the dataset's name. */
+export async function readOpenNotes(db: Database): Promise<ReadonlyMap<string, Note[]>> {
+  const rows = await db.rows({
+    name: 'coverage-notes-open',
+    sql: `${NOTES} WHERE lane = 'live' AND ${toMs('ends_at')} = {open: Int64}`,
+    params: { open: OPEN_END },
+    schema: stored.extend({ dataset: z.string() }),
+  })
+  return groupByDataset(rows)
 }
 
 const toText = (ms: number) => new Date(ms).toISOString()

@@ -1,8 +1,9 @@
 import { z } from 'zod'
-import { INTERVAL_SECONDS, type Interval } from '../intervals.ts'
+import type { Dataset } from '../datasets/define-dataset.ts'
+import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, toBuckets, union } from './grid.ts'
-import type { Covered } from './ledger.ts'
+import { type Covered, groupByDataset } from './ledger.ts'
 import { OPEN_END } from './notes.ts'
 
 /** All entities of a dataset. */
@@ -15,20 +16,33 @@ export interface Wanted {
   readonly to: number
   /** The step at which it was asked for. */
   readonly seconds: number
+  /** When it was said last. */
+  readonly askedAt: number
 }
 
-const stored = z.object({ entity: z.number(), from: z.int(), to: z.int(), seconds: z.int() })
+const stored = z.object({ entity: z.number(), from: z.int(), to: z.int(), seconds: z.int(), askedAt: z.int() })
+
+const WANTED = `SELECT dataset, entity, toUnixTimestamp64Milli(begins_at) AS from, toUnixTimestamp64Milli(ends_at) AS to,
+  interval_seconds AS seconds, toUnixTimestamp64Milli(asked_at) AS askedAt
+FROM coverage_wanted FINAL`
 
 export async function readWanted(db: Database, dataset: Pick<Covered, 'name'>): Promise<Wanted[]> {
   return db.rows({
     name: 'coverage-wanted',
-    sql: `SELECT entity, toUnixTimestamp64Milli(begins_at) AS from, toUnixTimestamp64Milli(ends_at) AS to, interval_seconds AS seconds
-FROM coverage_wanted FINAL
-WHERE dataset = {dataset: String}
-ORDER BY from`,
+    sql: `${WANTED} WHERE dataset = {dataset: String} ORDER BY from`,
     params: { dataset: dataset.name },
     schema: stored,
   })
+}
+
+/** What is wanted of every dataset, by its name. */
+export async function readEveryWanted(db: Database): Promise<ReadonlyMap<string, Wanted[]>> {
+  const rows = await db.rows({
+    name: 'coverage-wanted-of-all',
+    sql: `${WANTED} ORDER BY from`,
+    schema: stored.extend({ dataset: z.string() }),
+  })
+  return groupByDataset(rows)
 }
 
 /** Says from when on a dataset is collected, or that somebody asks for a range. Saying it again changes nothing. */
@@ -46,6 +60,15 @@ export async function want(
     interval_seconds: INTERVAL_SECONDS[interval],
   }))
   await db.insert({ table: 'coverage_wanted', rows })
+}
+
+/**
+ * The end of what has to be there, in Unix milliseconds: the slot before the current one filled its own bucket, or the one
+ * before it.
+ */
+export function toDueEnd({ cadence, hasOwnTimes }: Pick<Dataset, 'cadence' | 'hasOwnTimes'>, now: number): number {
+  const current = toBucketStart(now, cadence)
+  return hasOwnTimes ? current - INTERVAL_SECONDS[cadence] * 1000 : current
 }
 
 /** The buckets of an entity that are wanted and lie before `until` (Unix milliseconds), as runs in order. */

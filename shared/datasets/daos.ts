@@ -56,6 +56,7 @@ export const daoLinks = defineDataset({
   cadence: '1d',
   table: 'dao_links',
   row: daoLinkRow,
+  entities: ({ daos }) => daos.filter((dao) => dao.live && LINK_FIELDS.some((field) => dao[field] === null)),
   entity: 'dao',
   isCollected: true,
   derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS, isWhole: false }],

@@ -1,13 +1,17 @@
 import type { z } from 'zod'
 import type { Cadence } from '../intervals.ts'
+import type { Entity } from '../registry/entities.ts'
+import type { Registry } from '../registry/registry.ts'
 
 /** What is stored under one name: the row's schema, the table rows are inserted into, and where freshness is read. */
-export interface Dataset<Row extends object = object> {
+export interface Dataset<Row extends object = object, E extends Entity = Entity> {
   readonly name: string
   readonly cadence: Cadence
   /** The table that jobs insert into. */
   readonly table: string
   readonly row: z.ZodType<Row>
+  /** Whom it is collected for: of each of them there should be data. */
+  entities(registry: Registry): readonly E[]
   /** The row member that names the entity, by its integer key; absent where a row is about all of them together. */
   readonly entity?: keyof Row & string
   /**
@@ -16,6 +20,8 @@ export interface Dataset<Row extends object = object> {
    * says so in its own rows.
    */
   readonly isCollected?: true
+  /** Set where rows carry the times at which the source observed them, not the slot: a slot fills the bucket before its own. */
+  readonly hasOwnTimes?: true
   /**
    * Statements that the runner executes after the insert, in this order, for tables that are computed from what is stored.
    * They get what `toDeriveParams` makes, and may be repeated.
@@ -65,6 +71,6 @@ export function toDeriveParams({ entities, read, ...times }: Derivation): Readon
 }
 
 /** Declares a dataset; the row type follows from its schema. */
-export function defineDataset<Row extends object>(dataset: Dataset<Row>): Dataset<Row> {
+export function defineDataset<Row extends object, E extends Entity>(dataset: Dataset<Row, E>): Dataset<Row, E> {
   return dataset
 }

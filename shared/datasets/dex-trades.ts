@@ -126,6 +126,7 @@ export const dexTrades = defineDataset({
   cadence: '1h',
   table: 'dex_trades',
   row: dexTradeRow,
+  entities: (registry) => registry.tokens.filter((token) => token.live),
   entity: 'token',
   isCollected: true,
   derive: [

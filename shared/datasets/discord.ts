@@ -7,6 +7,7 @@ export const discordMembers = defineDataset({
   cadence: '1d',
   table: 'discord_members',
   row: membersRow,
+  entities: ({ daos }) => daos.filter((dao) => dao.live && dao.discord !== null),
   entity: 'dao',
   isCollected: true,
   series: { table: 'discord_members', entity: 'dao', time: 'observed_at' },

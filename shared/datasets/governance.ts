@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Dao } from '../registry/entities.ts'
 import { defineDataset } from './define-dataset.ts'
 
 const dao = z.number().int().nonnegative()
@@ -19,12 +20,16 @@ export const governanceRow = z.discriminatedUnion('kind', [vote, proposal, readi
 
 export type GovernanceRow = z.infer<typeof governanceRow>
 
+/** A DAO that votes somewhere. */
+export type VotingDao = Dao & { readonly snapshotSpace: string }
+
 /** Votes and proposals of DAOs: rows go through `governance_in`, whose views tell the kinds apart. */
 export const governance = defineDataset({
   name: 'governance',
   cadence: '1d',
   table: 'governance_in',
   row: governanceRow,
+  entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
   entity: 'dao',
   series: { table: 'governance_readings', entity: 'dao', time: 'read_at' },
 })

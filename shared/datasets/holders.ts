@@ -53,6 +53,7 @@ export const tokenHolders = defineDataset({
   cadence: '1h',
   table: 'token_holders',
   row: tokenHoldersRow,
+  entities: ({ tokens, chainBySlug }) => tokens.filter(({ live, chain }) => live && chainBySlug.get(chain)?.evm),
   entity: 'token',
   isCollected: true,
   series: { table: 'token_holders', entity: 'token', time: 'observed_at' },

@@ -24,6 +24,7 @@ export const indexPoints = defineDataset({
   cadence: '5m',
   table: 'index_points',
   row: indexPointRow,
+  entities: ({ index }) => [index],
   entity: 'index_key',
   series: { table: 'index_points', entity: 'index_key', time: 'observed_at' },
 })

@@ -26,6 +26,7 @@ export const indexToken = defineDataset({
   cadence: '5m',
   table: 'index_token',
   row: indexTokenRow,
+  entities: ({ index }) => [index],
   entity: 'index_key',
   isCollected: true,
   series: { table: 'index_token', entity: 'index_key', time: 'created_at' },

@@ -1,3 +1,4 @@
+import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
 import { defineDataset } from './define-dataset.ts'
 
@@ -7,5 +8,6 @@ export const marketCap = defineDataset({
   cadence: '1d',
   table: 'market_caps',
   row: dailySumRow,
+  entities: () => [WHOLE_REGISTRY],
   series: { table: 'market_caps', time: 'recorded_at' },
 })

@@ -30,6 +30,7 @@ export const daoRatings = defineDataset({
   cadence: '1d',
   table: 'dao_ratings',
   row: daoRatingRow,
+  entities: ({ daos }) => daos.filter(({ live }) => live),
   entity: 'dao',
   isCollected: true,
   series: { table: 'dao_ratings', entity: 'dao', time: 'observed_at', source: 'source' },

@@ -7,6 +7,7 @@ export const telegramMembers = defineDataset({
   cadence: '1d',
   table: 'telegram_members',
   row: membersRow,
+  entities: ({ daos }) => daos.filter((dao) => dao.live && dao.telegram !== null),
   entity: 'dao',
   isCollected: true,
   series: { table: 'telegram_members', entity: 'dao', time: 'observed_at' },

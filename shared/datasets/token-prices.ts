@@ -44,7 +44,9 @@ export const tokenPrices = defineDataset({
   cadence: '5m',
   table: 'token_quotes_in',
   row: tokenPriceRow,
+  entities: (registry) => registry.tokens.filter((token) => token.live && token.livePrice),
   entity: 'token',
   isCollected: true,
+  hasOwnTimes: true,
   series: { table: 'token_prices', entity: 'token', time: 'observed_at' },
 })

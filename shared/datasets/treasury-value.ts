@@ -1,3 +1,4 @@
+import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
 import { defineDataset } from './define-dataset.ts'
 
@@ -7,5 +8,6 @@ export const treasuryValue = defineDataset({
   cadence: '1d',
   table: 'treasury_values',
   row: dailySumRow,
+  entities: () => [WHOLE_REGISTRY],
   series: { table: 'treasury_values', time: 'recorded_at' },
 })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Treasury } from '../registry/entities.ts'
 import { defineDataset } from './define-dataset.ts'
 
 const holding = z.strictObject({
@@ -29,12 +30,17 @@ export const daoTreasuryRow = z
 
 export type DaoTreasuryRow = z.infer<typeof daoTreasuryRow>
 
+/** Whether an address is known. */
+export const hasAddress = ({ address }: Treasury): boolean => address !== ''
+
 /** DAO treasuries: a row per DAO and day; every day is kept, the newest is what is served. */
 export const daoTreasury = defineDataset({
   name: 'treasury',
   cadence: '1d',
   table: 'dao_treasuries',
   row: daoTreasuryRow,
+  entities: ({ daos }) =>
+    daos.filter(({ live, treasuries, defillama }) => live && (defillama !== null || treasuries.some(hasAddress))),
   entity: 'dao',
   isCollected: true,
   series: { table: 'dao_treasuries', entity: 'dao', time: 'observed_at' },

@@ -26,6 +26,7 @@ export const twitterSentiment = defineDataset({
   cadence: '1d',
   table: 'twitter_sentiment',
   row: twitterSentimentRow,
+  entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
   entity: 'dao',
   isCollected: true,
   series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at' },

@@ -22,6 +22,7 @@ export const twitterCounts = defineDataset({
   cadence: '1d',
   table: 'twitter_counts',
   row: twitterCountsRow,
+  entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
   entity: 'dao',
   isCollected: true,
   series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at' },

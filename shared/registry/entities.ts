@@ -1,3 +1,20 @@
+import { toId, toKey } from '../ids.ts'
+
+/** A member of the registry that data is collected for; `key` is its integer in ClickHouse. */
+export interface Entity {
+  readonly id: string
+  readonly key: number
+  readonly name: string
+}
+
+/** The one entity of datasets that are about all DAOs and tokens together. */
+export const WHOLE_REGISTRY: Entity = toWholeRegistry()
+
+function toWholeRegistry(): Entity {
+  const id = toId('registry')
+  return { id, key: toKey(id), name: 'all' }
+}
+
 export interface Category {
   id: string
   slug: string

@@ -7,7 +7,7 @@ export const FRESHNESS_STATES = ['fresh', 'late', 'stale', 'empty'] as const
 export type FreshnessState = (typeof FRESHNESS_STATES)[number]
 
 /** Data older than this many cadences has missed a slot by more than the time that its job takes. */
-const LATE_AFTER_CADENCES = 1.5
+export const LATE_AFTER_CADENCES = 1.5
 
 /** Data is stale once it is older than this many cadences (contract section 6). */
 const STALE_AFTER_CADENCES = 2
@@ -17,11 +17,15 @@ export function toStaleAt(asOf: number, { cadence }: Pick<DatasetFacts, 'cadence
   return asOf + STALE_AFTER_CADENCES * INTERVAL_SECONDS[cadence] * 1000
 }
 
-/** How a dataset stands whose newest datum is so many seconds old; null is a dataset without any. */
-export function toFreshnessState(lagSeconds: number | null, cadence: Cadence): FreshnessState {
+/**
+ * How a dataset stands whose newest datum is so many seconds old; null is a dataset without any. One that has lost entities
+ * is not fresh, however new the data of the others is.
+ */
+export function toFreshnessState(lagSeconds: number | null, cadence: Cadence, lost = 0): FreshnessState {
   if (lagSeconds === null) return 'empty'
   const cadences = lagSeconds / INTERVAL_SECONDS[cadence]
-  return cadences > STALE_AFTER_CADENCES ? 'stale' : cadences > LATE_AFTER_CADENCES ? 'late' : 'fresh'
+  if (cadences > STALE_AFTER_CADENCES) return 'stale'
+  return cadences > LATE_AFTER_CADENCES || lost > 0 ? 'late' : 'fresh'
 }
 
 /** Age of a datum of the time `newest`, both in Unix milliseconds, in seconds; null where there is none. */

@@ -125,8 +125,32 @@ export const METRICS = {
   datasetState: {
     kind: 'gauge',
     name: 'dataset_state',
-    help: '1 for the state that a dataset is in, else 0: fresh, late (over 1.5 cadences old), stale (over 2), empty.',
+    help: '1 for the state that a dataset is in, else 0: fresh, late (over 1.5 cadences old, or entities are lost), stale (over 2), empty.',
     labels: ['dataset', 'state'],
+  },
+  datasetComplete: {
+    kind: 'gauge',
+    name: 'dataset_complete',
+    help: 'The share of what is expected up to now that is stored, 0 to 1.',
+    labels: ['dataset'],
+  },
+  datasetLost: {
+    kind: 'gauge',
+    name: 'dataset_lost_entities',
+    help: 'Entities that some provider serves and whose newest datum is over 1.5 cadences old.',
+    labels: ['dataset'],
+  },
+  datasetMissing: {
+    kind: 'gauge',
+    name: 'dataset_missing_buckets',
+    help: 'Buckets over all entities that are due and not known: pending (going to be collected), failed (tried in vain, and tried again), unserved (nobody has them).',
+    labels: ['dataset', 'state'],
+  },
+  providerFailing: {
+    kind: 'gauge',
+    name: 'dataset_provider_failing_seconds',
+    help: 'For how long a provider of a dataset has given no answer in any slot; absent while it answers.',
+    labels: ['dataset', 'cadence', 'provider'],
   },
 } as const satisfies Readonly<Record<string, DeclaredCounter | DeclaredGauge | DeclaredHistogram>>
 

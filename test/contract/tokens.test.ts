@@ -201,6 +201,9 @@ it('status tells mode, freshness and size', async () => {
     expectedEvery: 300,
     lagSeconds: 60,
     state: 'fresh',
+    // Nothing is told of who collected it.
+    complete: 0,
+    failing: [],
     rows: 3 * 864 + 24,
     entities: 4,
     earliest: '2024-03-07T12:06:00.000Z',

@@ -63,7 +63,16 @@ export async function createWatchedPipeline(
   const { prefix } = config.redis
   const scheduler = startScheduler([{ job, queues }], { db, redis, prefix, registry, log, now, metrics: slotMetrics })
   const watched = datasets.filter(({ name }) => name === job.name)
-  const watchdog = createWatchdog({ db, redis, prefix, datasets: watched, registry: metrics, log, now })
+  const watchdog = createWatchdog({
+    db,
+    redis,
+    prefix,
+    datasets: watched,
+    records: registry,
+    registry: metrics,
+    log,
+    now,
+  })
   const queueWatch = createQueueWatch({ queues: [{ queue: queues.live, cadence: job.cadence }], log, now })
   const readDb = createDatabase(config.clickhouse, 'read')
   const api = await startApi({ config, db: readDb, registry, commits: createHandFeed(), now })

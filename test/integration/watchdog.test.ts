@@ -8,6 +8,7 @@ import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { startOpsServer } from '../../shared/ops/ops-server.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
@@ -42,6 +43,7 @@ function createWatch(db = database.db) {
     redis,
     prefix: config.redis.prefix,
     datasets: [tokenPrices, protocolTvl],
+    records: loadRegistry(),
     registry,
     log,
     now: () => clock.now,

@@ -4,7 +4,8 @@ import type { Route } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
 
 /** A route about one record takes a single id, and then wants it or the name. */
-export const isOfOne = ({ query }: Route) => query.id !== undefined && !takesSeveral(query.id)
+export const isOfOne = ({ query }: Route) =>
+  query.id !== undefined && query.name !== undefined && !takesSeveral(query.id)
 
 /** Every route with the examples of its documentation: with those it cannot do without, and with each of the others. */
 export const documentedRequests: readonly { readonly route: Route; readonly url: string }[] = routes.flatMap(

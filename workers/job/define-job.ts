@@ -2,8 +2,8 @@ import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { DataError } from '../../shared/errors.ts'
-import { toId, toKey } from '../../shared/ids.ts'
 import type { Cadence, Interval } from '../../shared/intervals.ts'
+import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -21,20 +21,7 @@ export interface Range extends TimeRange {
   readonly interval: Interval
 }
 
-/** A member of the registry that a job collects for; `key` is its integer in ClickHouse. */
-export interface Entity {
-  readonly id: string
-  readonly key: number
-  readonly name: string
-}
-
-/** The one entity of datasets that are about all DAOs and tokens together. */
-export const WHOLE_REGISTRY: Entity = toWholeRegistry()
-
-function toWholeRegistry(): Entity {
-  const id = toId('registry')
-  return { id, key: toKey(id), name: 'all' }
-}
+export type { Entity }
 
 export interface ProviderContext {
   readonly config: Config
@@ -106,7 +93,7 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly providers: readonly Provider<Source, E>[]
   /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
   readonly computedFrom?: readonly DatasetFacts[]
-  /** Whom a tick collects for. */
+  /** Whom a tick collects for: those of the dataset, with what the providers need to know of each. */
   entities(registry: Registry): readonly E[]
   /** Present where providers have history: the largest number of entities and points that one job asks for. */
   readonly history?: {
@@ -115,8 +102,6 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly chunkPoints: number
     /** The first run ever also collects this many days before it, because the API serves changes against them. */
     readonly firstRunDays?: number
-    /** Rows carry the times at which the source observed them, not the slot: which bucket a slot fills depends on them. */
-    readonly ownTimes?: true
   }
   /**
    * Set where each run goes on from a stored cursor and has rows only when something happened. What tells that an entity

@@ -13,11 +13,7 @@ export default defineJob({
   cadence: '1d',
   dataset: daoLinks,
   providers: [coinmarketcapLinks, defillamaLinks, coingeckoLinks],
-  entities: (registry) =>
-    registry.daos
-      .filter(({ live }) => live)
-      .map((dao) => toUnlinked(dao, registry))
-      .filter(({ missing }) => missing.length > 0),
+  entities: (registry) => daoLinks.entities(registry).map((dao) => toUnlinked(dao, registry)),
   run: ({ provider, entities, ...run }) => provider.fetchLinks(entities, run),
 })
 

@@ -9,7 +9,7 @@ export default defineJob({
   cadence: '1h',
   dataset: dexTrades,
   providers: [ethereum, moralisSwaps],
-  entities: (registry) => registry.tokens.filter((token) => token.live),
+  entities: dexTrades.entities,
   history: { intervals: ['1h'], chunkEntities: 20, chunkPoints: 24 },
   resumes: true,
   run: ({ provider, range, ...request }) =>

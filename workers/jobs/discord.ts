@@ -9,6 +9,6 @@ export default defineJob({
   cadence: '1d',
   dataset: discordMembers,
   providers: [discord],
-  entities: ({ daos }) => daos.filter((dao) => dao.live && dao.discord !== null),
+  entities: discordMembers.entities,
   run: askForMembers,
 })

@@ -1,11 +1,11 @@
 import { z } from 'zod'
-import { type GovernanceRow, governance } from '../../shared/datasets/governance.ts'
+import { type GovernanceRow, governance, type VotingDao } from '../../shared/datasets/governance.ts'
 import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
 import { askEach } from '../providers/ask-each.ts'
-import type { Cursors, VotingDao } from '../providers/contracts/governance.ts'
+import type { Cursors } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
 /**
@@ -20,7 +20,7 @@ export default defineJob({
   dataset: governance,
   providers: [snapshot],
   resumes: true,
-  entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
+  entities: governance.entities,
   run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff, noteMore }) => {
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)

@@ -16,7 +16,7 @@ export default defineJob({
   cadence: '1h',
   dataset: tokenHolders,
   providers: [moralis, ethplorer],
-  entities: ({ tokens, chainBySlug }) => tokens.filter(({ live, chain }) => live && chainBySlug.get(chain)?.evm),
+  entities: tokenHolders.entities,
   run: ({ provider, entities, slot, signal, log, refuse, putOff, noteStep }) => {
     const turn = toTurn(entities, provider.tokensPerSlot, slot)
     putOff(entities.filter((token) => !turn.includes(token)))

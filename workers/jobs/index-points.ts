@@ -15,7 +15,7 @@ export default defineJob({
   dataset: indexPoints,
   providers: [storedPrices],
   computedFrom: [tokenPrices],
-  entities: ({ index }) => [index],
+  entities: indexPoints.entities,
   history: { intervals: ['5m'], chunkEntities: 1, chunkPoints: 31 * 288 },
   run: async ({ provider, entities, range, slot, signal }) => {
     const slots = range ?? { from: slot - SLOTS_BACK * SLOT_MS, to: slot + SLOT_MS }

@@ -8,6 +8,6 @@ export default defineJob({
   cadence: '5m',
   dataset: indexToken,
   providers: [indexTokenContract],
-  entities: ({ index }) => [index],
+  entities: indexToken.entities,
   run: ({ provider, entities, signal }) => Promise.all(entities.map((index) => provider.fetchToken(index, signal))),
 })

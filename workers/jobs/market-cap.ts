@@ -1,7 +1,7 @@
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import { defineJob, WHOLE_REGISTRY } from '../job/define-job.ts'
+import { defineJob } from '../job/define-job.ts'
 import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
 /**
@@ -33,7 +33,7 @@ export default defineJob({
   dataset: marketCap,
   providers: [storedSeries],
   computedFrom: [tokenPrices],
-  entities: () => [WHOLE_REGISTRY],
+  entities: marketCap.entities,
   history: { intervals: ['1d'], chunkEntities: 1, chunkPoints: 366 },
   run: (run) =>
     run.provider.sumChangedDays(

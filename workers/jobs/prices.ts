@@ -10,8 +10,8 @@ export default defineJob({
   cadence: '5m',
   dataset: tokenPrices,
   providers: [coinmarketcap, coingecko],
-  entities: (registry) => registry.tokens.filter((token) => token.live && token.livePrice),
-  history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500, ownTimes: true },
+  entities: tokenPrices.entities,
+  history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500 },
   run: ({ provider, entities, range, signal }) =>
     range ? provider.fetchHistory(entities, range, signal) : provider.fetchLatest(entities, signal),
 })

@@ -8,6 +8,6 @@ export default defineJob({
   cadence: '1d',
   dataset: daoRatings,
   providers: [ratingsFile],
-  entities: ({ daos }) => daos.filter(({ live }) => live),
+  entities: daoRatings.entities,
   run: ({ provider, entities, slot, log, signal }) => provider.fetchRatings(entities, slot, log, signal),
 })

@@ -10,6 +10,6 @@ export default defineJob({
   cadence: '1d',
   dataset: telegramMembers,
   providers: [telegram, telegramBot],
-  entities: ({ daos }) => daos.filter((dao) => dao.live && dao.telegram !== null),
+  entities: telegramMembers.entities,
   run: askForMembers,
 })

@@ -1,6 +1,6 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { treasuryValue } from '../../shared/datasets/treasury-value.ts'
-import { defineJob, WHOLE_REGISTRY } from '../job/define-job.ts'
+import { defineJob } from '../job/define-job.ts'
 import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
 
 /**
@@ -20,7 +20,7 @@ export default defineJob({
   dataset: treasuryValue,
   providers: [storedSeries],
   computedFrom: [daoTreasury],
-  entities: () => [WHOLE_REGISTRY],
+  entities: treasuryValue.entities,
   history: { intervals: ['1d'], chunkEntities: 1, chunkPoints: 366 },
   run: (run) =>
     run.provider.sumChangedDays(

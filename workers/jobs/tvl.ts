@@ -8,7 +8,7 @@ export default defineJob({
   cadence: '1h',
   dataset: protocolTvl,
   providers: [defillama],
-  entities: (registry) => registry.daos.filter((dao) => dao.live),
+  entities: protocolTvl.entities,
   history: { intervals: ['1d'], chunkEntities: 20, chunkPoints: 2500 },
   run: ({ provider, entities, range, slot, signal }) =>
     range ? provider.fetchTvlHistory(entities, range, signal) : provider.fetchTvl(entities, slot, signal),

@@ -17,7 +17,7 @@ export default defineJob({
   cadence: '1d',
   dataset: twitterSentiment,
   providers: [xPosts],
-  entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
+  entities: twitterSentiment.entities,
   run: async ({ provider, entities, slot, state, signal, log, refuse, putOff, noteMore }) => {
     const allowance = createAllowance(provider.pagesPerRun)
     const quiet: Dao[] = []

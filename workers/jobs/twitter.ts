@@ -12,7 +12,7 @@ export default defineJob({
   cadence: '1d',
   dataset: twitterCounts,
   providers: [xCounts],
-  entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
+  entities: twitterCounts.entities,
   async run({ provider, entities, slot, signal, refuse, putOff, noteMore }) {
     const asked = entities.slice(0, provider.accountsPerRequest)
     const left = entities.slice(provider.accountsPerRequest)

@@ -25,7 +25,16 @@ async function main(): Promise<void> {
   log.info({ datasets: names }, 'scheduler started')
   const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
   createQueueMetrics(queues, program.metrics)
-  const watchdog = createWatchdog({ db, redis, prefix, datasets, registry: program.metrics, log, now: Date.now })
+  const watchdog = createWatchdog({
+    db,
+    redis,
+    prefix,
+    datasets,
+    records: registry,
+    registry: program.metrics,
+    log,
+    now: Date.now,
+  })
   const watched = scheduled.map(({ job, queues: own }) => ({ queue: own.live, cadence: job.cadence }))
   const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now: Date.now })], log)
   const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }

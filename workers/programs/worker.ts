@@ -73,10 +73,13 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
   return { ...own, http, blocking, recomputation, now: Date.now, metrics, handBack }
 }
 
-function createWatchdogOf(selected: readonly JobLane[], { config, db, redis, log, metrics }: Program): Watchdog {
+function createWatchdogOf(
+  selected: readonly JobLane[],
+  { config, db, redis, log, metrics, registry: records }: Program,
+): Watchdog {
   const watched = datasets.filter((dataset) => selected.some(({ job }) => job.dataset.name === dataset.name))
   const { prefix } = config.redis
-  return createWatchdog({ db, redis, prefix, datasets: watched, registry: metrics, log, now: Date.now })
+  return createWatchdog({ db, redis, prefix, datasets: watched, records, registry: metrics, log, now: Date.now })
 }
 
 if (isMain(import.meta.url)) runPart('npm run worker: serves the queues that WORKER_QUEUES names, in any number.', main)

@@ -18,7 +18,7 @@ export async function narrow(
   entities: readonly Entity[],
 ): Promise<readonly Entity[]> {
   const { cadence } = job.dataset
-  const isOpen = job.computedFrom.length > 0 || (payload.kind === 'slot' && (job.resumes || job.history?.ownTimes))
+  const isOpen = job.computedFrom.length > 0 || (payload.kind === 'slot' && (job.resumes || job.dataset.hasOwnTimes))
   if (isOpen || payload.again) return entities
   const range = payload.kind === 'range' ? payload : { from: payload.slot, to: payload.slot + 1 }
   const wanted = toBuckets(range, cadence)

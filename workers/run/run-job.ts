@@ -11,6 +11,7 @@ import { toProvidersMark } from '../job/providers-mark.ts'
 import { openState } from '../job/state.ts'
 import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
+import { announce } from './announce.ts'
 import type { Answer } from './answers.ts'
 import { type Collected, collect } from './collect.ts'
 import { cover } from './cover.ts'
@@ -101,8 +102,12 @@ async function runPiece(
   const rows = await store(job.dataset, collected, { slot, startedAt }, context)
   await state.store()
   await cover(context.db, { job, payload, collected, now: context.now() }, toProvidersMark(context.config))
+  // Answers of the API say which of their data is coarser than asked for: that is known from here on.
+  if (payload.kind === 'range' && rows > 0) await announce(job.dataset, context, given(collected))
   return { collected, rows }
 }
+
+const given = (collected: Collected) => collected.given.flatMap(({ rows }) => rows)
 
 /** Whom the next piece is about: those whose turn has not come or is not over. */
 function toLeft(collected: Collected): Entity[] {

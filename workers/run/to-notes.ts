@@ -43,7 +43,7 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, noted
   const { job, now, providers } = noted
   const { cadence } = job.dataset
   if (answer.state === 'put-off') return []
-  const filled = job.history?.ownTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot
+  const filled = job.dataset.hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot
   const from = toBucketTime(toBucket(filled, cadence), cadence)
   const open = before.find(({ lane, to }) => lane === 'live' && to === OPEN_END)
   if (answer.state === 'rows' || answer.state === 'nothing')

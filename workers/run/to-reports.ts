@@ -3,7 +3,8 @@ import type { Report } from '../../shared/coverage/ledger.ts'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
-import { type Job, WHOLE_REGISTRY } from '../job/define-job.ts'
+import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import type { Job } from '../job/define-job.ts'
 import type { Collected, Given } from './collect.ts'
 
 /** What the coverage is told about a run: what its answers were, for what, and when (Unix milliseconds). */
@@ -35,10 +36,12 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, now }: R
   const cadence = INTERVAL_SECONDS[dataset.cadence]
   const asked = payload.kind === 'range' ? Math.max(cadence, INTERVAL_SECONDS[payload.interval]) : cadence
   const end = payload.kind === 'range' ? Math.min(payload.to, now) : OPEN_END
+  // Without history only slots fill buckets, each its own: a row may carry a time from just before it, as of a chain's block.
+  const slot = payload.kind === 'slot' && job.history === undefined ? payload.slot : undefined
   const found = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
   for (const row of rows) {
     if (isRetracted(row)) continue
-    const time = Date.parse(String(Reflect.get(row, dataset.series.time)))
+    const time = slot ?? Date.parse(String(Reflect.get(row, dataset.series.time)))
     const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? asked
     const entity = toEntityKey(job, row)
     const key = `${entity} ${seconds}`

@@ -1,7 +1,7 @@
 import { type Buckets, countBuckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
-import { readWanted, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
+import { readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
 import type { Entity, Job } from '../job/define-job.ts'
@@ -81,12 +81,6 @@ async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, c
   )
 }
 
-/** The end of what has to be there: the slot before the current one fills the bucket before it, or its own. */
-export function toDueEnd(job: Pick<Job, 'cadence' | 'history' | 'dataset'>, now: number): number {
-  const current = toBucketStart(now, job.dataset.cadence)
-  return job.history?.ownTimes ? current - INTERVAL_SECONDS[job.dataset.cadence] * 1000 : current
-}
-
 /** What is missing at the step at which it was asked for. */
 async function findMissing(job: Job, context: SchedulerContext): Promise<Missing[]> {
   const { db, now, registry } = context
@@ -98,7 +92,7 @@ async function findMissing(job: Job, context: SchedulerContext): Promise<Missing
   for (const seconds of steps) {
     const some = wanted.filter((one) => Math.max(one.seconds, cadence) === seconds)
     for (const group of toGroups(entities, some)) {
-      const runs = toWantedRuns(some, group[0]?.key ?? 0, job.dataset, toDueEnd(job, now()))
+      const runs = toWantedRuns(some, group[0]?.key ?? 0, job.dataset, toDueEnd(job.dataset, now()))
       const keys = group.map(({ key }) => key)
       const missing = await readMissing(db, job.dataset, keys, { wanted: runs, seconds })
       for (const [key, more] of missing) found.set(key, union([...(found.get(key) ?? []), ...more]))

@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis'
-import type { Registry } from 'prom-client'
+import type { Registry as MetricRegistry } from 'prom-client'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { toReason } from '../../shared/errors.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { isSlotEnqueued } from '../../shared/queue/queues.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import {
   FRESHNESS_STATES,
@@ -14,6 +15,7 @@ import {
 } from '../../shared/store/freshness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
+import { type CompletenessWatch, createCompletenessWatch } from './completeness-watch.ts'
 import { startTicks, type Ticks } from './ticks.ts'
 
 interface WatchdogOptions {
@@ -21,7 +23,9 @@ interface WatchdogOptions {
   readonly redis: Redis
   readonly prefix: string
   readonly datasets: readonly DatasetFacts[]
-  readonly registry: Registry
+  /** Whom data is expected of. */
+  readonly records: Registry
+  readonly registry: MetricRegistry
   readonly log: Logger
   /** Unix milliseconds. */
   readonly now: () => number
@@ -29,8 +33,8 @@ interface WatchdogOptions {
 
 export interface Watchdog {
   /**
-   * Looks at every dataset's newest datum, and logs those that have become late or stale and those that are fresh
-   * again.
+   * Looks at every dataset's newest datum and at its coverage, and logs those that have become late or stale, those that
+   * are fresh again, and those that have lost entities.
    */
   check(): Promise<void>
 }
@@ -51,7 +55,8 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
   const { db, datasets, log, now } = options
   const newest = new Map<string, number | null>()
   const told = new Map<string, FreshnessState>()
-  createFreshnessGauges(newest, options)
+  const completeness = createCompletenessWatch(options)
+  createFreshnessGauges(newest, completeness, options)
 
   async function look(dataset: DatasetFacts): Promise<void> {
     const { name, cadence } = dataset
@@ -72,7 +77,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
       log.info({ dataset: name, state, lagSeconds }, 'data is fresh again')
   }
 
-  return { check: async () => void (await Promise.all(datasets.map(look))) }
+  return { check: async () => void (await Promise.all([completeness.check(), ...datasets.map(look)])) }
 }
 
 /**
@@ -81,6 +86,7 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
  */
 function createFreshnessGauges(
   newest: ReadonlyMap<string, number | null>,
+  completeness: CompletenessWatch,
   { datasets, registry, now }: WatchdogOptions,
 ): void {
   createGauge(METRICS.datasetLag, registry, async (gauge) => {
@@ -93,7 +99,7 @@ function createFreshnessGauges(
     for (const { name, cadence } of datasets) {
       const seen = newest.get(name)
       if (seen === undefined) continue
-      const current = toFreshnessState(toLagSeconds(seen, now()), cadence)
+      const current = toFreshnessState(toLagSeconds(seen, now()), cadence, completeness.lost(name))
       for (const state of FRESHNESS_STATES) gauge.set({ dataset: name, state }, state === current ? 1 : 0)
     }
   })

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
 import type { Answer } from '../../answers/answer.ts'
-import { SERIES_HEADERS } from '../../http/headers.ts'
+import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
 import { oneOf, optionalPage, time } from '../../parameters/kinds.ts'
 import { answerPriceSeries } from '../../prices/json.ts'
 import { pricePoint, priceRow } from '../../prices/points.ts'
@@ -21,7 +21,7 @@ export const historicFinancialRoute = defineRoute({
   tag: 'Tokens',
   summary: 'Price, volume, market cap and supplies of one token over time',
   description:
-    'One point per bucket that has an observation, oldest first, on the UTC grid (7d on Mondays). A point is the first observation of its bucket: `timestamp` is the start of the bucket, `quote.USD.timestamp` the time of the observation. `X-Series-Missing` counts the buckets without one, up to now or to the last point when `limit` cuts. With another format than JSON the route takes several tokens, each by its id or name as one alone: token after token in the order of their ids, `limit` counts the rows of all together.',
+    'One point per bucket that has an observation, oldest first, on the UTC grid (7d on Mondays). A point is the first observation of its bucket: `timestamp` is the start of the bucket, `quote.USD.timestamp` the time of the observation. `X-Series-Missing` counts the buckets without one, up to now or to the last point when `limit` cuts, and `X-Series-Coarse` the points whose source had them at a coarser step only. With another format than JSON the route takes several tokens, each by its id or name as one alone: token after token in the order of their ids, `limit` counts the rows of all together.',
   one: tokenKind,
   severalInTables: true,
   query: {
@@ -33,7 +33,7 @@ export const historicFinancialRoute = defineRoute({
   record: priceRow,
   response: series,
   datasets: [tokenPrices],
-  headers: SERIES_HEADERS,
+  headers: { ...SERIES_HEADERS, ...COARSE_HEADERS },
   handle: async (call): Promise<Answer> => {
     const { query, found: token, now, representation } = call
     checkRange(query)

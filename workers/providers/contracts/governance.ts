@@ -1,10 +1,6 @@
-import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
-import type { Dao } from '../../../shared/registry/entities.ts'
+import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
 import type { Allowance } from '../../job/allowance.ts'
 import type { Candidate } from '../../job/define-job.ts'
-
-/** A DAO that votes somewhere. */
-export type VotingDao = Dao & { readonly snapshotSpace: string }
 
 /** Where to go on in a list in order of creation: at `from` (Unix seconds), after `skip` elements from then on. */
 export interface Cursor {

@@ -1,3 +1,4 @@
+import { daoTreasury, hasAddress } from '../../../shared/datasets/treasury.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
 
@@ -14,17 +15,13 @@ export interface TreasuryDao extends Dao {
 }
 
 /** The live DAOs whose treasury some provider can be asked for: by addresses or by DefiLlama's slug. */
-export function toTreasuryDaos({ daos, chainBySlug }: Registry): TreasuryDao[] {
-  return daos
-    .filter(({ live }) => live)
-    .map((dao) => {
-      const known = dao.treasuries.filter(({ address }) => address !== '')
-      const wallets = known.map(({ chain, address }) => ({
-        chain,
-        chainId: chainBySlug.get(chain)?.chainId ?? null,
-        address,
-      }))
-      return { ...dao, wallets }
-    })
-    .filter(({ wallets, defillama }) => wallets.length > 0 || defillama !== null)
+export function toTreasuryDaos(registry: Registry): TreasuryDao[] {
+  return daoTreasury.entities(registry).map((dao) => {
+    const wallets = dao.treasuries.filter(hasAddress).map(({ chain, address }) => ({
+      chain,
+      chainId: registry.chainBySlug.get(chain)?.chainId ?? null,
+      address,
+    }))
+    return { ...dao, wallets }
+  })
 }

@@ -1,7 +1,8 @@
+import type { VotingDao } from '../../../shared/datasets/governance.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Allowance } from '../../job/allowance.ts'
 import type { Provider } from '../../job/define-job.ts'
-import type { Cursor, Cursors, GovernanceSource, Reading, VotingDao } from '../contracts/governance.ts'
+import type { Cursor, Cursors, GovernanceSource, Reading } from '../contracts/governance.ts'
 import { ask, openSnapshot } from './client.ts'
 import { readByCreation } from './pages-by-creation.ts'
 import {

@@ -1,8 +1,7 @@
 import { z } from 'zod'
-import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
+import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
 import type { Candidate } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
-import type { VotingDao } from '../contracts/governance.ts'
 import { toLowerCase } from '../holder-values.ts'
 
 /** The hub answers at most so many elements a page and skips at most so many (providers document, section 9). */

@@ -1,0 +1,145 @@
+import { type CoverageState, type Explained, explain } from '../../shared/coverage/explain.ts'
+import { type Buckets, toBucket, toBucketTime } from '../../shared/coverage/grid.ts'
+import { type Report, readCoverage } from '../../shared/coverage/ledger.ts'
+import { readNotes } from '../../shared/coverage/notes.ts'
+import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
+import type { Entity } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { Problem } from '../problem/problem.ts'
+
+/** What is asked about; without an id, all entities of the dataset. Times are Unix milliseconds. */
+export interface CoverageAsked extends TimeRange {
+  readonly dataset: DatasetFacts
+  readonly id: string | undefined
+}
+
+/** A stretch of time of one entity that stands alike throughout. */
+interface CoverageRange {
+  readonly entity: string
+  readonly from: string
+  readonly to: string
+  readonly state: CoverageState
+  readonly provider: string | null
+  readonly interval: string | null
+  readonly reason: string | null
+}
+
+/** Most ranges of an answer, about a megabyte. */
+export const MOST_RANGES = 5000
+/** Most runs of buckets that are read for it: several reports may be about the same buckets. */
+const MOST_RUNS = 50_000
+
+/**
+ * How a range of time stands, entity after entity, each in order and without gaps or overlaps.
+ * @throws Problem `not_found` for an entity that the dataset is not about, `invalid_parameter` where there are too many
+ *   ranges.
+ */
+export async function readRanges(
+  db: Database,
+  registry: Registry,
+  { dataset, id, from, to }: CoverageAsked,
+  now: number,
+): Promise<CoverageRange[]> {
+  const collected = dataset.entities(registry)
+  const entities = id === undefined ? collected : [findEntity(dataset, collected, registry, id)]
+  if (from >= to) return []
+  const { cadence } = dataset
+  const within = { first: toBucket(from, cadence), last: toBucket(to - 1, cadence) }
+  const due = toDueEnd(dataset, now)
+  const known = await readKnown(db, dataset, entities, within, now)
+  const ranges: CoverageRange[] = []
+  for (const entity of entities) {
+    const { reports = [], notes = [] } = known.of(entity)
+    const isCollected = collected.includes(entity)
+    const end = toBucketTime(within.last + 1, cadence)
+    const wanted = isCollected ? toWantedRuns(known.wanted, entity.key, dataset, end) : []
+    for (const stretch of explain(dataset, { wanted, reports, notes }, within, toBucket(due, cadence))) {
+      if (ranges.length === MOST_RANGES) throw tooMany()
+      const start = Math.max(from, toBucketTime(stretch.first, cadence))
+      const stop = Math.min(to, toBucketTime(stretch.last + 1, cadence))
+      ranges.push(toRange(entity, { from: start, to: stop }, isCollected ? stretch : toUncollected(stretch, dataset)))
+    }
+  }
+  return ranges
+}
+
+/** The coverage and the notes of some entities, and what is wanted of all. */
+async function readKnown(
+  db: Database,
+  dataset: DatasetFacts,
+  entities: readonly Entity[],
+  within: Buckets,
+  now: number,
+) {
+  const keys = entities.map(({ key }) => key)
+  const { cadence } = dataset
+  const times = { from: toBucketTime(within.first, cadence), to: toBucketTime(within.last + 1, cadence) }
+  const [reports, notes, wanted] = await Promise.all([
+    readCoverage(db, dataset, keys, within, MOST_RUNS + 1),
+    readNotes(db, dataset, keys, times),
+    readWanted(db, dataset),
+  ])
+  if (reports.length > MOST_RUNS) throw tooMany()
+  // What a note that is still true says is about the slots so far.
+  const until = notes.map((note) => ({ ...note, to: Math.min(note.to, now) }))
+  const [reportsOf, notesOf] = [groupByEntity(reports), groupByEntity(until)]
+  return { wanted, of: ({ key }: Entity) => ({ reports: reportsOf.get(key), notes: notesOf.get(key) }) }
+}
+
+function groupByEntity<R extends Pick<Report, 'entity'>>(rows: readonly R[]): ReadonlyMap<number, R[]> {
+  const groups = new Map<number, R[]>()
+  for (const row of rows) {
+    const group = groups.get(row.entity)
+    if (group === undefined) groups.set(row.entity, [row])
+    else group.push(row)
+  }
+  return groups
+}
+
+/** One that is collected for, or another of the same kind, of which there may be data from before. */
+function findEntity(dataset: DatasetFacts, collected: readonly Entity[], registry: Registry, id: string): Entity {
+  const { entity: kind } = dataset.series
+  const others: readonly Entity[] = kind === 'token' ? registry.tokens : kind === 'dao' ? registry.daos : []
+  const found = [...collected, ...others].find((entity) => entity.id === id)
+  if (found !== undefined) return found
+  throw new Problem('not_found', `${dataset.name} is not about anything with this id.`, { param: 'id' })
+}
+
+/** Nobody goes on collecting for it: what is not stored stays so. */
+function toUncollected(stretch: Explained, { name }: DatasetFacts): Explained {
+  if (stretch.state === 'covered' || stretch.state === 'coarser') return stretch
+  return { ...stretch, state: 'unserved', reason: `${name} is not collected for it`, provider: null }
+}
+
+const toRange = (
+  { id: entity }: Entity,
+  { from, to }: TimeRange,
+  { state, provider, seconds, reason }: Explained,
+): CoverageRange => ({
+  entity,
+  from: new Date(from).toISOString(),
+  to: new Date(to).toISOString(),
+  state,
+  provider,
+  interval: seconds === null ? null : toIntervalText(seconds),
+  reason,
+})
+
+/** A step in the largest unit that it is whole of: 5m, 12h, 1d. */
+function toIntervalText(seconds: number): string {
+  const units = [
+    ['d', INTERVAL_SECONDS['1d']],
+    ['h', INTERVAL_SECONDS['1h']],
+    ['m', 60],
+  ] as const
+  for (const [unit, length] of units) if (seconds % length === 0) return `${seconds / length}${unit}`
+  return `${seconds}s`
+}
+
+function tooMany(): Problem {
+  const detail = `There are more than ${MOST_RANGES} ranges: narrow the time, or ask for one id.`
+  return new Problem('invalid_parameter', detail, { param: 'start' })
+}

@@ -1,0 +1,77 @@
+import { z } from 'zod'
+import { COVERAGE_STATES } from '../../../shared/coverage/explain.ts'
+import { type DatasetFacts, datasets } from '../../../shared/datasets/list.ts'
+import { DAY_MS } from '../../../shared/intervals.ts'
+import { type CoverageAsked, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
+import { oneId, time } from '../../parameters/kinds.ts'
+import { Problem } from '../../problem/problem.ts'
+import { idValue, timeValue } from '../../records/values.ts'
+import { defineRoute } from '../../route/define-route.ts'
+import { tokenKind } from '../../route/entities.ts'
+import { checkRange } from '../../series/series.ts'
+
+const NAMES = datasets.map(({ name }) => name) as [string, ...string[]]
+
+const EARLIEST = '1970-01-01'
+/** A moment after everything that is collected, and within what ClickHouse has times for. */
+const LATEST = '2200-01-01'
+const DEFAULT_DAYS = 30
+
+/** What is known does not change with the commits of one dataset alone: a note may come without a row. */
+const HOLDS_MS = 5000
+
+const range = z.strictObject({
+  entity: idValue.meta({ description: 'The token, DAO or index; one id stands for all of them together.' }),
+  from: timeValue,
+  to: timeValue.meta({ description: 'Exclusive: where the next range begins.' }),
+  state: z.enum(COVERAGE_STATES).meta({
+    description:
+      'covered: stored, or known to be nothing; coarser: stored at a coarser step than the cadence; pending: going to be collected; failed: tried in vain, and tried again; unserved: nobody has it.',
+  }),
+  provider: z.string().nullable().meta({ description: 'Who gave it, or who was asked last in vain.' }),
+  interval: z.string().nullable().meta({ description: 'The step of what is stored, such as 5m, 12h or 1d.' }),
+  reason: z.string().nullable().meta({ description: 'Why it is so, where it is not simply stored.' }),
+})
+
+export const coverageRoute = defineRoute({
+  path: '/data/status/coverage',
+  tag: 'Service',
+  summary: 'What is stored of whom, by whom, and why the rest is not',
+  description: `Contract section 10. For each entity ranges without gaps or overlaps from \`start\` to \`end\`, entity after entity; without an \`id\` all entities of the dataset. At most ${MOST_RANGES} ranges.`,
+  query: {
+    dataset: z
+      .enum(NAMES, `must be one of ${NAMES.join(', ')}`)
+      .meta({ description: 'The dataset, by its name in `/data/status`.', examples: ['prices'] }),
+    id: oneId('token, DAO or index that the dataset is about', tokenKind.example.id).optional(),
+    start: time(`First moment, inclusive; ${DEFAULT_DAYS} days before the end when it is not given.`, '2024-01-01', {
+      earliest: EARLIEST,
+    }).optional(),
+    end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+  },
+  response: z.array(range),
+  datasets: [],
+  handle: async ({ db, registry, query, now }) => {
+    const ranges = await readRanges(db, registry, toAsked(query, now()), now())
+    const body = Buffer.from(JSON.stringify(ranges satisfies z.infer<typeof range>[]))
+    return { body, asOf: null, expiresAt: now() + HOLDS_MS }
+  },
+})
+
+/** @throws Problem `invalid_parameter` for a range that is none. */
+function toAsked(
+  query: {
+    dataset: string
+    id?: string | undefined
+    start?: number | undefined
+    end?: number | undefined
+  },
+  now: number,
+): CoverageAsked {
+  // The parameter takes these names only.
+  const dataset = datasets.find(({ name }) => name === query.dataset) as DatasetFacts
+  const { id, end: to = now, start: from = Math.max(0, to - DEFAULT_DAYS * DAY_MS) } = query
+  checkRange({ start: from, end: to })
+  if (to > Date.parse(LATEST))
+    throw new Problem('invalid_parameter', `end must not be after ${LATEST}.`, { param: 'end' })
+  return { dataset, id, from, to }
+}

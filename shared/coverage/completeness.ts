@@ -1,0 +1,197 @@
+import { z } from 'zod'
+import type { DatasetFacts } from '../datasets/list.ts'
+import { INTERVAL_SECONDS } from '../intervals.ts'
+import type { Entity } from '../registry/entities.ts'
+import type { Registry } from '../registry/registry.ts'
+import type { Database } from '../store/clickhouse.ts'
+import { LATE_AFTER_CADENCES } from '../store/freshness.ts'
+import { type Buckets, countBuckets, toBucketTime } from './grid.ts'
+import { type Note, OPEN_END, readOpenNotes } from './notes.ts'
+import { EVERYBODY, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
+
+/** An entity that slots have lost: its newest bucket that is stored is more than 1.5 cadences old. */
+export interface Lost {
+  readonly entity: Entity
+  /** Why, as the newest try said; null where nobody has said anything. */
+  readonly reason: string | null
+}
+
+/** Entities of whom something is not known of the same buckets. */
+export interface Lacking {
+  readonly entities: readonly Entity[]
+  readonly runs: readonly Buckets[]
+}
+
+/** What there is of a dataset up to now; counts are of buckets over all its entities. */
+export interface Completeness {
+  /** What is wanted and due, without what is known to be nothing. */
+  readonly expected: number
+  /** How many of these are stored, at any step. */
+  readonly stored: number
+  /** The share of `expected` that is stored, 0 to 1; 0 where nothing is stored. */
+  readonly complete: number
+  /** Those of whom not all is known that is expected of them. */
+  readonly lacking: readonly Lacking[]
+  /** Entities that are served by some provider, and whose newest slots are missing all the same. */
+  readonly lost: readonly Lost[]
+}
+
+/** Entities of a dataset of whom the same is wanted. */
+interface Group extends Lacking {
+  readonly dataset: DatasetFacts
+}
+
+interface Counted {
+  readonly stored: number
+  readonly nothing: number
+  /** The newest bucket that is stored; 0 where none is. */
+  readonly newest: number
+}
+
+const NOTHING_KNOWN: Counted = { stored: 0, nothing: 0, newest: 0 }
+
+/**
+ * How complete each dataset is at a time (Unix milliseconds), by its name. Whoever is in the registry counts, whether
+ * anything is known of them or not.
+ */
+export async function readCompleteness(
+  db: Database,
+  registry: Registry,
+  datasets: readonly DatasetFacts[],
+  now: number,
+): Promise<ReadonlyMap<string, Completeness>> {
+  const [wanted, notes] = await Promise.all([readEveryWanted(db), readOpenNotes(db)])
+  const groups = datasets.flatMap((dataset) => toGroups(dataset, registry, wanted.get(dataset.name) ?? [], now))
+  const counts = await countStored(db, groups)
+  return new Map(
+    datasets.map((dataset) => {
+      const { name } = dataset
+      const own = groups.filter((group) => group.dataset === dataset)
+      const known = { counts, now, wanted: wanted.get(name) ?? [], notes: notes.get(name) ?? [] }
+      return [name, toCompleteness(dataset, own, known)]
+    }),
+  )
+}
+
+function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wanted[], now: number): Group[] {
+  const due = toDueEnd(dataset, now)
+  const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()
+  for (const entity of dataset.entities(registry)) {
+    const runs = toWantedRuns(wanted, entity.key, dataset, due)
+    const alike = JSON.stringify(runs)
+    const group = groups.get(alike) ?? { dataset, entities: [], runs }
+    groups.set(alike, group)
+    group.entities.push(entity)
+  }
+  return [...groups.values()]
+}
+
+interface Known {
+  readonly counts: ReadonlyMap<string, Counted>
+  readonly wanted: readonly Wanted[]
+  readonly notes: readonly Note[]
+  readonly now: number
+}
+
+function toCompleteness(dataset: DatasetFacts, groups: readonly Group[], known: Known): Completeness {
+  let [expected, stored] = [0, 0]
+  const lacking: Lacking[] = []
+  const lost: Lost[] = []
+  let isAnyStored = false
+  for (const { entities, runs } of groups) {
+    const wanted = countBuckets(runs)
+    const without: Entity[] = []
+    for (const entity of entities) {
+      const counted = known.counts.get(toPlace(dataset, entity.key)) ?? NOTHING_KNOWN
+      expected += wanted - counted.nothing
+      stored += counted.stored
+      isAnyStored ||= counted.newest > 0
+      if (counted.stored + counted.nothing < wanted) without.push(entity)
+      if (isLost(dataset, entity, counted, known)) lost.push({ entity, reason: toReasonOf(entity, known) })
+    }
+    if (without.length > 0) lacking.push({ entities: without, runs })
+  }
+  return { expected, stored, complete: expected > 0 ? stored / expected : isAnyStored ? 1 : 0, lacking, lost }
+}
+
+/** Whether the slots of an entity have gone by without it, though some provider serves it. */
+function isLost(dataset: DatasetFacts, { key }: Entity, { newest }: Counted, { wanted, notes, now }: Known): boolean {
+  const collected = wanted.find(({ entity, to }) => (entity === EVERYBODY || entity === key) && to === OPEN_END)
+  if (collected === undefined) return false
+  if (notes.some(({ entity, state }) => entity === key && state === 'unserved')) return false
+  const cadence = INTERVAL_SECONDS[dataset.cadence] * 1000
+  // The slot that filled a bucket is the one after it, where rows have times of their own.
+  const slot = toBucketTime(newest, dataset.cadence) + (dataset.hasOwnTimes ? cadence : 0)
+  const since = newest === 0 ? Math.max(collected.askedAt, collected.from) : slot
+  return now - since > LATE_AFTER_CADENCES * cadence
+}
+
+const toReasonOf = ({ key }: Entity, { notes }: Known): string | null =>
+  notes.find(({ entity }) => entity === key)?.reason ?? null
+
+const counted = z.object({
+  dataset: z.string(),
+  entity: z.number(),
+  stored: z.int(),
+  nothing: z.int(),
+  newest: z.int(),
+})
+
+const toPlace = ({ name }: Pick<DatasetFacts, 'name'>, entity: number) => `${name} ${entity}`
+
+/** Stands for everybody of a dataset whom no other group names. */
+const OTHERS = 0
+
+/** The keys by which the groups are found: the largest of a dataset needs none, so that no list grows with the registry. */
+function toKeys(groups: readonly Group[]): number[][] {
+  const largest = new Map<string, Group>()
+  for (const group of groups) {
+    const before = largest.get(group.dataset.name)
+    if (before === undefined || before.entities.length < group.entities.length) largest.set(group.dataset.name, group)
+  }
+  return groups.map((group) => {
+    return largest.get(group.dataset.name) === group ? [OTHERS] : group.entities.map(({ key }) => key)
+  })
+}
+
+const NAMED = 'ARRAY JOIN {datasets: Array(String)} AS dataset, {keys: Array(Array(UInt64))} AS keys'
+
+/** What is known of the buckets that are wanted of each entity, in one statement for all datasets. */
+async function countStored(db: Database, groups: readonly Group[]): Promise<ReadonlyMap<string, Counted>> {
+  if (groups.length === 0) return new Map()
+  const rows = await db.rows({
+    name: 'completeness',
+    sql: `SELECT dataset, entity, newest,
+  bitmapAndCardinality(had, expected) AS stored, bitmapAndCardinality(known, expected) - stored AS nothing
+FROM
+(
+  SELECT *, if((dataset, entity) IN (SELECT dataset, arrayJoin(keys) FROM (SELECT 1) ${NAMED}), entity, ${OTHERS}) AS place
+  FROM
+  (
+    SELECT dataset, entity, groupBitmapMergeStateIf(buckets, state = 'stored') AS had, groupBitmapMergeState(buckets) AS known,
+      if(bitmapCardinality(had) = 0, 0, bitmapMax(had)) AS newest
+    FROM coverage
+    WHERE dataset IN {datasets: Array(String)}
+    GROUP BY dataset, entity
+  )
+) AS found
+INNER JOIN
+(
+  SELECT dataset, arrayJoin(keys) AS place, expected
+  FROM
+  (
+    SELECT dataset, keys, bitmapBuild(arrayFlatten(arrayMap((a, b) -> range(a, b), begins, ends))) AS expected
+    FROM (SELECT 1) ${NAMED}, {from: Array(Array(UInt32))} AS begins, {to: Array(Array(UInt32))} AS ends
+  )
+) AS wanted
+USING (dataset, place)`,
+    params: {
+      datasets: groups.map(({ dataset }) => dataset.name),
+      keys: toKeys(groups),
+      from: groups.map(({ runs }) => runs.map(({ first }) => first)),
+      to: groups.map(({ runs }) => runs.map(({ last }) => last + 1)),
+    },
+    schema: counted,
+  })
+  return new Map(rows.map((row) => [toPlace({ name: row.dataset }, row.entity), row]))
+}

@@ -1,0 +1,47 @@
+import type { DatasetFacts } from '../datasets/list.ts'
+import type { Database } from '../store/clickhouse.ts'
+import type { Lacking } from './completeness.ts'
+import { explain } from './explain.ts'
+import { countBuckets, toBucket } from './grid.ts'
+import { readMissing } from './ledger.ts'
+import { OPEN_END, readNotes } from './notes.ts'
+import { toDueEnd } from './wanted.ts'
+
+/** How many buckets that are due are not known at any step, by what is said of them. */
+export interface MissingCounts {
+  pending: number
+  failed: number
+  unserved: number
+}
+
+const ANY_STEP = 4_294_967_295
+
+/** What of a dataset is missing at a time (Unix milliseconds), of those that lack something. */
+export async function countMissing(
+  db: Database,
+  dataset: DatasetFacts,
+  lacking: readonly Lacking[],
+  now: number,
+): Promise<MissingCounts> {
+  const counts: MissingCounts = { pending: 0, failed: 0, unserved: 0 }
+  if (lacking.length === 0) return counts
+  const keys = lacking.flatMap(({ entities }) => entities.map(({ key }) => key))
+  const notes = await readNotes(db, dataset, keys, { from: 0, to: OPEN_END })
+  const due = toBucket(toDueEnd(dataset, now), dataset.cadence)
+  for (const { entities, runs: wanted } of lacking) {
+    const own = entities.map(({ key }) => key)
+    const missing = await readMissing(db, dataset, own, { wanted, seconds: ANY_STEP })
+    for (const [key, runs] of missing) {
+      const known = { wanted, reports: [], notes: notes.filter(({ entity }) => entity === key) }
+      for (const run of runs) addStates(counts, explain(dataset, known, run, due))
+    }
+  }
+  return counts
+}
+
+function addStates(counts: MissingCounts, stretches: ReturnType<typeof explain>): void {
+  for (const stretch of stretches) {
+    const { state } = stretch
+    if (state === 'pending' || state === 'failed' || state === 'unserved') counts[state] += countBuckets([stretch])
+  }
+}

@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { explain, type Known } from '../../shared/coverage/explain.ts'
+import type { Report } from '../../shared/coverage/ledger.ts'
+import type { Note } from '../../shared/coverage/notes.ts'
+
+const STEP = 3_600_000
+const WITHIN = { first: 1000, last: 1199 }
+const SEEDS = Array.from({ length: 200 }, (_, at) => at + 1)
+
+/** Numbers that look random, the same for the same seed. */
+function createRandom(seed: number) {
+  let state = seed * 2_654_435_761
+  return (below: number) => {
+    state = (Math.imul(state ^ (state >>> 15), 2_246_822_519) + 0x9e3779b9) >>> 0
+    return (state >>> 8) % below
+  }
+}
+
+function toKnown(seed: number): { known: Known; due: number } {
+  const random = createRandom(seed)
+  const toSpan = () => {
+    const first = 980 + random(230)
+    return { first, last: first + random(40) }
+  }
+  const many = <T>(most: number, make: () => T) => Array.from({ length: random(most) }, make)
+  const pick = <T>(...items: T[]) => items[random(items.length)] as T
+  const reports = many(12, (): Report => {
+    const state = pick<'stored' | 'nothing'>('stored', 'stored', 'nothing')
+    return { entity: 1, state, provider: pick('a', 'b'), seconds: pick(3600, 3600, 43_200, 86_400), ...toSpan() }
+  })
+  const notes = many(5, (): Note => {
+    const { first, last } = toSpan()
+    const from = first * STEP - random(2) * 1000
+    const rest = { entity: 1, lane: pick<'live' | 'history'>('live', 'history'), since: 0, tries: 1, nextTry: 0 }
+    const state = pick<Note['state']>('coarser', 'failed', 'unserved')
+    return { ...rest, from, to: (last + 1) * STEP, state, provider: 'c', reason: `note ${random(3)}`, providers: '' }
+  })
+  return { known: { wanted: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
+}
+
+/** How one bucket stands, asked for by itself. */
+function toStateOf({ wanted, reports, notes }: Known, bucket: number, due: number): string {
+  const has = (one: { first: number; last: number }) => one.first <= bucket && one.last >= bucket
+  const here = reports.filter(has)
+  const stored = here.filter(({ state }) => state === 'stored').map(({ seconds }) => seconds)
+  if (stored.length > 0) return Math.min(...stored) > 3600 ? 'coarser' : 'covered'
+  if (here.length > 0) return 'covered'
+  const note = notes.find(({ from, to }) => from <= bucket * STEP && bucket * STEP < to)
+  if (note !== undefined && note.state !== 'coarser') return note.state
+  return bucket >= due || wanted.some(has) ? 'pending' : 'unserved'
+}
+
+describe('what explains a range', () => {
+  it.each(SEEDS)('has no gaps and no overlaps, and says of each bucket what holds for it: %d', (seed) => {
+    const { known, due } = toKnown(seed)
+    const stretches = explain({ cadence: '1h' }, known, WITHIN, due)
+    let next = WITHIN.first
+    for (const { first, last, state, provider, seconds, reason } of stretches) {
+      expect(first).toBe(next)
+      expect(last).toBeGreaterThanOrEqual(first)
+      for (let bucket = first; bucket <= last; bucket++)
+        expect([bucket, state]).toEqual([bucket, toStateOf(known, bucket, due)])
+      const isStored = state === 'covered' || state === 'coarser'
+      expect(isStored ? [typeof provider, typeof seconds] : [typeof reason, seconds]).toEqual(
+        isStored ? ['string', 'number'] : ['string', null],
+      )
+      next = last + 1
+    }
+    expect(next).toBe(WITHIN.last + 1)
+  })
+
+  it('is quick with as many runs as an answer may be made of', () => {
+    const reports = Array.from({ length: 50_000 }, (_, at): Report => {
+      const [state, seconds] = at % 2 === 0 ? (['stored', 300] as const) : (['nothing', 300] as const)
+      return { entity: 1, state, provider: 'a', seconds, first: at, last: at }
+    })
+    const before = performance.now()
+    expect(explain({ cadence: '5m' }, { wanted: [], reports, notes: [] }, { first: 0, last: 49_999 }, 0)).toHaveLength(
+      50_000,
+    )
+    // In time that grows with the square of the runs it would take a minute.
+    expect(performance.now() - before).toBeLessThan(5_000)
+  })
+})

@@ -1,0 +1,115 @@
+import { type Completeness, type Lost, readCompleteness } from '../../shared/coverage/completeness.ts'
+import { countMissing, type MissingCounts } from '../../shared/coverage/missing.ts'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { toReason } from '../../shared/errors.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
+
+interface CompletenessOptions {
+  readonly db: Database
+  readonly datasets: readonly DatasetFacts[]
+  /** Whom data is expected of. */
+  readonly records: Registry
+  readonly registry: Parameters<typeof createGauge>[1]
+  readonly log: Logger
+  /** Unix milliseconds. */
+  readonly now: () => number
+}
+
+export interface CompletenessWatch {
+  /** Counts anew, at most once a minute, and logs which entities a dataset has lost or has again. */
+  check(): Promise<void>
+  /** How many entities a dataset has lost. */
+  lost(dataset: string): number
+}
+
+/** Counting over all of history costs more than reading the newest time. */
+const EVERY_MS = 60_000
+
+/** What one counting found. */
+interface Found {
+  readonly completeness: ReadonlyMap<string, Completeness>
+  readonly missing: ReadonlyMap<string, MissingCounts>
+  readonly failing: ReadonlyMap<string, FailingProviders>
+}
+
+/** Watches what the coverage says of each dataset, as metrics and in the log. */
+export function createCompletenessWatch(options: CompletenessOptions): CompletenessWatch {
+  const { db, datasets, records, log, now } = options
+  let found: Found | undefined
+  let countedAt = Number.NEGATIVE_INFINITY
+  const told = new Map<string, string>()
+  createGauges(() => found, options)
+  return {
+    check: async () => {
+      if (now() - countedAt < EVERY_MS) return
+      countedAt = now()
+      try {
+        found = await count({ db, datasets, records, now: countedAt })
+      } catch (error) {
+        log.error({ reason: toReason(error) }, 'completeness cannot be read')
+        return
+      }
+      for (const { name: dataset, entities } of datasets) {
+        const lost = found.completeness.get(dataset)?.lost ?? []
+        // A dataset without any new datum is told to be late as a whole.
+        if (lost.length > 0 && lost.length === entities(records).length) continue
+        const names = lost.map(({ entity }) => entity.id).join()
+        if (names !== (told.get(dataset) ?? '')) tellLost(dataset, lost, log)
+        told.set(dataset, names)
+      }
+    },
+    lost: (dataset) => found?.completeness.get(dataset)?.lost.length ?? 0,
+  }
+}
+
+async function count({
+  db,
+  datasets,
+  records,
+  now,
+}: Pick<CompletenessOptions, 'db' | 'datasets' | 'records'> & { readonly now: number }): Promise<Found> {
+  const [completeness, failing] = await Promise.all([readCompleteness(db, records, datasets, now), readFailing(db)])
+  const missing = new Map<string, MissingCounts>()
+  for (const dataset of datasets) {
+    const lacking = completeness.get(dataset.name)?.lacking ?? []
+    missing.set(dataset.name, await countMissing(db, dataset, lacking, now))
+  }
+  return { completeness, missing, failing }
+}
+
+const MOST_NAMED = 10
+const MOST_REASONS = 3
+
+function tellLost(dataset: string, lost: readonly Lost[], log: Logger): void {
+  if (lost.length === 0) {
+    log.info({ dataset }, 'no entities are lost any more')
+    return
+  }
+  const reasons = [...new Set(lost.map(({ reason }) => reason ?? 'no try has said why'))].slice(0, MOST_REASONS)
+  const entities = lost.slice(0, MOST_NAMED).map(({ entity }) => entity.name)
+  log.warn({ dataset, lost: lost.length, entities, reasons }, 'entities are lost: their newest slots are not stored')
+}
+
+function createGauges(toFound: () => Found | undefined, { datasets, registry, now }: CompletenessOptions): void {
+  createGauge(METRICS.datasetComplete, registry, async (gauge) => {
+    for (const [dataset, { complete }] of toFound()?.completeness ?? []) gauge.set({ dataset }, complete)
+  })
+  createGauge(METRICS.datasetLost, registry, async (gauge) => {
+    for (const [dataset, { lost }] of toFound()?.completeness ?? []) gauge.set({ dataset }, lost.length)
+  })
+  createGauge(METRICS.datasetMissing, registry, async (gauge) => {
+    for (const [dataset, counts] of toFound()?.missing ?? [])
+      for (const [state, buckets] of Object.entries(counts)) gauge.set({ dataset, state }, buckets)
+  })
+  createGauge(METRICS.providerFailing, registry, async (gauge) => {
+    // A provider that answers again is gone.
+    gauge.reset()
+    for (const { name: dataset, cadence } of datasets)
+      for (const [provider, { since }] of Object.entries(toFound()?.failing.get(dataset) ?? {}))
+        gauge.set({ dataset, cadence, provider }, Math.max(0, (now() - Date.parse(since)) / 1000))
+  })
+}
