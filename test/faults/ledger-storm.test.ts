@@ -6,13 +6,12 @@ import { explain } from '../../shared/coverage/explain.ts'
 import { toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
 import { readCoverage } from '../../shared/coverage/ledger.ts'
 import { OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
-import { EVERYBODY, readWanted, toWantedRuns, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, readWanted, toDueEnd, toWantedRuns, want } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import prices from '../../workers/jobs/prices.ts'
-import { toDueEnd } from '../../workers/schedule/look.ts'
 import { silent } from '../support/silent.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
 import { countDifferences } from './roll-up-differences.ts'
@@ -118,7 +117,7 @@ async function standOf(job: Job) {
   const { db } = stage.database
   const { dataset } = job
   const wanted = await readWanted(db, dataset)
-  const until = toDueEnd(job, nowOf(job))
+  const until = toDueEnd(dataset, nowOf(job))
   const stretches = []
   for (const { key: entity, name } of job.entities(registry)) {
     const runs = toWantedRuns(wanted, entity, dataset, until)
