@@ -1,5 +1,5 @@
 import { DataError, toReason } from '../../shared/errors.ts'
-import type { Entity, Run } from '../job/define-job.ts'
+import type { Entity, Range, Run } from '../job/define-job.ts'
 
 /** After this many failures in a row, without a success between them, the provider itself is taken to be down. */
 const MOST_FAILURES_IN_A_ROW = 3
@@ -11,17 +11,23 @@ const ABOUT_PROVIDER: ReadonlySet<string> = new Set([
   'provider_unconfigured',
 ])
 
+/** `range` is given where history is asked for. */
+type AskEachOptions<E extends Entity> = { readonly concurrency: number; readonly range?: Range | undefined } & Pick<
+  Run<unknown, E>,
+  'log' | 'refuse'
+>
+
 /**
  * Asks a provider about entities one by one, `concurrency` at a time. An entity whose question fails is refused, and the
  * others are still asked. After a failure that is about the provider itself, or several failures in a row, those that
- * are left are refused for the same reason. `undefined` is the answer of a provider that has nothing of an entity; when
- * it has nothing of any, it is taken to be in trouble.
+ * are left are refused for the same reason. `undefined` is the answer of a provider that has nothing of an entity, and so
+ * is `provider_unknown`; when in a slot it has nothing of any, it is taken to be in trouble.
  * @throws whatever is no DataError.
  */
 export async function askEach<E extends Entity, Answer>(
   entities: readonly E[],
   ask: (entity: E) => Promise<Answer | undefined>,
-  { concurrency, log, refuse }: { concurrency: number } & Pick<Run<unknown, E>, 'log' | 'refuse'>,
+  { concurrency, log, refuse, range }: AskEachOptions<E>,
 ): Promise<Answer[]> {
   const answers: Answer[] = []
   const unanswered: E[] = []
@@ -40,7 +46,8 @@ export async function askEach<E extends Entity, Answer>(
       if (!(error instanceof DataError)) throw error
       refuse(entity, error)
       reasons.push(`${entity.name}: ${toReason(error)}`)
-      if (error.code !== 'provider_unknown') inARow += 1
+      if (error.code === 'provider_unknown') unanswered.push(entity)
+      else inARow += 1
       if (ABOUT_PROVIDER.has(error.code) || inARow >= MOST_FAILURES_IN_A_ROW) end ??= error
     }
   }
@@ -54,7 +61,8 @@ export async function askEach<E extends Entity, Answer>(
   await Promise.all(Array.from({ length: concurrency }, askOn))
   const names = unanswered.map(({ name }) => name)
   if (unanswered.length > 0) log.warn({ unanswered: names }, 'no data: what is stored stays')
-  if (answers.length === 0 && unanswered.length > 1) {
+  // Of a range there may well be nothing for a few entities.
+  if (range === undefined && answers.length === 0 && unanswered.length > 1) {
     const silence = new DataError('provider_unavailable', `no data for any of ${unanswered.length}`)
     for (const entity of unanswered) refuse(entity, silence)
   }
