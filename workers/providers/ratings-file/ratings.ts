@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
 import { toUrlSecrets } from '../../../shared/config/secrets.ts'
 import type { DaoRatingRow } from '../../../shared/datasets/ratings.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
+import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Provider, ProviderContext, Run } from '../../job/define-job.ts'
 import { readCsv } from './csv.ts'
 import { readJson } from './json.ts'
@@ -43,7 +45,8 @@ export const ratingsFile: Provider<RatingsSource, Dao> = {
         const file = toFileName(source)
         const records = /^\uFEFF?\s*[[{]/.test(text) ? readJson(text, file) : readCsv(text, file)
         if (records.length === 0) throw new DataError('provider_malformed', `${file}: there is no rating in it`)
-        const { rows, faults } = toRatings(records, daos, slot, file)
+        // A file is read against all DAOs: those that nobody asks about are in it too, and are no strangers.
+        const { rows, faults } = toRatings(records, await readLiveDaos(context.db), slot, file)
         if (faults.length > 0) log.warn({ rejected: faults.length, of: records.length, faults }, 'ratings rejected')
         const rated = new Set(rows.map(({ dao }) => dao))
         const unrated = new DataError(
@@ -77,8 +80,16 @@ async function readLocal(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw new DataError('config', `RATINGS_SOURCE: ${toReason(cause)}`, { cause })
+    throw new DataError('provider_unavailable', `ratings-file: RATINGS_SOURCE: ${toReason(cause)}`, { cause })
   }
+}
+
+function readLiveDaos(db: Database) {
+  return db.rows({
+    name: 'live-daos',
+    sql: 'SELECT key, id, slug, name FROM daos FINAL WHERE live',
+    schema: z.object({ key: z.number(), id: z.string(), slug: z.string(), name: z.string() }),
+  })
 }
 
 /** A URL's query may hold a key, and is no part of the name. */
