@@ -1,6 +1,8 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
+import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import type { Entity, Job } from '../../workers/job/define-job.ts'
+import { jobs } from '../../workers/jobs/list.ts'
 import { PendingError } from '../../workers/run/pending.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import type { Pipeline } from './pipeline.ts'
@@ -9,6 +11,15 @@ import type { Pipeline } from './pipeline.ts'
 export type Payload =
   | { readonly kind: 'slot'; readonly slot: number }
   | { readonly kind: 'range'; readonly from: number; readonly to: number; readonly interval: string }
+
+export const NOW = Date.parse('2024-05-06T07:05:09Z')
+export const HOUR = Math.floor(NOW / HOUR_MS) * HOUR_MS
+export const TODAY = Math.floor(NOW / DAY_MS) * DAY_MS
+
+export const slotAt = (slot: number): Payload => ({ kind: 'slot', slot })
+export const rangeOf = (from: number, to: number, interval: string): Payload => ({ kind: 'range', from, to, interval })
+
+export const days = rangeOf(TODAY - 3 * DAY_MS, TODAY - DAY_MS, '1d')
 
 /** A run as the queue sees it: its rows, or of whom it has to be tried again and why. */
 export interface Outcome {
@@ -70,3 +81,28 @@ export async function emptyLedger({ database }: Pipeline): Promise<void> {
   for (const table of ['coverage', 'coverage_notes'])
     await database.db.command({ name: 'forget', sql: `TRUNCATE TABLE ${table}` })
 }
+
+export function jobOf(dataset: string): Job {
+  const job = jobs.find(({ name }) => name === dataset)
+  if (job === undefined) throw new Error(`there is no job ${dataset}`)
+  return job
+}
+
+/** Entities that the provider can be asked about, and has data of. */
+export function toSome(
+  pipeline: Pipeline,
+  { dataset, provider }: { readonly dataset: string; readonly provider: string },
+  count = 2,
+): readonly Entity[] {
+  const job = jobOf(dataset)
+  const collector = job.connect(pipeline.context).find((one) => one.provider === provider)
+  // Of the links that DAOs lack, the one provider has no more than a logo.
+  const lacks = (entity: Entity) =>
+    provider !== 'defillama' || (Reflect.get(entity, 'missing') ?? ['image']).includes('image')
+  return job
+    .entities(pipeline.registry)
+    .filter((entity) => collector?.covers(entity) && lacks(entity))
+    .slice(0, count)
+}
+
+export const statesOf = (told: readonly Told[]) => [...new Set(told.map(({ state }) => state))]

@@ -14,7 +14,7 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
     entities: [],
     slot: 0,
     range: undefined,
-    state: { get: async () => undefined, set: () => {} },
+    state: { get: async () => undefined, set: () => {}, save: async () => {} },
     noteRead: (entities) => void read.push(...entities.map(({ key }) => key)),
     refuse: ({ key }, reason) => void refused.set(key, reason),
     putOff: (entities) => void putOff.push(...entities.map(({ key }) => key)),

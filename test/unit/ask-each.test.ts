@@ -81,7 +81,13 @@ describe('askEach', () => {
     expect(await askEach([], async () => undefined, { ...some.run, concurrency: 2 })).toEqual([])
   })
 
-  it('takes no more than its word from a provider that knows nobody of a range', async () => {
+  it('takes the word of a provider that knows none of a few that others left', async () => {
+    const { run, refused } = toRun()
+    await askEach(entities.slice(0, 9), () => Promise.reject(unknown), { ...run, concurrency: 1 })
+    expect(new Set(refused.values())).toEqual(new Set([unknown]))
+  })
+
+  it('takes the word of a provider that knows nobody of a range, and of many of now', async () => {
     const { refused } = await ask(() => unknown, { range })
     expect(new Set(refused.values())).toEqual(new Set([unknown]))
     expect((await ask(() => unknown)).refused.get(0)).toMatchObject({ code: 'provider_unavailable' })

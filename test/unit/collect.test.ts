@@ -7,7 +7,7 @@ import { silent } from '../support/silent.ts'
 const entity = (key: number): Entity => ({ id: String(key), key, name: `entity ${key}` })
 const entities = [1, 2, 3, 4].map(entity)
 const range: Range = { from: 0, to: 3_600_000, interval: '5m' }
-const state = { get: async () => undefined, set: () => {} }
+const state = { get: async () => undefined, set: () => {}, save: async () => {} }
 const check = (_provider: string, rows: readonly object[]): CheckedRows => ({ rows, rejected: 0, refused: new Map() })
 const wanted = {
   check,

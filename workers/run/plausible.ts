@@ -32,7 +32,7 @@ WHERE token IN {tokens: Array(UInt64)}`,
 }
 
 /** The same, of prices that were read before; `at` is Unix milliseconds. */
-export function createPriceDoubt(stored: readonly z.infer<typeof lastPrice>[]): Doubt {
+function createPriceDoubt(stored: readonly z.infer<typeof lastPrice>[]): Doubt {
   const lastOf = new Map(stored.map((last) => [last.token, last]))
   const doubted = new Map<number, number[]>()
   return (provider, checked, { log, onRejected }) => {
