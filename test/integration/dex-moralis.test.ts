@@ -148,7 +148,7 @@ describe('a chain without a node', () => {
 
   it('is named together with the key that is missing', async () => {
     const run = await start({ settings: { RPC_URLS: '', MORALIS_API_KEY: '' } })
-    expect(await run.runSlot()).toMatchObject({ rows: 0, providers: ['moralis-swaps'] })
+    expect(await run.runSlot()).toMatchObject({ rows: 0, rejected: 0 })
     const sql = 'SELECT DISTINCT toString(state) AS state, reason FROM coverage_notes FINAL'
     const schema = z.object({ state: z.string(), reason: z.string() })
     const notes = await run.database.db.rows({ name: 'notes', sql, schema })
