@@ -1,39 +1,42 @@
 import { z } from 'zod'
 import { defineDataset } from './define-dataset.ts'
 
-const known = z.number().finite().nullable()
+/** Nothing loses more than all of its value. */
+const change = z.number().finite().min(-100).nullable()
+const amount = z.number().finite().nonnegative().nullable()
 
 /**
  * A supply. Sources say 0 where they do not know it, but a token with a price has one: 0 becomes null (contract section
  * 4). It is done without zod's `transform`, with which checking a row took half as long again; back-fills check
  * millions.
  */
-const knownAbove0 = known.overwrite((value) => (value === 0 ? null : value))
+const amountAbove0 = amount.overwrite((value) => (value === 0 ? null : value))
 
 /**
  * One observation of a token on the market: what a latest or a historical quote says. `observed_at` is the
  * observation's own time. Money is in USD, supplies in whole tokens, changes in percent; unknown is null, but a quote
- * without a price says nothing and is rejected.
+ * without a price says nothing and is rejected, and so is one whose price is not above 0. Another value that cannot be, such
+ * as a negative volume or a loss of more than 100 %, is left out, and the quote keeps what else it says.
  */
 export const tokenPriceRow = z.strictObject({
   token: z.number().int().nonnegative(),
   observed_at: z.iso.datetime(),
   is_latest: z.boolean(),
   price: z.number().positive(),
-  volume_24h: known,
-  market_cap: knownAbove0,
-  total_supply: knownAbove0,
-  circulating_supply: knownAbove0,
-  max_supply: knownAbove0,
-  fully_diluted_market_cap: knownAbove0,
-  volume_change_24h: known,
-  percent_change_1h: known,
-  percent_change_24h: known,
-  percent_change_7d: known,
-  percent_change_30d: known,
-  percent_change_60d: known,
-  percent_change_90d: known,
-  tvl: known,
+  volume_24h: amount,
+  market_cap: amountAbove0,
+  total_supply: amountAbove0,
+  circulating_supply: amountAbove0,
+  max_supply: amountAbove0,
+  fully_diluted_market_cap: amountAbove0,
+  volume_change_24h: change,
+  percent_change_1h: change,
+  percent_change_24h: change,
+  percent_change_7d: change,
+  percent_change_30d: change,
+  percent_change_60d: change,
+  percent_change_90d: change,
+  tvl: amount,
 })
 
 export type TokenPriceRow = z.infer<typeof tokenPriceRow>
@@ -48,5 +51,21 @@ export const tokenPrices = defineDataset({
   entity: 'token',
   isCollected: true,
   hasOwnTimes: true,
+  dispensable: [
+    'volume_24h',
+    'market_cap',
+    'total_supply',
+    'circulating_supply',
+    'max_supply',
+    'fully_diluted_market_cap',
+    'volume_change_24h',
+    'percent_change_1h',
+    'percent_change_24h',
+    'percent_change_7d',
+    'percent_change_30d',
+    'percent_change_60d',
+    'percent_change_90d',
+    'tvl',
+  ],
   series: { table: 'token_prices', entity: 'token', time: 'observed_at' },
 })

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { DataError } from '../../shared/errors.ts'
+import { z } from 'zod'
 import { toId, toKey } from '../../shared/ids.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { createDexPipeline, dump, readAggregates, readTrades } from '../support/dex-pipeline.ts'
@@ -134,7 +134,9 @@ describe('a chain without a node', () => {
     expect([await asOf(UNI), await asOf(aave)]).toEqual(['2024-05-06T02:00:00.000Z', '2024-05-06T02:00:00.000Z'])
     down = aave
     run.clock.now += 25 * HOUR
-    expect(await run.runSlot()).toMatchObject({ rows: 0, providers: ['moralis-swaps'] })
+    // Its windows stay where they are, and it alone is asked for again.
+    const aaveId = run.registry.tokenByKey.get(keyOf(aave))?.id
+    await expect(run.runSlot()).rejects.toMatchObject({ code: 'provider_unavailable', entities: [aaveId] })
     expect([await asOf(UNI), await asOf(aave)]).toEqual(['2024-05-07T03:00:00.000Z', '2024-05-06T02:00:00.000Z'])
     expect(await readAggregates(run, keyOf(UNI))).toMatchObject({ inflow_24h: 0, inflow_max: 30 })
     expect(await readAggregates(run, keyOf(aave))).toMatchObject({ inflow_24h: 30, inflow_max: 30 })
@@ -146,14 +148,16 @@ describe('a chain without a node', () => {
 
   it('is named together with the key that is missing', async () => {
     const run = await start({ settings: { RPC_URLS: '', MORALIS_API_KEY: '' } })
-    const error = await run.runSlot().catch((reason: unknown) => reason)
-    expect(error).toBeInstanceOf(DataError)
-    expect(error).toMatchObject({
-      code: 'provider_rejected',
-      message: expect.stringMatching(
-        /MORALIS_API_KEY is not set, and RPC_URLS names no node to read the trades on \w+ from/,
-      ),
-    })
+    expect(await run.runSlot()).toMatchObject({ rows: 0, rejected: 0 })
+    const sql = 'SELECT DISTINCT toString(state) AS state, reason FROM coverage_notes FINAL'
+    const schema = z.object({ state: z.string(), reason: z.string() })
+    const notes = await run.database.db.rows({ name: 'notes', sql, schema })
+    const ofMoralis = notes.filter(({ reason }) => reason.startsWith('moralis'))
+    expect(ofMoralis.length).toBeGreaterThan(0)
+    for (const { state, reason } of ofMoralis) {
+      expect(state).toBe('unserved')
+      expect(reason).toMatch(/MORALIS_API_KEY is not set, and RPC_URLS names no node to read the trades on \w+ from/)
+    }
   })
 
   it('is the only one that Moralis is asked for', async () => {

@@ -7,6 +7,7 @@ import { moralis } from '../../workers/providers/moralis/holders.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestToken } from '../samples.ts'
 import { noDatabase } from '../support/no-database.ts'
+import { toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 
 type Handler = Parameters<typeof startProviderServer>[0]
@@ -121,7 +122,16 @@ describe('moralis', () => {
     )
     expect(await empty.source.fetchHolders(alfa, slot, signal)).toBeUndefined()
     const unknown = await connect(moralis, (_, response) => sendJson(response, { message: 'No token found' }, 404))
-    expect(await unknown.source.fetchHolders(alfa, slot, signal)).toBeUndefined()
+    await expect(unknown.source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_unknown' })
+  })
+
+  it('waits for the next day when the units of this one are used up', async () => {
+    const message = 'Validation service blocked: Your plan: free-plan-daily total included usage has been consumed'
+    const { source } = await connect(moralis, (_, response) => sendJson(response, { message }, 401))
+    const failure = await source.fetchHolders(alfa, slot, signal).catch((reason: unknown) => reason)
+    expect(failure).toMatchObject({ code: 'provider_exhausted' })
+    const { retryAfterMs } = failure as { retryAfterMs: number }
+    expect((Date.now() + retryAfterMs) % 86_400_000).toSatisfy((ms: number) => ms < 60_000 || ms > 86_340_000)
   })
 
   it('is refused without a key before anything is sent', async () => {
@@ -131,7 +141,7 @@ describe('moralis', () => {
       {},
     )
     await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({
-      code: 'provider_rejected',
+      code: 'provider_unconfigured',
       message: expect.stringContaining('MORALIS_API_KEY'),
     })
     expect(server.requests).toHaveLength(0)
@@ -199,7 +209,7 @@ describe('ethplorer', () => {
   it.each([104, 150])('does not know a token with error %i, whatever the status', async (code) => {
     for (const status of [200, 400, 404]) {
       const { source } = await connect(ethplorer, (_, response) => sendJson(response, error(code), status))
-      expect(await source.fetchHolders(alfa, slot, signal)).toBeUndefined()
+      await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_unknown' })
     }
   })
 
@@ -244,10 +254,11 @@ describe('the job', () => {
       { ETHPLORER_REQUESTS_PER_HOUR: '16' },
     )
     const entities = Array.from({ length: 92 }, (_, key) => toTestToken(key, {}))
-    const state = { get: async () => undefined, set: () => {} }
-    const run = { entities, slot, range: undefined, state, noteRead: () => {}, log: silent, signal }
+    const { run, refused, putOff } = toRun({ entities, slot })
     const [, second] = holders.connect({ config, http, db: noDatabase, log: silent })
-    await expect(second?.collect(run)).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(await second?.collect(run)).toEqual([])
+    expect(new Set([...refused.values()].map(({ code }) => code))).toEqual(new Set(['provider_unavailable']))
     expect(server.requests).toHaveLength(8)
+    expect(putOff).toHaveLength(84)
   })
 })

@@ -11,6 +11,7 @@ import { defillama } from '../../workers/providers/defillama/tvl.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { readFixture, toTestDao, toTestToken } from '../samples.ts'
 import { noDatabase } from '../support/no-database.ts'
+import { toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 
 type Server = Awaited<ReturnType<typeof startProviderServer>>
@@ -52,7 +53,7 @@ describe('coinmarketcap', () => {
 
   it('asks for the latest quotes of at most a hundred coins at once', async () => {
     const { server, source } = await connect(coinmarketcap, (_, response) => sendJson(response, empty), 'secret')
-    expect(await source.fetchLatest(tokens(101), signal)).toEqual([])
+    expect(await source.fetchLatest(tokens(101), toRun().run)).toEqual([])
     expect(paramOf(server, 'id').map((ids) => ids?.split(',').length)).toEqual([100, 1])
     expect(server.requests[0]?.url.pathname).toBe('/v3/cryptocurrency/quotes/latest')
     expect(server.requests[0]?.headers['x-cmc_pro_api_key']).toBe('secret')
@@ -61,12 +62,12 @@ describe('coinmarketcap', () => {
   it('has the latest quotes without a key, but no history', async () => {
     const answer = readFixture('coinmarketcap/latest-v3.json')
     const { server, source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer))
-    expect(await source.fetchLatest([alfa], signal)).toMatchObject([{ token: 1, price: 101.2 }])
+    expect(await source.fetchLatest([alfa], toRun().run)).toMatchObject([{ token: 1, price: 101.2 }])
     expect(server.requests[0]?.url.pathname).toBe('/public-api/v3/cryptocurrency/quotes/latest')
     expect(server.requests[0]?.headers).not.toHaveProperty('x-cmc_pro_api_key')
     const range: Range = { from: start, to: start + DAY, interval: '1d' }
-    await expect(source.fetchHistory([alfa], range, signal)).rejects.toMatchObject({
-      code: 'provider_rejected',
+    await expect(source.fetchHistory([alfa], range, toRun().run)).rejects.toMatchObject({
+      code: 'provider_unconfigured',
       message: expect.stringContaining('COINMARKETCAP_API_KEY'),
     })
   })
@@ -75,7 +76,7 @@ describe('coinmarketcap', () => {
     const answer = { data: {} }
     const { server, source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
     const fiveMinutes = 300_000
-    await source.fetchHistory(tokens(3), { from: start, to: start + 10_001 * fiveMinutes, interval: '5m' }, signal)
+    await source.fetchHistory(tokens(3), { from: start, to: start + 10_001 * fiveMinutes, interval: '5m' }, toRun().run)
     expect(paramOf(server, 'id')).toEqual(['1,2', '3', '1,2,3'])
     expect(paramOf(server, 'count')).toEqual(['10000', '10000', '1'])
     expect(paramOf(server, 'interval')).toEqual(['5m', '5m', '5m'])
@@ -92,7 +93,7 @@ describe('coinmarketcap', () => {
   it('reads history', async () => {
     const answer = readFixture('coinmarketcap/historical.json')
     const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
-    const rows = await source.fetchHistory([alfa], { from: start, to: start + 2 * DAY, interval: '1d' }, signal)
+    const rows = await source.fetchHistory([alfa], { from: start, to: start + 2 * DAY, interval: '1d' }, toRun().run)
     expect(rows.map((row) => row.price)).toEqual([160.1, 158.75])
   })
 
@@ -103,13 +104,14 @@ describe('coinmarketcap', () => {
       if (refused === 1) sendJson(response, errors['1008'], 429)
       else sendJson(response, empty)
     })
-    expect(await passing.source.fetchLatest([alfa], signal)).toEqual([])
+    expect(await passing.source.fetchLatest([alfa], toRun().run)).toEqual([])
     expect(passing.calls).toMatchObject([{ outcome: 'ok', retries: 1 }])
 
     const lasting = await connect(coinmarketcap, (_, response) => sendJson(response, errors['1010'], 429))
-    await expect(lasting.source.fetchLatest([alfa], signal)).rejects.toMatchObject({
-      code: 'provider_rejected',
+    await expect(lasting.source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({
+      code: 'provider_exhausted',
       message: expect.stringContaining('monthly limit reached'),
+      retryAfterMs: expect.toSatisfy((ms: number) => ms > 0 && ms <= 31 * DAY),
     })
     expect(lasting.server.requests).toHaveLength(1)
   })
@@ -121,13 +123,26 @@ describe('coinmarketcap', () => {
     [200, '1001', 'provider_rejected', 'error 1001: This API Key is invalid.'],
   ])('reports status %i with code %s as %s', async (status, code, expected, says) => {
     const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, errors[code], status), 'secret')
-    const error = await source.fetchLatest([alfa], signal).catch((reason: unknown) => reason)
+    const error = await source.fetchLatest([alfa], toRun().run).catch((reason: unknown) => reason)
     expect(error).toMatchObject({ code: expected, message: expect.stringContaining(says) })
+  })
+
+  it('keeps what came of the other calls when one answer cannot be read', async () => {
+    const { server, source } = await connect(coinmarketcap, (_, response, url) => {
+      const isSecond = url.searchParams.get('id') === '101'
+      sendJson(response, isSecond ? { data: [{ name: 'x' }] } : { data: [{ id: 1, quote: { USD: { price: 5 } } }] })
+    })
+    const { run, refused } = toRun()
+    expect(await source.fetchLatest(tokens(102), run)).toMatchObject([{ token: 1, price: 5 }])
+    expect(refused.size).toBe(0)
+    expect(server.requests).toHaveLength(2)
+    expect(await source.fetchLatest(tokens(101), run)).toMatchObject([{ token: 1, price: 5 }])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[101, 'provider_malformed']])
   })
 
   it('names the path of an answer in another shape', async () => {
     const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, { data: [{ name: 'x' }] }))
-    await expect(source.fetchLatest([alfa], signal)).rejects.toMatchObject({
+    await expect(source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({
       code: 'provider_malformed',
       message: expect.stringMatching(/^coinmarketcap .*quotes\/latest: 0\.id: /),
     })
@@ -141,7 +156,7 @@ describe('coingecko', () => {
   it('asks for 250 coins at once, with the header of a demo key', async () => {
     const answer = readFixture('coingecko/markets.json')
     const { server, source } = await connect(coingecko, (_, response) => sendJson(response, answer), 'secret')
-    expect(await source.fetchLatest([alfa, ...tokens(250)], signal)).toMatchObject([{ token: 1, price: 98.7 }])
+    expect(await source.fetchLatest([alfa, ...tokens(250)], toRun().run)).toMatchObject([{ token: 1, price: 98.7 }])
     expect(paramOf(server, 'ids').map((ids) => ids?.split(',').length)).toEqual([250, 1])
     expect(paramOf(server, 'price_change_percentage')[0]).toBe('1h,24h,7d,30d')
     expect(server.requests[0]?.headers).toMatchObject({ 'x-cg-demo-api-key': 'secret' })
@@ -152,7 +167,7 @@ describe('coingecko', () => {
       sendJson(response, { prices: [], market_caps: [], total_volumes: [] })
     })
     const to = start + 91 * DAY
-    for (const interval of INTERVALS) await source.fetchHistory([alfa], { from: start, to, interval }, signal)
+    for (const interval of INTERVALS) await source.fetchHistory([alfa], { from: start, to, interval }, toRun().run)
     expect(server.requests).toHaveLength(2 + 2 + 2 + 2 + 1 + 1)
     expect(server.requests[0]?.url.pathname).toBe('/coins/alfa-coin/market_chart/range')
     const split = String((to - DAY) / 1000)
@@ -162,27 +177,67 @@ describe('coingecko', () => {
     expect(paramOf(server, 'to').at(-1)).toBe(String(to / 1000))
   })
 
-  it('leaves out a coin that is not known and goes on with the next', async () => {
+  it('refuses a coin that is not known and goes on with the next', async () => {
     const chart = readFixture('coingecko/market-chart.json')
     const { source } = await connect(coingecko, (_, response, url) => {
       if (url.pathname.includes('gone')) sendJson(response, errors.unknown, 404)
       else sendJson(response, chart)
     })
     const gone = toTestToken(2, { coingeckoId: 'gone' })
-    const rows = await source.fetchHistory([gone, alfa], { from: start, to: start + DAY, interval: '1d' }, signal)
+    const { run, refused } = toRun()
+    const rows = await source.fetchHistory([gone, alfa], { from: start, to: start + DAY, interval: '1d' }, run)
     expect(rows).toMatchObject([{ token: 1, price: 100 }])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_unknown']])
   })
 
   it.each([
-    ['history', 401, 'error 10012: Your request exceeds the allowed time range.'],
-    ['key', 401, 'COINGECKO_API_KEY'],
-  ])('reports its %s limit as rejected', async (kind, status, says) => {
-    const { source } = await connect(coingecko, (_, response) => sendJson(response, errors[kind], status))
+    ['history', 'provider_unconfigured', 'error 10012: Your request exceeds the allowed time range.'],
+    ['key', 'provider_rejected', 'COINGECKO_API_KEY'],
+  ])('reports its %s limit as %s, and asks for nobody else', async (kind, code, says) => {
+    const { server, source } = await connect(coingecko, (_, response) => sendJson(response, errors[kind], 401))
     const range: Range = { from: start, to: start + DAY, interval: '1d' }
-    await expect(source.fetchHistory([alfa], range, signal)).rejects.toMatchObject({
-      code: 'provider_rejected',
-      message: expect.stringContaining(says),
+    const { run, refused } = toRun()
+    expect(await source.fetchHistory([alfa, ...tokens(3)], range, run)).toEqual([])
+    expect(refused.size).toBe(3)
+    for (const reason of refused.values()) {
+      expect(reason).toMatchObject({ code, message: expect.stringContaining(says) })
+    }
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it('keeps the part of a history that the plan has, and refuses the token for the rest', async () => {
+    const to = start + 100 * DAY
+    const { source } = await connect(coingecko, (_, response, url) => {
+      if (Number(url.searchParams.get('from')) * 1000 < start + 90 * DAY) return sendJson(response, errors.history, 401)
+      const prices = [[to - DAY, 5]]
+      sendJson(response, { prices, market_caps: [], total_volumes: [] })
     })
+    const { run, refused } = toRun()
+    const rows = await source.fetchHistory([alfa], { from: start, to, interval: '1h' }, run)
+    expect(rows).toMatchObject([{ token: 1, price: 5 }])
+    expect(refused.get(1)).toMatchObject({ code: 'provider_unconfigured' })
+  })
+
+  it('says where it has only hours or days', async () => {
+    const chart = { prices: [], market_caps: [], total_volumes: [] }
+    const { source } = await connect(coingecko, (_, response) => sendJson(response, chart))
+    const stepsOf = async (range: Range) => {
+      const { run, steps } = toRun()
+      await source.fetchHistory([alfa], range, run)
+      return steps
+    }
+    const now = Date.now()
+    const old = { from: start, to: start + 2 * DAY }
+    expect(await stepsOf({ ...old, interval: '5m' })).toEqual([
+      { from: old.from, to: old.to - DAY, seconds: 3600 },
+      { from: old.to - DAY, to: old.to, seconds: 3600 },
+    ])
+    expect(await stepsOf({ ...old, interval: '1h' })).toEqual([])
+    const recent = { from: now - 3_600_000, to: now }
+    expect(await stepsOf({ ...recent, interval: '5m' })).toEqual([])
+    const long = { from: start, to: start + 91 * DAY }
+    expect(await stepsOf({ ...long, interval: '1d' })).toEqual([])
+    expect((await stepsOf({ ...long, interval: '1h' })).length).toBe(0)
   })
 
   it('tries again after a rate limit that says to wait 0 seconds', async () => {
@@ -192,7 +247,7 @@ describe('coingecko', () => {
       if (asked === 1) sendJson(response, errors.limit, 429, { 'retry-after': '0' })
       else sendJson(response, [])
     })
-    expect(await source.fetchLatest([alfa], signal)).toEqual([])
+    expect(await source.fetchLatest([alfa], toRun().run)).toEqual([])
     expect(calls).toMatchObject([{ outcome: 'ok', retries: 1 }])
   })
 })
@@ -206,15 +261,17 @@ describe('defillama', () => {
     expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/protocols'])
   })
 
-  it('reads history by protocol and leaves out unknown ones', async () => {
+  it('reads history by protocol and refuses unknown ones', async () => {
     const answer = readFixture('defillama/protocol.json')
     const { source, calls } = await connect(defillama, (_, response, url) => {
       if (url.pathname === '/protocol/alfa') sendJson(response, answer)
       else response.writeHead(400, { 'content-type': 'text/plain' }).end('Protocol not found')
     })
     const daos = [toTestDao(2, 'nobody'), toTestDao(1, 'alfa')]
-    const rows = await source.fetchTvlHistory(daos, { from: start, to: start + 2 * DAY, interval: '1d' }, signal)
+    const { run, refused } = toRun()
+    const rows = await source.fetchTvlHistory(daos, { from: start, to: start + 2 * DAY, interval: '1d' }, run)
     expect(rows.map((row) => row.tvl_usd)).toEqual([1000.5, 1001.5])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_unknown']])
     expect(calls.map((call) => call.path)).toEqual(['/protocol/{slug}', '/protocol/{slug}'])
   })
 
@@ -248,8 +305,7 @@ describe('jobs', () => {
     const collectors = prices.connect({ config, http: createObservedClients().http, db: noDatabase, log: silent })
     expect(collectors.map(({ provider }) => provider)).toEqual(['coinmarketcap', 'coingecko'])
     expect(collectors.map(({ covers }) => covers(unpriced))).toEqual([true, false])
-    const state = { get: () => Promise.resolve(undefined), set: () => undefined }
-    const run = { entities: [live], slot: start, signal, state, noteRead: () => {}, log: silent }
+    const { run } = toRun({ entities: [live], slot: start })
     expect(await collectors[0]?.collect({ ...run, range: undefined })).toMatchObject([{ is_latest: true }])
     const range: Range = { from: start, to: start + DAY, interval: '1d' }
     expect(await collectors[0]?.collect({ ...run, range })).toMatchObject([{ is_latest: false }])

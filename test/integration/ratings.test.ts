@@ -76,7 +76,8 @@ const stored = () =>
 
 describe('ratings from the file to the answer', () => {
   it('are none without a file, which is no failure', async () => {
-    expect(await collect(undefined)).toMatchObject({ rows: 0, rejected: 0 })
+    const { length } = pipeline.registry.daos.filter(({ live }) => live)
+    expect(await collect(undefined)).toMatchObject({ rows: 0, rejected: 0, uncovered: length })
     expect(await get()).toEqual([])
   })
 
@@ -107,7 +108,7 @@ describe('ratings from the file to the answer', () => {
     const before = await stored()
     pipeline.clock.now += DAY
     await expect(collect(join(folder, 'nowhere.csv'))).rejects.toMatchObject({
-      code: 'config',
+      code: 'provider_unavailable',
       message: expect.stringContaining('RATINGS_SOURCE'),
     })
     await expect(collectFile()).rejects.toMatchObject({ code: 'provider_malformed' })

@@ -16,6 +16,7 @@ import { defillama } from '../../workers/providers/defillama/tvl.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { toTestDao, toTestToken } from '../samples.ts'
 import { noDatabase } from '../support/no-database.ts'
+import { toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')
@@ -65,7 +66,7 @@ describe.skipIf(isAbsent)('CoinMarketCap as recorded', () => {
   it('gives a row with every value as sent for each of 100 coins', async () => {
     const { answer, coins } = read('listings_latest_2022-12-16.json')
     const source = await replay(coinmarketcap, answer)
-    const rows = await source.fetchLatest(toTokens(coins), signal)
+    const rows = await source.fetchLatest(toTokens(coins), toRun().run)
     expect(rows).toHaveLength(100)
     for (const [index, row] of rows.entries()) {
       const coin = coins[index]
@@ -80,7 +81,7 @@ describe.skipIf(isAbsent)('CoinMarketCap as recorded', () => {
 
   it('knows null for what the shape of 2019 has not', async () => {
     const { answer, coins } = read('quotes_latest_v1_by_id_2019-02-04.json')
-    const rows = await (await replay(coinmarketcap, answer)).fetchLatest(toTokens(coins), signal)
+    const rows = await (await replay(coinmarketcap, answer)).fetchLatest(toTokens(coins), toRun().run)
     expect(rows).toHaveLength(10)
     const unknown = { percent_change_30d: null, percent_change_60d: null, percent_change_90d: null, tvl: null }
     for (const row of rows) {
@@ -109,7 +110,7 @@ describe.skipIf(isAbsent)('CoinGecko as recorded', () => {
   }
   /** One answer for the whole range, so that each observation is met once. */
   const fetchAll = async (source: PriceSource, token: Token, range: Range) => {
-    const rows = await source.fetchHistory([token], range, signal)
+    const rows = await source.fetchHistory([token], range, toRun().run)
     for (const row of rows) expect(tokenPriceRow.safeParse(row).error).toBeUndefined()
     return rows
   }
@@ -129,19 +130,22 @@ describe.skipIf(isAbsent)('CoinGecko as recorded', () => {
   })
 
   it('reads markets', async () => {
-    const rows = await (await replay(coingecko, read('market_data_for_a_coin', 200))).fetchLatest([bitcoin], signal)
+    const rows = await (await replay(coingecko, read('market_data_for_a_coin', 200))).fetchLatest(
+      [bitcoin],
+      toRun().run,
+    )
     expect(rows).toHaveLength(1)
     expect(tokenPriceRow.safeParse(rows[0]).error).toBeUndefined()
   })
 
   it('reports 422 as rejected and 500 as unavailable', async () => {
     const refused = await replay(coingecko, read('market_data_for_a_coin', 422), 422)
-    await expect(refused.fetchLatest([bitcoin], signal)).rejects.toMatchObject({
+    await expect(refused.fetchLatest([bitcoin], toRun().run)).rejects.toMatchObject({
       code: 'provider_rejected',
       message: expect.stringContaining('Missing parameter vs_currency'),
     })
     const broken = await replay(coingecko, read('ohlc_data_for_one_coin_in_the_last_7_days', 500), 500)
-    await expect(broken.fetchLatest([bitcoin], signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
+    await expect(broken.fetchLatest([bitcoin], toRun().run)).rejects.toMatchObject({ code: 'provider_unavailable' })
   })
 
   it('reads a year of ten tokens day by day', async () => {
@@ -189,7 +193,7 @@ describe.skipIf(isAbsent)('DefiLlama as recorded', () => {
       const body = JSON.parse(readGzip(`${folder}/protocol_tvl/${file}`)) as { tvl: { date: number }[] }
       const days = new Set(body.tvl.map(({ date }) => Math.floor((date * 1000) / DAY)))
       const range: Range = { from: 0, to: Date.UTC(2026, 0, 1), interval: '1d' }
-      const rows = await (await replay(defillama, body)).fetchTvlHistory([toTestDao(1, 'drift')], range, signal)
+      const rows = await (await replay(defillama, body)).fetchTvlHistory([toTestDao(1, 'drift')], range, toRun().run)
       expect(rows).toHaveLength(days.size)
       expect(rows.every((row) => protocolTvlRow.safeParse(row).success)).toBe(true)
     }
@@ -202,7 +206,7 @@ describe.skipIf(isAbsent)('CoinGecko descriptions as recorded', () => {
     const [{ response }] = JSON.parse(readText(file)) as [{ response: { body: unknown } }]
     const source = await replay(coingeckoLinks, response.body)
     const dao = { ...toTestDao(1, null), missing: LINK_FIELDS, cmcId: null, coingeckoId: 'tether' }
-    const rows = await source.fetchLinks([dao], Date.parse('2021-05-15T00:00:00Z'), signal)
+    const rows = await source.fetchLinks([dao], toRun({ slot: Date.parse('2021-05-15T00:00:00Z') }).run)
     expect(Object.fromEntries(rows.map(({ field, value }) => [field, value]))).toEqual({
       website: 'https://tether.to/',
       twitter: 'https://twitter.com/Tether_to',

@@ -194,7 +194,7 @@ describe('a limit of the hour that processes share', () => {
     const refused = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []))
     expect(refused).toHaveLength(32)
     for (const reason of refused) {
-      expect(reason).toMatchObject({ code: 'provider_unavailable' })
+      expect(reason).toMatchObject({ code: 'provider_exhausted' })
       expect(reason.retryAfterMs).toBeGreaterThan(59 * 60_000)
     }
   })
@@ -207,7 +207,7 @@ describe('a limit of the hour that processes share', () => {
     await limit.take(never)
     await limit.take(never)
     const error = await limit.take(never).catch((reason: unknown) => reason)
-    expect(error).toMatchObject({ code: 'provider_unavailable', retryAfterMs: expect.any(Number) })
+    expect(error).toMatchObject({ code: 'provider_exhausted', retryAfterMs: expect.any(Number) })
     expect(await redis.llen(key())).toBe(3)
     expect(await redis.pttl(key())).toBeGreaterThan(3_500_000)
   })
@@ -235,7 +235,7 @@ describe('a limit of the hour that processes share', () => {
     await other.fetchHolders(on('bnb'), 0, never)
     await other.fetchHolders(on('ethereum'), 0, never)
     for (const source of [one, other, connect()]) {
-      await expect(source.fetchHolders(on('bnb'), 0, never)).rejects.toMatchObject({ code: 'provider_unavailable' })
+      await expect(source.fetchHolders(on('bnb'), 0, never)).rejects.toMatchObject({ code: 'provider_exhausted' })
     }
     await server.close()
     expect(server.requests).toHaveLength(6)
@@ -247,7 +247,7 @@ describe('a limit of the hour that processes share', () => {
     const limit = createSharedHourLimit('provider', 2, share('redis://127.0.0.1:1', log).sharedBy)
     await limit.take(never)
     await limit.take(never)
-    await expect(limit.take(never)).rejects.toMatchObject({ code: 'provider_unavailable' })
+    await expect(limit.take(never)).rejects.toMatchObject({ code: 'provider_exhausted' })
     expect(lines).toEqual(['Redis is away: each process keeps the rate limit for itself'])
   })
 })

@@ -132,18 +132,19 @@ describe('goldrush', () => {
 
   it('does not know the whole where an address is unknown or answers nothing', async () => {
     const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
+    const unknown = { code: 'provider_unknown' }
     const soft = await connect(
       goldrush,
       answering({ balances: (path) => (path.includes(address(2)) ? failure('404') : data([item('0x1', 'A')])) }),
     )
-    expect(await soft.source.fetchTreasury(two, TODAY, signal)).toBeUndefined()
+    await expect(soft.source.fetchTreasury(two, TODAY, signal)).rejects.toMatchObject(unknown)
     const empty = await connect(
       goldrush,
       answering({ balances: (path) => data(path.includes(address(2)) ? [] : [item('0x1', 'A')]) }),
     )
     expect(await empty.source.fetchTreasury(two, TODAY, signal)).toBeUndefined()
     const hard = await connect(goldrush, (_, response) => sendJson(response, failure(400), 400))
-    expect(await hard.source.fetchTreasury(two, TODAY, signal)).toBeUndefined()
+    await expect(hard.source.fetchTreasury(two, TODAY, signal)).rejects.toMatchObject(unknown)
     expect(hard.server.requests).toHaveLength(1)
   })
 
@@ -155,7 +156,7 @@ describe('goldrush', () => {
       () => source.fetchHistory(alfa, range, signal),
     ]) {
       await expect(call()).rejects.toMatchObject({
-        code: 'provider_rejected',
+        code: 'provider_unconfigured',
         message: expect.stringContaining('GOLDRUSH_API_KEY'),
       })
     }
@@ -164,7 +165,7 @@ describe('goldrush', () => {
 
   it.each([
     [401, 'provider_rejected', 1],
-    [402, 'provider_rejected', 1],
+    [402, 'provider_exhausted', 1],
     [403, 'provider_rejected', 1],
     [429, 'provider_unavailable', 4],
     [500, 'provider_unavailable', 4],
@@ -181,8 +182,8 @@ describe('goldrush', () => {
   })
 
   it.each([
-    ['402', 'provider_rejected'],
-    [402, 'provider_rejected'],
+    ['402', 'provider_exhausted'],
+    [402, 'provider_exhausted'],
     ['429', 'provider_unavailable'],
     [503, 'provider_unavailable'],
   ])('reads the error code %j of an answer with status 200 as %s', async (code, expected) => {
@@ -254,9 +255,10 @@ describe('defillama', () => {
     const { server, source } = await connect(defillamaTreasury, (_, response) => {
       response.writeHead(status, { 'content-type': 'text/plain' }).end('Protocol not found')
     })
-    expect(await source.fetchTreasury(alfa, TODAY, signal)).toBeUndefined()
+    const unknown = { code: 'provider_unknown' }
+    await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject(unknown)
     const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
-    expect(await source.fetchHistory(alfa, range, signal)).toEqual([])
+    await expect(source.fetchHistory(alfa, range, signal)).rejects.toMatchObject(unknown)
     expect(server.requests).toHaveLength(2)
   })
 

@@ -48,9 +48,12 @@ beforeEach(() => {
 })
 
 const run = async (payload: object) => {
-  const report = await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, payload)
-  commits.commit('treasury')
-  return report
+  try {
+    return await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, payload)
+  } finally {
+    // A run that has to be tried again has stored what came.
+    commits.commit('treasury')
+  }
 }
 const collect = () => run({ kind: 'slot', slot: Math.floor(pipeline.clock.now / DAY) * DAY, again: true })
 const backfill = (from: number, to: number, daos?: readonly TreasuryDao[]) =>

@@ -1,15 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
+import type { Range } from '../../workers/job/define-job.ts'
 import { askEach } from '../../workers/providers/ask-each.ts'
-import { silent } from '../support/silent.ts'
+import { toRun } from '../support/run.ts'
 
 const entities = Array.from({ length: 20 }, (_, key) => ({ id: String(key), key, name: `entity ${key}` }))
 const unavailable = new DataError('provider_unavailable', 'status 503')
 const rejected = new DataError('provider_rejected', 'status 401')
+const unknown = new DataError('provider_unknown', 'status 404')
+const range: Range = { from: 0, to: 3_600_000, interval: '1h' }
+const keys = entities.map(({ key }) => key)
 
 /** Asks for all; `fails` names what each entity comes to, else it answers its key. */
-async function ask(fails: (key: number) => Error | undefined, concurrency = 1) {
+async function ask(fails: (key: number) => Error | undefined, options: { concurrency?: number; range?: Range } = {}) {
   const asked: number[] = []
+  const { run, refused } = toRun()
   const outcome = askEach(
     entities,
     async ({ key }) => {
@@ -18,42 +23,74 @@ async function ask(fails: (key: number) => Error | undefined, concurrency = 1) {
       if (error) throw error
       return key
     },
-    { concurrency, log: silent },
+    { ...run, concurrency: 1, ...options },
   )
-  return { asked, outcome: await outcome.catch((error: unknown) => error) }
+  return { asked, outcome: await outcome.catch((error: unknown) => error), refused }
 }
 
 describe('askEach', () => {
-  it('loses nobody to one that fails', async () => {
-    const { outcome } = await ask((key) => (key % 3 === 0 ? unavailable : undefined))
-    expect(outcome).toEqual(entities.map(({ key }) => key).filter((key) => key % 3 !== 0))
+  it('loses nobody to one that fails, and refuses that one', async () => {
+    const { outcome, refused } = await ask((key) => (key % 3 === 0 ? unavailable : undefined))
+    expect(outcome).toEqual(keys.filter((key) => key % 3 !== 0))
+    expect([...refused.keys()]).toEqual(keys.filter((key) => key % 3 === 0))
   })
 
-  it('stops after three failures in a row and keeps what came', async () => {
-    const { asked, outcome } = await ask((key) => (key >= 5 ? unavailable : undefined))
+  it('stops after three failures in a row, keeps what came and refuses everybody else', async () => {
+    const { asked, outcome, refused } = await ask((key) => (key >= 5 ? unavailable : undefined))
     expect(outcome).toEqual([0, 1, 2, 3, 4])
     expect(asked).toHaveLength(8)
+    expect([...refused.keys()]).toEqual(keys.slice(5))
+    expect(new Set(refused.values())).toEqual(new Set([unavailable]))
   })
 
-  it('stops at once when it is refused', async () => {
-    const { asked, outcome } = await ask((key) => (key === 2 ? rejected : undefined))
-    expect(outcome).toEqual([0, 1])
-    expect(asked).toEqual([0, 1, 2])
+  it.each(['provider_rejected', 'provider_exhausted', 'provider_unconfigured'] as const)(
+    'asks nobody else after %s',
+    async (code) => {
+      const refusal = new DataError(code, 'no')
+      const { asked, outcome, refused } = await ask((key) => (key === 2 ? refusal : undefined))
+      expect(outcome).toEqual([0, 1])
+      expect(asked).toEqual([0, 1, 2])
+      expect([...refused]).toEqual(keys.slice(2).map((key) => [key, refusal]))
+    },
+  )
+
+  it('goes on after any number of entities that the provider does not know', async () => {
+    const { asked, outcome, refused } = await ask((key) => (key < 10 ? unknown : undefined))
+    expect(asked).toEqual(keys)
+    expect(outcome).toEqual(keys.slice(10))
+    expect([...refused]).toEqual(keys.slice(0, 10).map((key) => [key, unknown]))
   })
 
-  it('throws the first failure when nothing came', async () => {
-    expect((await ask(() => unavailable)).outcome).toBe(unavailable)
-    expect(await ask(() => rejected)).toEqual({ asked: [0], outcome: rejected })
+  it('refuses everybody when nothing came', async () => {
+    expect((await ask(() => unavailable)).refused.size).toBe(entities.length)
+    expect(await ask(() => rejected)).toMatchObject({ asked: [0], outcome: [] })
   })
 
   it('takes silence about everybody for trouble, and about somebody for an answer', async () => {
-    const options = { concurrency: 2, log: silent }
-    await expect(askEach(entities, async () => undefined, options)).rejects.toMatchObject({
-      code: 'provider_unavailable',
+    const all = toRun()
+    expect(await askEach(entities, async () => undefined, { ...all.run, concurrency: 2 })).toEqual([])
+    expect(new Set([...all.refused.values()].map(({ code }) => code))).toEqual(new Set(['provider_unavailable']))
+    expect(all.refused.size).toBe(entities.length)
+    const some = toRun()
+    const answers = await askEach(entities, async ({ key }) => (key < 3 ? key : undefined), {
+      ...some.run,
+      concurrency: 2,
     })
-    const some = await askEach(entities, async ({ key }) => (key < 3 ? key : undefined), options)
-    expect(some).toEqual([0, 1, 2])
-    expect(await askEach([], async () => undefined, options)).toEqual([])
+    expect(answers).toEqual([0, 1, 2])
+    expect(some.refused.size).toBe(0)
+    expect(await askEach([], async () => undefined, { ...some.run, concurrency: 2 })).toEqual([])
+  })
+
+  it('takes the word of a provider that knows none of a few that others left', async () => {
+    const { run, refused } = toRun()
+    await askEach(entities.slice(0, 9), () => Promise.reject(unknown), { ...run, concurrency: 1 })
+    expect(new Set(refused.values())).toEqual(new Set([unknown]))
+  })
+
+  it('takes the word of a provider that knows nobody of a range, and of many of now', async () => {
+    const { refused } = await ask(() => unknown, { range })
+    expect(new Set(refused.values())).toEqual(new Set([unknown]))
+    expect((await ask(() => unknown)).refused.get(0)).toMatchObject({ code: 'provider_unavailable' })
   })
 
   it('asks no more at once than it may', async () => {
@@ -68,7 +105,7 @@ describe('askEach', () => {
         open -= 1
         return key
       },
-      { concurrency: 4, log: silent },
+      { ...toRun().run, concurrency: 4 },
     )
     expect(answers).toHaveLength(entities.length)
     expect(most).toBe(4)

@@ -113,7 +113,7 @@ describe('errors', () => {
     [401, '1001', 'provider_rejected', 'COINMARKETCAP_API_KEY'],
     [403, '1006', 'provider_rejected', "doesn't support this endpoint"],
     [429, '1008', 'provider_unavailable', 'minute limit'],
-    [429, '1010', 'provider_rejected', 'monthly limit'],
+    [429, '1010', 'provider_exhausted', 'monthly limit'],
   ])('%i with code %s is %s', (status, code, expected, says) => {
     const reading = readError(status, JSON.stringify(errors[code]))
     expect(reading?.code).toBe(expected)

@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
-import type { Collector, Entity, Range } from '../../workers/job/define-job.ts'
-import { collect } from '../../workers/run/collect.ts'
+import type { CheckedRows, Collector, Entity, Range } from '../../workers/job/define-job.ts'
+import { type Collected, collect } from '../../workers/run/collect.ts'
 import { silent } from '../support/silent.ts'
 
 const entity = (key: number): Entity => ({ id: String(key), key, name: `entity ${key}` })
 const entities = [1, 2, 3, 4].map(entity)
 const range: Range = { from: 0, to: 3_600_000, interval: '5m' }
-const state = { get: async () => undefined, set: () => {} }
-const check = (_provider: string, rows: readonly object[]) => ({ rows: [...rows], rejected: 0 })
+const state = { get: async () => undefined, set: () => {}, save: async () => {} }
+const check = (_provider: string, rows: readonly object[]): CheckedRows => ({ rows, rejected: 0, refused: new Map() })
 const wanted = {
   check,
   state,
@@ -37,15 +37,20 @@ function provider(name: string, options: { covers?: number[]; answers?: number[]
 
 const unavailable = new DataError('provider_unavailable', 'first: 503')
 const rejected = new DataError('provider_rejected', 'second: 401')
-const keys = (rows: object[]) => rows.map((row) => Reflect.get(row, 'token'))
+const rejection = new DataError('provider_malformed', 'first: price: less than 0')
+
+const rowsOf = ({ given }: Collected) => given.flatMap(({ rows }) => rows).map((row) => Reflect.get(row, 'token'))
+const providersOf = ({ given }: Collected) => given.map(({ provider }) => provider)
+const statesOf = ({ answers }: Collected) => answers.all().map(({ state }) => state)
+const reasonsOf = ({ answers }: Collected) => [...new Set(answers.all().map(({ reason }) => reason))]
 
 describe('collect', () => {
   it('asks only the first provider when it answers for everyone', async () => {
     const [first, second] = [provider('first', {}), provider('second', {})]
     const collected = await collect([first.collector, second.collector], wanted, silent)
-    expect(keys(collected.rows)).toEqual([1, 2, 3, 4])
+    expect(rowsOf(collected)).toEqual([1, 2, 3, 4])
     expect(second.asked).toEqual([])
-    expect(collected.providers).toEqual(['first'])
+    expect(providersOf(collected)).toEqual(['first'])
   })
 
   it('asks the next one for whom the first does not cover or does not know', async () => {
@@ -56,64 +61,133 @@ describe('collect', () => {
     const collected = await collect([first.collector, second.collector], wanted, silent)
     expect(first.asked).toEqual([[1, 2, 3]])
     expect(second.asked).toEqual([[3, 4]])
-    expect(keys(collected.rows)).toEqual([1, 2, 3])
-    expect(collected.uncovered).toBe(1)
-    expect(collected.pending).toBeUndefined()
+    expect(rowsOf(collected)).toEqual([1, 2, 3])
+    expect(statesOf(collected)).toEqual(['rows', 'rows', 'rows', 'unserved'])
+    expect(collected.failures).toEqual([])
   })
 
-  it('falls back to the next one when the first fails', async () => {
+  it('falls back to the next one when the first fails, and remembers that it did', async () => {
     const [first, second] = [provider('first', { fails: unavailable }), provider('second', {})]
     const collected = await collect([first.collector, second.collector], wanted, silent)
-    expect(keys(collected.rows)).toEqual([1, 2, 3, 4])
-    expect(collected.pending).toBeUndefined()
+    expect(rowsOf(collected)).toEqual([1, 2, 3, 4])
+    expect(new Set(statesOf(collected))).toEqual(new Set(['rows']))
+    expect(collected.failures).toEqual([{ provider: 'first', reason: unavailable }])
+    expect(reasonsOf(collected)).toEqual(['first: 503'])
   })
 
-  it('throws the failure that may pass when nobody answered, whoever it came from', async () => {
-    const [first, second] = [provider('first', { fails: rejected }), provider('second', { fails: unavailable })]
-    await expect(collect([first.collector, second.collector], wanted, silent)).rejects.toBe(unavailable)
-    await expect(collect([first.collector], wanted, silent)).rejects.toBe(rejected)
+  it("tells the first provider's reason and the last one's when nobody answered", async () => {
+    const all = [
+      provider('first', { fails: unavailable }),
+      provider('middle', { fails: rejected }),
+      provider('second', { fails: rejected }),
+    ]
+    const collected = await collect(
+      all.map(({ collector }) => collector),
+      wanted,
+      silent,
+    )
+    expect(new Set(statesOf(collected))).toEqual(new Set(['failed']))
+    expect(reasonsOf(collected)).toEqual(['first: 503; second: 401'])
+    expect(collected.answers.all()[0]).toMatchObject({ provider: 'first', failure: unavailable })
   })
 
   it('takes no rows for an answer in a range, where a token may have no history', async () => {
     const [first, second] = [provider('first', { answers: [1] }), provider('second', {})]
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
     expect(second.asked).toEqual([])
-    expect(collected.uncovered).toBe(0)
+    expect(statesOf(collected)).toEqual(['rows', 'nothing', 'nothing', 'nothing'])
   })
 
-  it('leaves a part of a range pending when its provider was away', async () => {
+  it.each([
+    ['a truncated answer', 'provider_malformed', 'failed'],
+    ['status 403', 'provider_rejected', 'failed'],
+    ['a plan that is used up', 'provider_exhausted', 'failed'],
+    ['a missing key', 'provider_unconfigured', 'nothing'],
+    ['an unknown id', 'provider_unknown', 'nothing'],
+  ] as const)('after %s, no rows of the next one in a range are %s: %s', async (_, code, state) => {
+    const first = provider('first', { fails: new DataError(code, 'first: no') })
+    const second = provider('second', { answers: [] })
+    const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
+    expect(second.asked).toEqual([[1, 2, 3, 4]])
+    expect(new Set(statesOf(collected))).toEqual(new Set([state]))
+  })
+
+  it.each([
+    ['provider_unconfigured', 'first: FIRST_API_KEY is not set'],
+    ['provider_unknown', 'first: it knows no such thing'],
+  ] as const)('leaves unserved, and nobody failing, what only %s is said of', async (code, says) => {
+    const collected = await collect(
+      [provider('first', { fails: new DataError(code, says) }).collector],
+      { ...wanted, range },
+      silent,
+    )
+    expect(new Set(statesOf(collected))).toEqual(new Set(['unserved']))
+    expect(collected.failures).toEqual([])
+    expect(reasonsOf(collected)).toEqual([says])
+  })
+
+  it('leaves a part of a range failed when its provider was away', async () => {
     const [first, second] = [provider('first', { covers: [1, 2] }), provider('second', { fails: unavailable })]
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)
-    expect(keys(collected.rows)).toEqual([1, 2])
-    expect(collected.pending).toBe(unavailable)
+    expect(rowsOf(collected)).toEqual([1, 2])
+    expect(statesOf(collected)).toEqual(['rows', 'rows', 'failed', 'failed'])
   })
 
-  it('tells a failure of a job that resumes, after the others have answered', async () => {
-    const failing = provider('first', { fails: unavailable })
-    const second = provider('second', { answers: [1] })
-    expect((await collect([failing.collector, second.collector], wanted, silent)).pending).toBeUndefined()
-    const resuming = { ...wanted, resumes: true }
-    const collected = await collect([failing.collector, second.collector], resuming, silent)
-    expect(keys(collected.rows)).toEqual([1])
-    expect(collected.pending).toBe(unavailable)
+  it('asks the next one for whom the first refuses, and keeps its rows of the others', async () => {
+    const refusing: Collector = {
+      provider: 'first',
+      covers: () => true,
+      collect: async ({ entities: asked, refuse }) => {
+        for (const one of asked) if (one.key > 2) refuse(one, one.key === 3 ? rejection : unavailable)
+        return [{ token: 1 }, { token: 2 }]
+      },
+    }
+    const second = provider('second', { answers: [3] })
+    const collected = await collect([refusing, second.collector], { ...wanted, range }, silent)
+    expect(second.asked).toEqual([[3, 4]])
+    expect(rowsOf(collected)).toEqual([1, 2, 3])
+    expect(statesOf(collected)).toEqual(['rows', 'rows', 'rows', 'failed'])
+    expect(collected.failures).toEqual([])
   })
 
   it('asks the next one for rows that cannot be stored, and for all of an answer that cannot be trusted', async () => {
     const [first, second] = [provider('first', {}), provider('second', {})]
-    const picky: typeof check = (name, rows) => {
-      const good = rows.filter((row) => name === 'second' || Reflect.get(row, 'token') !== 2)
-      return { rows: good, rejected: rows.length - good.length }
-    }
     const collected = await collect([first.collector, second.collector], { ...wanted, check: picky }, silent)
     expect(second.asked).toEqual([[2]])
-    expect(collected).toMatchObject({ rejected: 1, uncovered: 0 })
+    expect(collected.rejected).toBe(1)
+    expect(new Set(statesOf(collected))).toEqual(new Set(['rows']))
     const distrusting: typeof check = (name, rows) => {
       if (name === 'first') throw new DataError('rows_rejected', 'first: all wrong')
       return check(name, rows)
     }
     const fallenBack = await collect([first.collector, second.collector], { ...wanted, check: distrusting }, silent)
-    expect(fallenBack.providers).toEqual(['second'])
-    expect(keys(fallenBack.rows)).toEqual([1, 2, 3, 4])
+    expect(providersOf(fallenBack)).toEqual(['second'])
+    expect(rowsOf(fallenBack)).toEqual([1, 2, 3, 4])
+  })
+
+  it('leaves failed, with the reason, of whom nobody has a row that can be stored', async () => {
+    const collected = await collect([provider('first', {}).collector], { ...wanted, check: picky }, silent)
+    expect(statesOf(collected)).toEqual(['rows', 'failed', 'rows', 'rows'])
+    expect(collected.answers.all()[1]?.reason).toBe('first: price: less than 0')
+  })
+
+  it('knows that a rejected row of a range is a bucket without an answer, and of events only left out', async () => {
+    const twice: Collector = {
+      provider: 'first',
+      covers: () => true,
+      collect: async () => entities.flatMap(({ key }) => [{ token: key }, { token: key, bad: key === 2 }]),
+    }
+    const good = ({ bad }: { bad?: boolean }) => bad !== true
+    const checkTwice: typeof check = (_, rows) => ({
+      rows: rows.filter(good),
+      rejected: 1,
+      refused: new Map([[2, rejection]]),
+    })
+    const stateOf = async (given: object) =>
+      statesOf(await collect([twice], { ...wanted, check: checkTwice, ...given }, silent))[1]
+    expect(await stateOf({ range })).toBe('failed')
+    expect(await stateOf({ range, resumes: true })).toBe('rows')
+    expect(await stateOf({})).toBe('rows')
   })
 
   it('remembers nothing of an answer that is thrown away', async () => {
@@ -148,16 +222,17 @@ describe('collect', () => {
     const [first, third] = [provider('first', { answers: [1] }), provider('third', {})]
     const all = [first.collector, slow, third.collector]
     const collected = await collect(all, { ...wanted, signal: controller.signal }, silent)
-    expect(keys(collected.rows)).toEqual([1])
+    expect(rowsOf(collected)).toEqual([1])
     expect(third.asked).toEqual([])
+    expect(statesOf(collected)).toEqual(['rows', 'failed', 'failed', 'failed'])
     const alone = collect([slow], { ...wanted, signal: new AbortController().signal }, silent)
     await expect(alone).rejects.toThrow()
   })
 
   it('is a failure that may pass when the time was over before anybody was asked', async () => {
     const first = provider('first', {})
-    const late = collect([first.collector], { ...wanted, signal: AbortSignal.abort() }, silent)
-    await expect(late).rejects.toMatchObject({ code: 'provider_unavailable' })
+    const late = await collect([first.collector], { ...wanted, signal: AbortSignal.abort() }, silent)
+    expect(new Set(late.answers.all().map(({ failure }) => failure?.code))).toEqual(new Set(['provider_unavailable']))
     expect(first.asked).toEqual([])
   })
 
@@ -181,6 +256,29 @@ describe('collect', () => {
       },
     })
     const collected = await collect([noting(unavailable), noting()], wanted, silent)
-    expect(collected).toMatchObject({ rows: [], read: [3, 4] })
+    expect(collected.given).toMatchObject([{ rows: [], read: [3, 4] }])
+    expect(statesOf(collected)).toEqual(['failed', 'failed', 'rows', 'rows'])
+  })
+
+  it('knows whose turn it is not, and at which step a provider keeps what it gave', async () => {
+    const limited: Collector = {
+      provider: 'limited',
+      covers: () => true,
+      collect: async ({ entities: asked, putOff, noteStep }) => {
+        putOff(asked.slice(1))
+        noteStep(range, 3600)
+        return [{ token: 1 }]
+      },
+    }
+    const collected = await collect([limited], wanted, silent)
+    expect(statesOf(collected)).toEqual(['rows', 'put-off', 'put-off', 'put-off'])
+    expect(collected.given[0]?.steps).toEqual([{ from: 0, to: 3_600_000, seconds: 3600 }])
   })
 })
+
+/** Rejects the second entity's row of the first provider. */
+const picky: typeof check = (name, rows) => {
+  const good = rows.filter((row) => name === 'second' || Reflect.get(row, 'token') !== 2)
+  const refused = new Map(good.length < rows.length ? [[2, rejection]] : [])
+  return { rows: good, rejected: rows.length - good.length, refused }
+}

@@ -13,7 +13,7 @@ describe('createHourLimit', () => {
     await vi.advanceTimersByTimeAsync(20 * 60_000)
     const error = await limit.take(never).catch((reason: unknown) => reason)
     expect(error).toMatchObject({
-      code: 'provider_unavailable',
+      code: 'provider_exhausted',
       message: 'provider: its 3 requests of an hour are used up',
       retryAfterMs: 40 * 60_000 + 1_000,
     })

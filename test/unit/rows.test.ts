@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
-import { tokenPriceRow } from '../../shared/datasets/token-prices.ts'
+import { tokenPriceRow, tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
 import { checkRows } from '../../workers/run/rows.ts'
 import { silent } from '../support/silent.ts'
@@ -16,6 +16,14 @@ describe('checkRows', () => {
     const { rows, rejected } = check(good, { ...good, tvl_usd: null }, good, { ...good, extra: 1 }, good)
     expect(rows).toEqual([good, good, good])
     expect(rejected).toBe(2)
+  })
+
+  it('says of whom a row was rejected, and whether there was a value at all', () => {
+    const { refused } = check(good, good, good, { ...good, dao: 2, tvl_usd: -1 }, { ...good, dao: 3, tvl_usd: null })
+    expect([...refused].map(([key, { code, message }]) => [key, code, message])).toEqual([
+      [2, 'provider_malformed', expect.stringMatching(/^somewhere: tvl_usd: Too small/)],
+      [3, 'provider_unknown', expect.stringMatching(/^somewhere: tvl_usd: .*received null/)],
+    ])
   })
 
   it('trusts nothing of an answer that is mostly wrong, and says who sent what', () => {
@@ -36,6 +44,53 @@ describe('checkRows', () => {
       const refused = tokenPriceRow.safeParse({ ...quote, price })
       expect(refused.error?.issues[0]?.path).toEqual(['price'])
     }
+  })
+
+  it.each([
+    ['volume_24h', -1],
+    ['market_cap', -2_150_000_000],
+    ['total_supply', -1],
+    ['circulating_supply', -0.5],
+    ['max_supply', -1],
+    ['fully_diluted_market_cap', -1],
+    ['tvl', -1],
+    ['percent_change_24h', -100.01],
+    ['volume_change_24h', -250],
+  ])('leaves out a %s of %d, keeps the rest of the quote and tells of it', (member, value) => {
+    const quote = {
+      ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 7])),
+      token: 1,
+      observed_at: good.observed_at,
+      is_latest: true,
+    }
+    const told: [string, number][] = []
+    const { rows, rejected, refused } = checkRows(
+      tokenPrices as unknown as Dataset,
+      'somewhere',
+      [{ ...quote, [member]: value }],
+      { now, log: silent, onRejected: (reason, count) => told.push([reason, count]) },
+    )
+    expect(rows).toEqual([{ ...quote, [member]: null }])
+    expect([rejected, refused.size]).toEqual([0, 0])
+    expect(told).toEqual([[expect.stringMatching(`^somewhere: left out: ${member}: Too small`), 1]])
+  })
+
+  it('rejects a quote whose price is negative, and one with a text for a number', () => {
+    const quote = {
+      ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, 7])),
+      token: 1,
+      observed_at: good.observed_at,
+      is_latest: true,
+    }
+    const wrong = [
+      { ...quote, price: -1, volume_24h: -1 },
+      { ...quote, market_cap: '1' },
+    ]
+    const { rows, rejected } = checkRows(tokenPrices as unknown as Dataset, 'somewhere', [quote, quote, ...wrong], {
+      now,
+      log: silent,
+    })
+    expect([rows.length, rejected]).toEqual([2, 2])
   })
 
   it('takes a supply of 0, and what is computed from it, for unknown', () => {
@@ -71,6 +126,6 @@ describe('checkRows', () => {
   })
 
   it('takes an empty answer for what it is', () => {
-    expect(check()).toEqual({ rows: [], rejected: 0 })
+    expect(check()).toEqual({ rows: [], rejected: 0, refused: new Map() })
   })
 })

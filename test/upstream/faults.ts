@@ -1,9 +1,13 @@
 import type { ServerResponse } from 'node:http'
 import { z } from 'zod'
 import type { Provider, Reply, UpstreamRequest } from './exchange.ts'
-import { htmlReply } from './exchange.ts'
+import { htmlReply, jsonReply } from './exchange.ts'
 
-/** What goes wrong. `html` on a status picks a gateway's HTML page; the default is HTML for 5xx, else the provider's own body. */
+/**
+ * What goes wrong. `truncate` announces the whole body and breaks off midway, `cut` sends half of it as if that were all,
+ * `shape` answers JSON that has nothing of what is documented. `html` on a status picks a gateway's HTML page; the default is HTML for 5xx, else the
+ * provider's own body.
+ */
 export const Fault = z.discriminatedUnion('kind', [
   z.strictObject({
     kind: z.literal('status'),
@@ -14,6 +18,8 @@ export const Fault = z.discriminatedUnion('kind', [
   z.strictObject({ kind: z.literal('timeout') }),
   z.strictObject({ kind: z.literal('reset') }),
   z.strictObject({ kind: z.literal('truncate') }),
+  z.strictObject({ kind: z.literal('cut') }),
+  z.strictObject({ kind: z.literal('shape') }),
   z.strictObject({ kind: z.literal('content-type') }),
   z.strictObject({ kind: z.literal('empty') }),
 ])
@@ -75,6 +81,12 @@ export async function actOut(
       return
     case 'truncate':
       return sendHalf(response, await answer())
+    case 'cut': {
+      const reply = await answer()
+      return sendReply(response, { ...reply, body: reply.body.slice(0, reply.body.length >> 1) })
+    }
+    case 'shape':
+      return sendReply(response, jsonReply({ unexpected: [true] }))
     case 'content-type':
       return sendReply(response, htmlReply(LOGIN_PAGE))
     case 'empty':

@@ -1,6 +1,6 @@
 import { toReason } from '../../shared/errors.ts'
 import { BodyTooLarge, readBody, readExcerpt } from './body.ts'
-import type { HttpRequest, HttpSettings } from './request.ts'
+import type { ErrorAnswer, HttpRequest, HttpSettings } from './request.ts'
 import { toRetryAfterMs } from './retry.ts'
 import { type Target, toExcerpt } from './target.ts'
 
@@ -17,7 +17,7 @@ export interface Answer {
 export interface Failure {
   readonly status: number | undefined
   readonly quotaLeft: number | undefined
-  readonly code: 'provider_unavailable' | 'provider_rejected' | 'provider_malformed'
+  readonly code: ErrorAnswer | 'provider_malformed'
   readonly reason: string
   readonly retryAfterMs: number | undefined
   readonly cause: unknown

@@ -15,7 +15,9 @@ import { type Target, toExcerpt, toTarget } from './target.ts'
  * Both calls throw DataError, its message naming provider, path and reason but never a key:
  * - `provider_unavailable` when the retries are used up, or at once when the provider asks for a wait of over a minute or
  *   the requests of the hour are used up for longer; `retryAfterMs` is the wait.
- * - `provider_rejected` for any other error status and for redirects to another host; never sent again.
+ * - `provider_rejected` for any other error status and for redirects to another host, or what the provider's own reading
+ *   of it says: `provider_exhausted` for a plan that is used up, `provider_unconfigured` for one that does not have what
+ *   was asked for; never sent again.
  * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
  * An aborted signal rejects with the signal's reason.
  */
@@ -169,6 +171,8 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
 const OUTCOMES: Readonly<Record<string, ProviderCall['outcome']>> = {
   provider_unavailable: 'unavailable',
   provider_rejected: 'rejected',
+  provider_exhausted: 'rejected',
+  provider_unconfigured: 'rejected',
   provider_malformed: 'malformed',
 }
 

@@ -24,7 +24,7 @@ return 0
 /**
  * At most `perHour` requests in any hour, for providers whose quota is by the hour or longer; all of them may go at
  * once. The count is this process's own. `take` waits up to a minute.
- * @throws DataError `provider_unavailable` at once, with `retryAfterMs`, where the wait is longer: a worker that sleeps
+ * @throws DataError `provider_exhausted` at once, with `retryAfterMs`, where the wait is longer: a worker that sleeps
  * would hold a job that others could do meanwhile.
  */
 export function createHourLimit(provider: string, perHour: number): RateLimit {
@@ -59,7 +59,7 @@ function toLimit(provider: string, perHour: number, takeOne: () => Promise<numbe
         const waitMs = await takeOne()
         if (waitMs > LONGEST_WAIT_MS) {
           const message = `${provider}: its ${perHour} requests of an hour are used up`
-          throw new DataError('provider_unavailable', message, { retryAfterMs: waitMs })
+          throw new DataError('provider_exhausted', message, { retryAfterMs: waitMs })
         }
         if (waitMs > 0) await sleep(waitMs, signal)
         else taken += 1

@@ -1,3 +1,5 @@
+import type { ErrorCode } from '../../shared/errors.ts'
+
 /** The parameters of a request; those that are undefined are left out. */
 export type Query = Readonly<Record<string, string | number | undefined>>
 
@@ -25,12 +27,18 @@ export interface HttpSettings {
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
 }
 
+/** What an error answer may mean (shared/errors.ts). */
+export type ErrorAnswer = Extract<
+  ErrorCode,
+  'provider_unavailable' | 'provider_rejected' | 'provider_exhausted' | 'provider_unconfigured'
+>
+
 /**
- * What an error answer means: `provider_unavailable` is worth another try. `says` replaces the excerpt of the body,
- * `retryAfterMs` the `Retry-After` header.
+ * What an error answer means: `provider_unavailable` is worth another try at once. `says` replaces the excerpt of the
+ * body, `retryAfterMs` the `Retry-After` header.
  */
 export interface ErrorReading {
-  readonly code: 'provider_unavailable' | 'provider_rejected'
+  readonly code: ErrorAnswer
   readonly says: string
   readonly retryAfterMs?: number | undefined
 }

@@ -82,6 +82,22 @@ export interface Run<Source, E extends Entity> {
   readonly signal: AbortSignal
 }
 
+/** Rows that fit the dataset's schema, how many did not, and the entities of those, by their keys, with the reason. */
+export interface CheckedRows {
+  readonly rows: readonly object[]
+  readonly rejected: number
+  readonly refused: ReadonlyMap<number, DataError>
+}
+
+/** Where a check of rows tells what it takes out. */
+export interface CheckLog {
+  readonly log: Logger
+  readonly onRejected?: (reason: string, rows: number) => void
+}
+
+/** Judges the checked rows of one provider after the other. */
+export type Doubt = (provider: string, checked: CheckedRows, told: CheckLog) => CheckedRows
+
 /** A row as a provider gave it: every member is there, and none is checked yet. The row check does that. */
 export type Candidate<Row> = { readonly [K in keyof Row]: unknown }
 
@@ -104,6 +120,11 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly firstRunDays?: number
   }
   /**
+   * Opens the check of a slot's rows against what is stored of these entities, by their keys: a row that cannot be true
+   * although each of its values can is taken out, and its entity refused.
+   */
+  doubt?(db: Database, entities: readonly number[]): Promise<Doubt>
+  /**
    * Set where each run goes on from a stored cursor and has rows only when something happened. What tells that an entity
    * was collected is then `noteRead`, and it means all the time since it was read before.
    */
@@ -118,6 +139,7 @@ export interface Job {
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
   readonly resumes: boolean
+  readonly doubt: JobDefinition<object, unknown, Entity>['doubt']
   readonly computedFrom: readonly DatasetFacts[]
   readonly providerNames: readonly string[]
   entities(registry: Registry): readonly Entity[]
@@ -140,6 +162,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
     resumes: job.resumes ?? false,
+    doubt: job.doubt,
     computedFrom: job.computedFrom ?? [],
     providerNames: job.providers.map((provider) => provider.name),
     entities: (registry) => job.entities(registry),

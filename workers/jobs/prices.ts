@@ -3,6 +3,7 @@ import { INTERVALS } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
 import { coingecko } from '../providers/coingecko/prices.ts'
 import { coinmarketcap } from '../providers/coinmarketcap/prices.ts'
+import { openPriceDoubt } from '../run/plausible.ts'
 
 /** Market data of every token with a live price. */
 export default defineJob({
@@ -12,6 +13,7 @@ export default defineJob({
   providers: [coinmarketcap, coingecko],
   entities: tokenPrices.entities,
   history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500 },
-  run: ({ provider, entities, range, signal }) =>
-    range ? provider.fetchHistory(entities, range, signal) : provider.fetchLatest(entities, signal),
+  doubt: openPriceDoubt,
+  run: ({ provider, entities, range, ...run }) =>
+    range ? provider.fetchHistory(entities, range, run) : provider.fetchLatest(entities, run),
 })

@@ -9,5 +9,5 @@ export default defineJob({
   dataset: daoRatings,
   providers: [ratingsFile],
   entities: daoRatings.entities,
-  run: ({ provider, entities, slot, log, signal }) => provider.fetchRatings(entities, slot, log, signal),
+  run: ({ provider, entities, slot, ...run }) => provider.fetchRatings(entities, slot, run),
 })

@@ -1,7 +1,7 @@
 import { daoTreasury } from '../../shared/datasets/treasury.ts'
 import { defineJob } from '../job/define-job.ts'
 import { askEach } from '../providers/ask-each.ts'
-import { toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
+import { type TreasuryDao, toTreasuryDaos } from '../providers/contracts/treasury-daos.ts'
 import { defillamaTreasury } from '../providers/defillama/treasury.ts'
 import { goldrush } from '../providers/goldrush/treasury.ts'
 
@@ -22,8 +22,8 @@ export default defineJob({
       const { concurrency } = provider
       return askEach(entities, (dao) => provider.fetchTreasury(dao, slot, signal), { concurrency, log, refuse })
     }
-    const rows = []
-    for (const dao of entities) rows.push(await provider.fetchHistory(dao, range, signal))
-    return rows.flat()
+    const ask = (dao: TreasuryDao) => provider.fetchHistory(dao, range, signal)
+    // The days of one DAO are many calls already.
+    return (await askEach(entities, ask, { concurrency: 1, log, refuse, range })).flat()
   },
 })

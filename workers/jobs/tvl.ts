@@ -10,6 +10,6 @@ export default defineJob({
   providers: [defillama],
   entities: protocolTvl.entities,
   history: { intervals: ['1d'], chunkEntities: 20, chunkPoints: 2500 },
-  run: ({ provider, entities, range, slot, signal }) =>
-    range ? provider.fetchTvlHistory(entities, range, signal) : provider.fetchTvl(entities, slot, signal),
+  run: ({ provider, entities, range, slot, ...run }) =>
+    range ? provider.fetchTvlHistory(entities, range, run) : provider.fetchTvl(entities, slot, run.signal),
 })

@@ -17,6 +17,11 @@ export function checkAnswer<T>(schema: z.ZodType<T>, answer: unknown, source: { 
   throw new DataError('provider_malformed', `${source.provider} ${source.path}: ${places.join('; ')}`)
 }
 
+/** What it means that a provider has nothing under an id; `path` names the id. */
+export function toUnknown(provider: string, path: string): DataError {
+  return new DataError('provider_unknown', `${provider} ${path}: it knows no such thing`)
+}
+
 /** An error's body as JSON; undefined where it is a gateway's page. */
 export function toJsonValue(body: string): unknown {
   try {

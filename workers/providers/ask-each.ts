@@ -1,8 +1,11 @@
 import { DataError, toReason } from '../../shared/errors.ts'
-import type { Entity, Run } from '../job/define-job.ts'
+import type { Entity, Range, Run } from '../job/define-job.ts'
 
 /** After this many failures in a row, without a success between them, the provider itself is taken to be down. */
 const MOST_FAILURES_IN_A_ROW = 3
+
+/** A few entities may all be unknown, as those that other providers left; of this many a provider knows some. */
+const MANY = 10
 
 /** Failures that are about the provider and not about the entity it was asked for: nobody else is asked after one. */
 const ABOUT_PROVIDER: ReadonlySet<string> = new Set([
@@ -11,20 +14,27 @@ const ABOUT_PROVIDER: ReadonlySet<string> = new Set([
   'provider_unconfigured',
 ])
 
+/** `range` is given where history is asked for. */
+type AskEachOptions<E extends Entity> = { readonly concurrency: number; readonly range?: Range | undefined } & Pick<
+  Run<unknown, E>,
+  'log' | 'refuse'
+>
+
 /**
  * Asks a provider about entities one by one, `concurrency` at a time. An entity whose question fails is refused, and the
  * others are still asked. After a failure that is about the provider itself, or several failures in a row, those that
- * are left are refused for the same reason. `undefined` is the answer of a provider that has nothing of an entity; when
- * it has nothing of any, it is taken to be in trouble.
+ * are left are refused for the same reason. `undefined` is an empty answer about an entity. A provider that in a slot has
+ * nothing but empty answers, or knows none of many entities, is taken to be in trouble.
  * @throws whatever is no DataError.
  */
 export async function askEach<E extends Entity, Answer>(
   entities: readonly E[],
   ask: (entity: E) => Promise<Answer | undefined>,
-  { concurrency, log, refuse }: { concurrency: number } & Pick<Run<unknown, E>, 'log' | 'refuse'>,
+  { concurrency, log, refuse, range }: AskEachOptions<E>,
 ): Promise<Answer[]> {
   const answers: Answer[] = []
   const unanswered: E[] = []
+  const unknown: E[] = []
   const reasons: string[] = []
   let inARow = 0
   let next = 0
@@ -40,7 +50,8 @@ export async function askEach<E extends Entity, Answer>(
       if (!(error instanceof DataError)) throw error
       refuse(entity, error)
       reasons.push(`${entity.name}: ${toReason(error)}`)
-      if (error.code !== 'provider_unknown') inARow += 1
+      if (error.code === 'provider_unknown') unknown.push(entity)
+      else inARow += 1
       if (ABOUT_PROVIDER.has(error.code) || inARow >= MOST_FAILURES_IN_A_ROW) end ??= error
     }
   }
@@ -54,9 +65,12 @@ export async function askEach<E extends Entity, Answer>(
   await Promise.all(Array.from({ length: concurrency }, askOn))
   const names = unanswered.map(({ name }) => name)
   if (unanswered.length > 0) log.warn({ unanswered: names }, 'no data: what is stored stays')
-  if (answers.length === 0 && unanswered.length > 1) {
-    const silence = new DataError('provider_unavailable', `no data for any of ${unanswered.length}`)
-    for (const entity of unanswered) refuse(entity, silence)
+  const isSilent = unanswered.length > 1 || unknown.length >= MANY
+  // Of a range there may well be nothing for all the entities of a part.
+  if (range === undefined && answers.length === 0 && isSilent) {
+    const silent = [...unanswered, ...unknown]
+    const silence = new DataError('provider_unavailable', `no data for any of ${silent.length}`)
+    for (const entity of silent) refuse(entity, silence)
   }
   if (reasons.length > 0) log.warn({ failed: reasons.length, reasons: reasons.slice(0, 20) }, 'some gave no answer')
   return answers

@@ -1,9 +1,8 @@
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Collector, Entity, Range, TimeRange } from '../job/define-job.ts'
+import type { CheckedRows, Collector, Entity, Range, TimeRange } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 import { type Answers, createAnswers } from './answers.ts'
-import type { CheckedRows } from './rows.ts'
 
 /** A provider that failed as a whole, and why. */
 export interface ProviderFailure {
@@ -42,6 +41,8 @@ interface Assignment {
   entityColumn: string | undefined
   slot: number
   range: Range | undefined
+  /** Whether rows are events, of which a bucket may have none. */
+  resumes: boolean
   state: JobState
   signal: AbortSignal
   /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
@@ -80,23 +81,25 @@ export async function collect(
         given.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
       rejected += one.rejected
       more ||= one.more
-      const { entityColumn } = assignment
-      const withRows =
-        entityColumn === undefined
-          ? new Set(asked.map(({ key }) => key))
-          : new Set(one.rows.map((row) => Number(Reflect.get(row, entityColumn))))
-      answers.given(asked, provider, { ...one, withRows })
+      answers.given(asked, provider, one)
       const reason = toWholeFailure(asked, one.refused)
       if (reason !== undefined) failures.push({ provider, reason })
     } catch (error) {
       const reason = toFailure(error, provider, assignment.signal)
       answers.failed(asked, provider, reason)
-      failures.push({ provider, reason })
-      log.warn({ provider, entities: asked.length, reason: toReason(reason) }, 'provider failed')
+      const told = { provider, entities: asked.length, reason: toReason(reason) }
+      if (NOT_ASKED.has(reason.code)) log.debug(told, 'provider is not set up')
+      else {
+        failures.push({ provider, reason })
+        log.warn(told, 'provider failed')
+      }
     }
   }
   return { given, rejected, answers, failures, more }
 }
+
+/** A provider that has no key, or no data under any id, does not fail: the coverage says of whom it has nothing and why. */
+const NOT_ASKED: ReadonlySet<string> = new Set(['provider_unconfigured', 'provider_unknown'])
 
 async function askOne(collector: Collector, asked: readonly Entity[], assignment: Assignment, log: Logger) {
   const state = draftState(assignment.state)
@@ -122,7 +125,19 @@ async function askOne(collector: Collector, asked: readonly Entity[], assignment
       more = true
     },
   })
-  return { ...assignment.check(collector.provider, candidates), state, read, refused, putOff, steps, more }
+  const checked = assignment.check(collector.provider, candidates)
+  const { entityColumn, range, resumes } = assignment
+  const withRows =
+    entityColumn === undefined
+      ? new Set(asked.map(({ key }) => key))
+      : new Set(checked.rows.map((row) => Number(Reflect.get(row, entityColumn))))
+  for (const [key, reason] of checked.refused) {
+    // In a range every row has a bucket of its own. What is no number of a bucket, such as a trade, is merely left out.
+    const isBucketLost = range !== undefined && !resumes && reason.code !== 'provider_unknown'
+    // What the provider itself says of an entity comes before what its rows look like.
+    if ((isBucketLost || !withRows.has(key)) && !refused.has(key)) refused.set(key, reason)
+  }
+  return { ...checked, withRows, state, read, refused, putOff, steps, more }
 }
 
 /** A provider that refused everybody for a reason that may pass has failed, and is told of as such. */

@@ -1,11 +1,6 @@
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
-import type { Logger } from '../../shared/telemetry/log.ts'
-
-export interface CheckedRows {
-  readonly rows: object[]
-  readonly rejected: number
-}
+import type { CheckedRows, CheckLog } from '../job/define-job.ts'
 
 /** Above this share of rejected rows an answer as a whole is not trusted and nothing of it is stored. */
 const MOST_REJECTED_SHARE = 0.5
@@ -17,27 +12,42 @@ const EARLIEST_MS = Date.parse('2009-01-03T00:00:00Z')
 const MOST_AHEAD_MS = 10 * 60_000
 
 /**
- * Checks a provider's candidate rows against the dataset's schema and the clock (`now`, Unix milliseconds); rejected
- * ones are counted by reason, logged and told to `onRejected`.
+ * Checks a provider's candidate rows against the dataset's schema and the clock (`now`, Unix milliseconds). A row loses
+ * only a value that cannot be, such as a negative volume, where the dataset names that member as dispensable; with any
+ * other fault it is rejected, and its entity refused. Both are counted by reason, logged and told to `onRejected`.
  * @throws DataError `rows_rejected` with the reasons when more than half fail.
  */
 export function checkRows(
   dataset: Dataset,
   provider: string,
   candidates: readonly object[],
-  options: { now: number; log: Logger; onRejected?: (reason: string, rows: number) => void },
+  options: { now: number } & CheckLog,
 ): CheckedRows {
   const rows: object[] = []
   const reasons = new Map<string, number>()
+  const leftOut = new Map<string, number>()
+  const refused = new Map<number, DataError>()
   for (const candidate of candidates) {
-    const parsed = dataset.row.safeParse(candidate)
+    const { parsed, lost } = parseRow(dataset, candidate)
     const issue = parsed.error?.issues[0]
     const reason = issue === undefined ? toTimeFault(dataset, parsed.data, options.now) : toShapeFault(issue)
-    if (reason !== undefined) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
-    else if (parsed.data !== undefined) rows.push(parsed.data)
+    if (reason !== undefined) {
+      count(reasons, reason)
+      const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
+      const code = isSilent(candidate, issue) ? 'provider_unknown' : 'provider_malformed'
+      if (typeof key === 'number') refused.set(key, new DataError(code, `${provider}: ${reason}`))
+    } else if (parsed.data !== undefined) {
+      rows.push(parsed.data)
+      for (const fault of lost) count(leftOut, fault)
+    }
   }
   const rejected = candidates.length - rows.length
-  if (rejected === 0) return { rows, rejected }
+  for (const [reason, times] of leftOut) options.onRejected?.(`${provider}: left out: ${reason}`, times)
+  if (leftOut.size > 0) {
+    const told = { dataset: dataset.name, provider, reasons: Object.fromEntries(leftOut) }
+    options.log.warn(told, 'values left out that cannot be')
+  }
+  if (rejected === 0) return { rows, rejected, refused }
   const told = {
     dataset: dataset.name,
     provider,
@@ -46,11 +56,32 @@ export function checkRows(
     reasons: Object.fromEntries(reasons),
   }
   options.log.warn(told, 'rows rejected')
-  for (const [reason, count] of reasons) options.onRejected?.(`${provider}: ${reason}`, count)
-  if (rejected <= candidates.length * MOST_REJECTED_SHARE) return { rows, rejected }
-  const list = [...reasons].map(([reason, count]) => `${count} x ${reason}`).join('; ')
+  for (const [reason, times] of reasons) options.onRejected?.(`${provider}: ${reason}`, times)
+  if (rejected <= candidates.length * MOST_REJECTED_SHARE) return { rows, rejected, refused }
+  const list = [...reasons].map(([reason, times]) => `${times} x ${reason}`).join('; ')
   const text = `${dataset.name}: ${rejected} of ${candidates.length} rows of ${provider} rejected: ${list}`
   throw new DataError('rows_rejected', text)
+}
+
+const count = (reasons: Map<string, number>, reason: string) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+
+/** The row, without those dispensable values that are outside what can be; `lost` says which. */
+function parseRow(dataset: Dataset, candidate: object) {
+  const parsed = dataset.row.safeParse(candidate)
+  const issues = parsed.error?.issues ?? []
+  const dispensable: ReadonlySet<unknown> = new Set(issues.length === 0 ? [] : dataset.dispensable)
+  const isLost = ({ code, path }: (typeof issues)[number]) =>
+    (code === 'too_small' || code === 'too_big') && path.length === 1 && dispensable.has(path[0])
+  if (issues.length === 0 || !issues.every(isLost)) return { parsed, lost: [] }
+  const members = issues.map(({ path }) => [String(path[0]), null])
+  const mended = dataset.row.safeParse({ ...candidate, ...Object.fromEntries(members) })
+  return { parsed: mended, lost: issues.map(toShapeFault) }
+}
+
+/** Whether the fault is that the provider sent nothing: it has no value, and would have none when asked again. */
+function isSilent(candidate: object, issue: { path: readonly PropertyKey[] } | undefined): boolean {
+  const [member] = issue?.path ?? []
+  return issue?.path.length === 1 && member !== undefined && Reflect.get(candidate, member) === null
 }
 
 /** Indexes within a list become `*`: otherwise every index would be a reason of its own. */

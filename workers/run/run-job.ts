@@ -147,19 +147,21 @@ async function collectChecked(
   context: JobContext,
 ): Promise<Collected> {
   const log = context.log.child({ dataset: job.name })
+  const keys = entities.map(({ key }) => key)
+  const doubt = payload.kind === 'slot' ? await job.doubt?.(context.db, keys) : undefined
+  const onRejected = (reason: string, count: number) => context.metrics?.rejected(job.name, reason, count)
   const assignment = {
     entities,
     entityColumn: job.dataset.entity,
     slot,
     range: payload.kind === 'slot' ? undefined : payload,
+    resumes: job.resumes,
     state,
     signal,
-    check: (provider: string, candidates: readonly object[]) =>
-      checkRows(job.dataset, provider, candidates, {
-        now: context.now(),
-        log,
-        onRejected: (reason, count) => context.metrics?.rejected(job.name, reason, count),
-      }),
+    check: (provider: string, candidates: readonly object[]) => {
+      const checked = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
+      return doubt === undefined ? checked : doubt(provider, checked, { log, onRejected })
+    },
   }
   const collected = await collect(collectors, assignment, log)
   context.handBack?.throwIfAborted()

@@ -18,13 +18,22 @@ const errorAnswer = z.union([
   z.object({ error: z.object({ status: errorStatus }) }).transform(({ error }) => error.status),
 ])
 const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
+/** Times before those that the plan has: a Demo key has 365 days, and only another key has more. */
+const BEYOND_PLAN = 10012
 
-/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+/**
+ * Adds the setting to look at; which statuses are worth another try is as everywhere. What the plan does not have is not
+ * asked for again until the settings change.
+ */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status === 408 || status === 429 || status >= 500) return undefined
   const parsed = errorAnswer.safeParse(toJsonValue(body))
   if (!parsed.success) return undefined
   const { error_code, error_message } = parsed.data
+  if (error_code === BEYOND_PLAN) {
+    const says = `error ${error_code}: ${error_message} (COINGECKO_API_KEY of a larger plan has more)`
+    return { code: 'provider_unconfigured', says }
+  }
   const hint = KEY_PROBLEMS.has(error_code) ? ' (check COINGECKO_API_KEY and COINGECKO_BASE_URL)' : ''
   return { code: 'provider_rejected', says: `error ${error_code}: ${error_message}${hint}` }
 }

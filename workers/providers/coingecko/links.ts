@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { asSent, checkAnswer } from '../answer.ts'
+import { asSent, checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import {
   type DaoLinksSource,
@@ -47,7 +47,7 @@ async function fetchLinks(client: HttpClient, id: string, signal: AbortSignal): 
   const path = `/coins/${encodeURIComponent(id)}`
   const query = { localization: 'false', tickers: 'false', market_data: 'false', developer_data: 'false' }
   const answer = await client.json({ path, route: '/coins/{id}', query, signal, absent: [404] })
-  if (answer === undefined) return {}
+  if (answer === undefined) throw toUnknown('coingecko', path)
   const { links, image } = checkAnswer(coinAnswer, answer, { provider: 'coingecko', path })
   const channel = links.telegram_channel_identifier
   const chats = toChats(links.chat_url ?? [])

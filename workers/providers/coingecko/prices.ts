@@ -1,10 +1,13 @@
 import { toBatches } from '../../../shared/batches.ts'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
+import { DataError } from '../../../shared/errors.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
-import type { Candidate, Provider, Range } from '../../job/define-job.ts'
-import { checkAnswer } from '../answer.ts'
+import type { Candidate, Provider, Range, Run } from '../../job/define-job.ts'
+import { checkAnswer, toUnknown } from '../answer.ts'
+import { askBatches, type Batch } from '../ask-batches.ts'
+import { askEach } from '../ask-each.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { toPages } from '../paging.ts'
 import { openCoinGecko } from './client.ts'
@@ -12,6 +15,9 @@ import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './marke
 
 const MARKETS = '/coins/markets'
 const COINS_PER_PAGE = 250
+
+/** A coin's pages are many calls, and the limit is low. */
+const CONCURRENCY = 1
 
 const HOURLY_PAGE_MS = 90 * DAY_MS
 
@@ -22,39 +28,65 @@ export const coingecko: Provider<PriceSource, Token> = {
   connect(context) {
     const client = openCoinGecko(context)
     return {
-      fetchLatest: (tokens, signal) => fetchLatest(client, tokens, signal),
-      fetchHistory: (tokens, range, signal) => fetchHistory(client, tokens, range, signal),
+      fetchLatest: (tokens, run) => fetchLatest(client, tokens, run),
+      async fetchHistory(tokens, range, run) {
+        const pages = toChartPages(range)
+        const asked = INTERVAL_SECONDS[range.interval]
+        for (const page of pages) {
+          const seconds = toStepSeconds(page, context.now?.() ?? Date.now())
+          if (seconds > asked) run.noteStep(page, seconds)
+        }
+        const ask = (token: Token) => fetchHistory(client, token, pages, { ...run, range })
+        return (await askEach(tokens, ask, { ...run, range, concurrency: CONCURRENCY })).flat()
+      },
     }
   },
 }
 
-async function fetchLatest(client: HttpClient, tokens: readonly Token[], signal: AbortSignal) {
-  const rows: Candidate<TokenPriceRow>[] = []
-  for (const batch of toBatches(tokens, COINS_PER_PAGE)) {
+function fetchLatest(
+  client: HttpClient,
+  tokens: readonly Token[],
+  { signal, refuse }: Pick<Run<unknown, Token>, 'signal' | 'refuse'>,
+) {
+  const batches = toBatches(tokens, COINS_PER_PAGE).map((entities) => ({ entities }))
+  const ask = async ({ entities }: Batch<Token>) => {
     const query = {
       vs_currency: 'usd',
-      ids: batch.map((token) => token.coingeckoId).join(','),
+      ids: entities.map((token) => token.coingeckoId).join(','),
       per_page: COINS_PER_PAGE,
       page: 1,
       price_change_percentage: '1h,24h,7d,30d',
     }
     const answer = await client.json({ path: MARKETS, query, signal })
-    rows.push(...toLatestRows(checkAnswer(marketsAnswer, answer, { provider: 'coingecko', path: MARKETS }), batch))
+    return toLatestRows(checkAnswer(marketsAnswer, answer, { provider: 'coingecko', path: MARKETS }), entities)
   }
-  return rows
+  return askBatches(batches, ask, { refuse })
 }
 
-async function fetchHistory(client: HttpClient, tokens: readonly Token[], range: Range, signal: AbortSignal) {
-  const rows: Candidate<TokenPriceRow>[][] = []
-  for (const token of tokens) {
-    const charts = []
-    for (const page of toChartPages(range)) {
-      const chart = await fetchChart(client, token, page, signal)
-      if (chart) charts.push(chart)
+/**
+ * One coin's history. Where the plan has only the newer pages their rows are kept, and the run is told that there is no
+ * answer for the rest.
+ */
+async function fetchHistory(
+  client: HttpClient,
+  token: Token,
+  pages: readonly Range[],
+  { range, signal, refuse }: { range: Range } & Pick<Run<unknown, Token>, 'signal' | 'refuse'>,
+): Promise<Candidate<TokenPriceRow>[]> {
+  const charts = []
+  let beyond: DataError | undefined
+  for (const page of pages) {
+    try {
+      charts.push(await fetchChart(client, token, page, signal))
+    } catch (error) {
+      if (!(error instanceof DataError) || error.code !== 'provider_unconfigured') throw error
+      beyond = error
     }
-    rows.push(toHistoryRows(charts, token, range))
   }
-  return rows.flat()
+  // Nothing at all: others need not be asked for the same time.
+  if (beyond !== undefined && charts.length === 0) throw beyond
+  if (beyond !== undefined) refuse(token, beyond)
+  return toHistoryRows(charts, token, range)
 }
 
 /**
@@ -70,11 +102,18 @@ function toChartPages(range: Range): Range[] {
   return [...toPages({ ...range, to: lastDay }, HOURLY_PAGE_MS), ...toPages({ ...range, from: lastDay }, DAY_MS)]
 }
 
-/** One coin's chart; undefined for a coin that the provider does not know. */
+/** The step at which the provider answers a page, in seconds; `now` is Unix milliseconds. */
+function toStepSeconds({ from, to }: Range, now: number): number {
+  if (to - from > HOURLY_PAGE_MS) return INTERVAL_SECONDS['1d']
+  return from >= now - DAY_MS ? INTERVAL_SECONDS['5m'] : INTERVAL_SECONDS['1h']
+}
+
+/** One coin's chart. @throws DataError `provider_unknown` for a coin that the provider does not know. */
 async function fetchChart(client: HttpClient, token: Token, page: Range, signal: AbortSignal) {
   const path = `/coins/${encodeURIComponent(token.coingeckoId ?? '')}/market_chart/range`
   const route = '/coins/{id}/market_chart/range'
   const query = { vs_currency: 'usd', from: Math.floor(page.from / 1000), to: Math.ceil(page.to / 1000) }
   const answer = await client.json({ path, route, query, signal, absent: [404] })
-  return answer === undefined ? undefined : checkAnswer(chartAnswer, answer, { provider: 'coingecko', path })
+  if (answer === undefined) throw toUnknown('coingecko', path)
+  return checkAnswer(chartAnswer, answer, { provider: 'coingecko', path })
 }

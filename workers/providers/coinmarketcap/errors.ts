@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import type { ErrorReading } from '../../http/request.ts'
 import { toJsonValue } from '../answer.ts'
+import { toNextDay, toNextMonth } from '../plan-resets.ts'
 
 const statusOf = z.object({ status: z.object({ error_code: z.coerce.number(), error_message: z.string().nullish() }) })
 
@@ -10,8 +11,11 @@ const statusOf = z.object({ status: z.object({ error_code: z.coerce.number(), er
  * and for the lasting ones below.
  */
 const PASSING_LIMITS: Readonly<Record<number, string>> = { 1008: 'minute', 1011: 'IP', 1022: 'anonymous' }
-/** Limits that last until the next period: trying again would only be refused again. */
-const LASTING_LIMITS: Readonly<Record<number, string>> = { 1009: 'daily', 1010: 'monthly' }
+/** Limits that last until the next period, and how long that is: trying again before would only be refused again. */
+const LASTING_LIMITS: Readonly<Record<number, { name: string; toReset: (now: number) => number }>> = {
+  1009: { name: 'daily', toReset: toNextDay },
+  1010: { name: 'monthly', toReset: toNextMonth },
+}
 
 /** What an error answer means, by CoinMarketCap's codes (providers document, section 1.4). */
 export function readError(status: number, body: string): ErrorReading | undefined {
@@ -20,7 +24,10 @@ export function readError(status: number, body: string): ErrorReading | undefine
   const passing = PASSING_LIMITS[error?.code ?? 0]
   if (passing) return { code: 'provider_unavailable', says: `${passing} limit reached: ${says}` }
   const lasting = LASTING_LIMITS[error?.code ?? 0]
-  if (lasting) return { code: 'provider_rejected', says: `${lasting} limit reached: ${says}` }
+  if (lasting) {
+    const retryAfterMs = lasting.toReset(Date.now())
+    return { code: 'provider_exhausted', says: `${lasting.name} limit reached: ${says}`, retryAfterMs }
+  }
   if (status === 401 || status === 402 || status === 403) {
     return { code: 'provider_rejected', says: `${says === '' ? 'no access' : says} (check COINMARKETCAP_API_KEY)` }
   }
@@ -29,7 +36,8 @@ export function readError(status: number, body: string): ErrorReading | undefine
 
 /**
  * Errors also arrive with status 200.
- * @throws DataError `provider_unavailable` for limits that pass, `provider_rejected` for any other error code.
+ * @throws DataError `provider_unavailable` for limits that pass within minutes, `provider_exhausted` for those of a day or a
+ *   month, `provider_rejected` for any other error code.
  */
 export function throwSoftError(answer: unknown, path: string): void {
   const parsed = statusOf.safeParse(answer)
@@ -37,7 +45,8 @@ export function throwSoftError(answer: unknown, path: string): void {
   const { error_code, error_message } = parsed.data.status
   const reading = readError(200, JSON.stringify({ status: parsed.data.status }))
   const says = reading?.says ?? `error ${error_code}: ${error_message ?? 'no message'}`
-  throw new DataError(reading?.code ?? 'provider_rejected', `coinmarketcap ${path}: ${says}`)
+  const retryAfterMs = reading?.retryAfterMs
+  throw new DataError(reading?.code ?? 'provider_rejected', `coinmarketcap ${path}: ${says}`, { retryAfterMs })
 }
 
 function toError(body: string): { code: number; message: string } | undefined {

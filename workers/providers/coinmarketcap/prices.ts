@@ -1,9 +1,9 @@
 import { toBatches } from '../../../shared/batches.ts'
-import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Provider, Range } from '../../job/define-job.ts'
+import type { Provider, Range, Run } from '../../job/define-job.ts'
+import { askBatches, type Batch } from '../ask-batches.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { countSteps, toPages } from '../paging.ts'
 import { type CoinMarketCap, openCoinMarketCap } from './client.ts'
@@ -20,7 +20,7 @@ const POINTS_PER_CALL = 20_000
 
 /**
  * CoinMarketCap Pro API (providers document, section 1). Without a key only the latest quotes can be had, from the
- * keyless mirror; history is then `provider_rejected`.
+ * keyless mirror; history is then `provider_unconfigured`.
  */
 export const coinmarketcap: Provider<PriceSource, Token> = {
   name: 'coinmarketcap',
@@ -28,45 +28,47 @@ export const coinmarketcap: Provider<PriceSource, Token> = {
   connect(context) {
     const client = openCoinMarketCap(context)
     return {
-      fetchLatest: (tokens, signal) => fetchLatest(client, tokens, signal),
-      fetchHistory(tokens, range, signal) {
-        if (client.hasKey) return fetchHistory(client, tokens, range, signal)
+      fetchLatest: (tokens, run) => fetchLatest(client, tokens, run),
+      fetchHistory(tokens, range, run) {
+        if (client.hasKey) return fetchHistory(client, tokens, range, run)
         const message = `coinmarketcap ${HISTORICAL}: COINMARKETCAP_API_KEY is needed for history`
-        return Promise.reject(new DataError('provider_rejected', message))
+        return Promise.reject(new DataError('provider_unconfigured', message))
       },
     }
   },
 }
 
-async function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], signal: AbortSignal) {
-  const rows: Candidate<TokenPriceRow>[] = []
-  for (const batch of toBatches(tokens, IDS_PER_CALL)) {
-    const query = { id: toIds(batch), convert: 'USD' }
-    rows.push(...toLatestRows(await client.fetch(client.toKeylessPath(LATEST), query, latestAnswer, signal), batch))
+type AskRun = Pick<Run<unknown, Token>, 'signal' | 'refuse'>
+
+function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], { signal, refuse }: AskRun) {
+  const batches = toBatches(tokens, IDS_PER_CALL).map((entities) => ({ entities }))
+  const ask = async ({ entities }: Batch<Token>) => {
+    const query = { id: toIds(entities), convert: 'USD' }
+    return toLatestRows(await client.fetch(client.toKeylessPath(LATEST), query, latestAnswer, signal), entities)
   }
-  return rows
+  return askBatches(batches, ask, { refuse })
 }
 
-async function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Range, signal: AbortSignal) {
-  const pages: Candidate<TokenPriceRow>[][] = []
-  for (const page of toPages(range, POINTS_PER_COIN * INTERVAL_SECONDS[range.interval] * 1000)) {
-    const points = countSteps(page)
-    const coins = Math.min(IDS_PER_CALL, Math.max(1, Math.floor(POINTS_PER_CALL / points)))
-    for (const batch of toBatches(tokens, coins)) {
-      const query = {
-        id: toIds(batch),
-        time_start: new Date(page.from).toISOString(),
-        // The provider's end is inclusive and counts whole seconds.
-        time_end: new Date(page.to - 1000).toISOString(),
-        interval: page.interval,
-        // Without it the provider's default of ten points may apply.
-        count: points,
-        convert: 'USD',
-      }
-      pages.push(toHistoryRows(await client.fetch(HISTORICAL, query, historicalAnswer, signal), batch, page))
+function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Range, { signal, refuse }: AskRun) {
+  const pages = toPages(range, POINTS_PER_COIN * INTERVAL_SECONDS[range.interval] * 1000)
+  const batches = pages.flatMap((page) => {
+    const coins = Math.min(IDS_PER_CALL, Math.max(1, Math.floor(POINTS_PER_CALL / countSteps(page))))
+    return toBatches(tokens, coins).map((entities) => ({ entities, page }))
+  })
+  const ask = async ({ entities, page }: Batch<Token> & { page: Range }) => {
+    const query = {
+      id: toIds(entities),
+      time_start: new Date(page.from).toISOString(),
+      // The provider's end is inclusive and counts whole seconds.
+      time_end: new Date(page.to - 1000).toISOString(),
+      interval: page.interval,
+      // Without it the provider's default of ten points may apply.
+      count: countSteps(page),
+      convert: 'USD',
     }
+    return toHistoryRows(await client.fetch(HISTORICAL, query, historicalAnswer, signal), entities, page)
   }
-  return pages.flat()
+  return askBatches(batches, ask, { refuse })
 }
 
 function toIds(tokens: readonly Token[]): string {

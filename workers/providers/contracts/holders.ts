@@ -10,7 +10,8 @@ export interface HoldersSource {
   readonly tokensPerSlot: number
   /**
    * The top holders now, stamped with `slot` (Unix milliseconds), because the provider does not say when it measured.
-   * Undefined where it does not know the token or lists nobody: an empty list must not replace a real one.
+   * Undefined where it lists nobody: an empty list must not replace a real one.
+   * @throws DataError `provider_unknown` where it does not know the token.
    */
   fetchHolders(token: Token, slot: number, signal: AbortSignal): Promise<Candidate<TokenHoldersRow> | undefined>
 }

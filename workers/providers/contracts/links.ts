@@ -22,12 +22,12 @@ export interface DaoLinksSource {
 /** What a source says of one DAO; empty texts are how sources say that they know nothing. */
 export type Links = Readonly<Partial<Record<LinkField, unknown>>>
 
-/** A row for each missing link that the source has a word for. */
+/** A row for each missing link that the source has a word for. What is no link of the web is no word: its text stays so. */
 export function toLinkRows(dao: UnlinkedDao, links: Links, source: LinkSource, slot: number): Candidate<DaoLinkRow>[] {
   return dao.missing.flatMap((field) => {
     const value = links[field]
-    const isNothing = value === undefined || value === null || value === ''
-    return isNothing ? [] : [{ dao: dao.key, field, source, value, observed_at: toIso(slot) }]
+    const isLink = typeof value === 'string' && /^https?:/.test(value) && URL.canParse(value)
+    return isLink ? [{ dao: dao.key, field, source, value, observed_at: toIso(slot) }] : []
   })
 }
 

@@ -1,7 +1,7 @@
 import { DataError } from '../../../shared/errors.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { checkAnswer } from '../answer.ts'
+import { checkAnswer, toUnknown } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao } from '../contracts/treasury-daos.ts'
 import { toTreasuryRow } from '../treasury-holdings.ts'
@@ -23,11 +23,10 @@ export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
       concurrency: CONCURRENCY,
       async fetchTreasury(dao, slot, signal) {
         const answer = await fetchAnswer(client, dao, signal)
-        return answer && toTreasuryRow(dao.key, slot, 'defillama', toLatestHoldings(answer, slot))
+        return toTreasuryRow(dao.key, slot, 'defillama', toLatestHoldings(answer, slot))
       },
       async fetchHistory(dao, range, signal) {
         const answer = await fetchAnswer(client, dao, signal)
-        if (answer === undefined) return []
         return [...toDailyHoldings(answer, range)].flatMap(
           ([day, holdings]) => toTreasuryRow(dao.key, day, 'defillama', holdings) ?? [],
         )
@@ -37,8 +36,9 @@ export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
 }
 
 async function fetchAnswer(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
-  if (dao.defillama === null) throw new DataError('provider_rejected', `defillama: ${dao.name} has no slug`)
+  if (dao.defillama === null) throw new DataError('provider_unknown', `defillama: ${dao.name} has no slug`)
   const path = `/treasury/${encodeURIComponent(dao.defillama)}`
   const answer = await client.json({ path, route: '/treasury/{slug}', signal, absent: NO_SUCH_TREASURY })
-  return answer === undefined ? undefined : checkAnswer(treasuryAnswer, answer, { provider: 'defillama', path })
+  if (answer === undefined) throw toUnknown('defillama', path)
+  return checkAnswer(treasuryAnswer, answer, { provider: 'defillama', path })
 }

@@ -1,14 +1,16 @@
-import type { ProtocolTvlRow } from '../../../shared/datasets/protocol-tvl.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
-import type { Candidate, Provider, Range } from '../../job/define-job.ts'
-import { checkAnswer } from '../answer.ts'
+import type { Provider, Range } from '../../job/define-job.ts'
+import { checkAnswer, toUnknown } from '../answer.ts'
+import { askEach } from '../ask-each.ts'
 import type { TvlSource } from '../contracts/tvl.ts'
 import { fetchProtocols, openDefiLlama } from './client.ts'
 import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './tvl-rows.ts'
 
 /** The documentation says 404, the server answers 400 to a slug it does not know (providers document, section 3.1). */
 const NO_SUCH_PROTOCOL = [400, 404]
+/** Answers are megabytes: one at a time. */
+const CONCURRENCY = 1
 
 /** Value locked by DefiLlama (providers document, section 3.1). */
 export const defillama: Provider<TvlSource, Dao> = {
@@ -20,10 +22,9 @@ export const defillama: Provider<TvlSource, Dao> = {
       async fetchTvl(daos, slot, signal) {
         return toTvlRows(await fetchProtocols(client, protocolsAnswer, signal), daos, slot)
       },
-      async fetchTvlHistory(daos, range, signal) {
-        const rows: Candidate<ProtocolTvlRow>[][] = []
-        for (const dao of daos) rows.push(await fetchHistory(client, dao, range, signal))
-        return rows.flat()
+      async fetchTvlHistory(daos, range, { signal, log, refuse }) {
+        const ask = (dao: Dao) => fetchHistory(client, dao, range, signal)
+        return (await askEach(daos, ask, { concurrency: CONCURRENCY, log, refuse, range })).flat()
       },
     }
   },
@@ -32,6 +33,6 @@ export const defillama: Provider<TvlSource, Dao> = {
 async function fetchHistory(client: HttpClient, dao: Dao, range: Range, signal: AbortSignal) {
   const path = `/protocol/${encodeURIComponent(dao.defillama ?? '')}`
   const answer = await client.json({ path, route: '/protocol/{slug}', signal, absent: NO_SUCH_PROTOCOL })
-  if (answer === undefined) return []
+  if (answer === undefined) throw toUnknown('defillama', path)
   return toTvlHistoryRows(checkAnswer(protocolAnswer, answer, { provider: 'defillama', path }), dao, range)
 }

@@ -4,7 +4,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { ErrorReading, Query } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
-import { checkAnswer, toJsonValue } from '../answer.ts'
+import { checkAnswer, toJsonValue, toUnknown } from '../answer.ts'
 
 /** A token that the provider does not know, or does not take for one. */
 const NO_SUCH_TOKEN = [400, 404]
@@ -17,7 +17,7 @@ export function openEthplorer({ config, http }: ProviderContext): (token: Token)
   return ({ chain }) => (chain === 'bnb' ? bnb : ethereum)
 }
 
-/** One answer about a token; undefined for a token that the provider does not know. */
+/** One answer about a token. @throws DataError `provider_unknown` for a token that the provider does not know. */
 export async function fetchAnswer<T>(
   client: HttpClient,
   method: string,
@@ -25,14 +25,14 @@ export async function fetchAnswer<T>(
   token: Token,
   query: Query,
   signal: AbortSignal,
-): Promise<T | undefined> {
+): Promise<T> {
   const path = `/${method}/${token.contractAddress}`
   const answer = await client.json({ path, route: `/${method}/{address}`, query, signal, absent: NO_SUCH_TOKEN })
-  if (answer === undefined) return undefined
+  if (answer === undefined) throw toUnknown('ethplorer', path)
   const error = errorAnswer.safeParse(answer)
   if (!error.success) return checkAnswer(schema, answer, { provider: 'ethplorer', path })
   const { code } = error.data.error
-  if (UNKNOWN_TOKEN.has(code)) return undefined
+  if (UNKNOWN_TOKEN.has(code)) throw toUnknown('ethplorer', path)
   const { code: kind, says } = toReading(error.data.error)
   throw new DataError(kind, `ethplorer ${path}: ${says}`)
 }

@@ -25,9 +25,9 @@ export const ethplorer: Provider<HoldersSource, Token> = {
         const client = clientOf(token)
         const query = { apiKey, limit: TOP_HOLDERS }
         const list = await fetchAnswer(client, 'getTopTokenHolders', topHoldersAnswer, token, query, signal)
-        if (list === undefined || list.holders.length === 0) return undefined
+        if (list.holders.length === 0) return undefined
         const info = await fetchAnswer(client, 'getTokenInfo', tokenInfoAnswer, token, { apiKey }, signal)
-        return info === undefined ? undefined : toHoldersRow(list, info, token, slot)
+        return toHoldersRow(list, info, token, slot)
       },
     }
   },

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import type { HttpClient } from '../../http/client.ts'
-import type { ErrorReading, Query } from '../../http/request.ts'
+import type { ErrorAnswer, ErrorReading, Query } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
-import { asSent, checkAnswer } from '../answer.ts'
+import { asSent, checkAnswer, toUnknown } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
 
 /** An address or a chain that the provider does not know. */
@@ -24,7 +24,10 @@ const envelope = z.object({
   error_code: z.coerce.number().nullish(),
 })
 
-/** One answer about an address; undefined for an address or a chain that the provider does not know. */
+/**
+ * One answer about an address.
+ * @throws DataError `provider_unknown` for an address or a chain that the provider does not know.
+ */
 export async function fetchData<T>(
   client: HttpClient,
   { chainId, address }: Wallet,
@@ -32,22 +35,29 @@ export async function fetchData<T>(
   schema: z.ZodType<T>,
   query: Query,
   signal: AbortSignal,
-): Promise<T | undefined> {
+): Promise<T> {
   const path = `/v1/${chainId}/address/${address}/${method}/`
   const route = `/v1/{chain}/address/{address}/${method}/`
   const answer = await client.json({ path, route, query, signal, absent: NO_SUCH_ADDRESS })
-  if (answer === undefined) return undefined
+  if (answer === undefined) throw toUnknown('goldrush', path)
   const checked = checkAnswer(envelope, answer, { provider: 'goldrush', path })
   if (!checked.error) return checkAnswer(schema, checked.data, { provider: 'goldrush', path })
   const status = checked.error_code ?? 0
-  if (NO_SUCH_ADDRESS.includes(status)) return undefined
-  const isTransient = status === 429 || status >= 500
+  if (NO_SUCH_ADDRESS.includes(status)) throw toUnknown('goldrush', path)
   const says = `error ${status}: ${checked.error_message ?? 'no message'}`
-  throw new DataError(isTransient ? 'provider_unavailable' : 'provider_rejected', `goldrush ${path}: ${says}`)
+  throw new DataError(toCode(status), `goldrush ${path}: ${says}${toHint(status)}`)
 }
+
+/** 402 says that the plan's credits are used up; when there will be more is not documented. */
+function toCode(status: number): ErrorAnswer {
+  if (status === 429 || status >= 500) return 'provider_unavailable'
+  return status === 402 ? 'provider_exhausted' : 'provider_rejected'
+}
+
+const toHint = (status: number) => (status >= 401 && status <= 403 ? ' (check GOLDRUSH_API_KEY and its credits)' : '')
 
 /** Adds the setting to look at; which statuses are worth another try is as everywhere. */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status !== 401 && status !== 402 && status !== 403) return undefined
-  return { code: 'provider_rejected', says: `${body} (check GOLDRUSH_API_KEY and its credits)` }
+  return { code: toCode(status), says: `${body}${toHint(status)}` }
 }

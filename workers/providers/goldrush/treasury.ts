@@ -15,7 +15,7 @@ const CONCURRENCY = 4
 
 /**
  * GoldRush, formerly Covalent (providers document, section 11). It needs a key; without one every call is
- * `provider_rejected`. Holdings for which it has no quote are priced by DefiLlama, and have no value where that has no
+ * `provider_unconfigured`. Holdings for which it has no quote are priced by DefiLlama, and have no value where that has no
  * price either.
  */
 export const goldrush: Provider<TreasurySource, TreasuryDao> = {
@@ -27,7 +27,7 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
     const client = openGoldRush(context)
     const prices = openPrices(context)
     const refuseWithoutKey = () => {
-      if (apiKey === undefined) throw new DataError('provider_rejected', 'goldrush: GOLDRUSH_API_KEY is not set')
+      if (apiKey === undefined) throw new DataError('provider_unconfigured', 'goldrush: GOLDRUSH_API_KEY is not set')
     }
     return {
       concurrency: CONCURRENCY,
@@ -78,7 +78,7 @@ async function toHoldings(
   return new Map([...positions].map(([at, held]) => [at, held.map((position) => toHolding(position, at))]))
 }
 
-/** What all addresses hold now; undefined as soon as one of them is not known. */
+/** What all addresses hold now; undefined as soon as one of them has an empty answer. */
 async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
   const positions: Position[] = []
   for (const wallet of dao.wallets) {
@@ -89,14 +89,11 @@ async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: Abor
   return positions
 }
 
-/**
- * Undefined for an unknown address and for an empty answer: even an address that holds nothing has an entry for its
- * chain's coin.
- */
+/** Undefined for an empty answer: even an address that holds nothing has an entry for its chain's coin. */
 async function fetchBalances(client: HttpClient, wallet: Wallet, signal: AbortSignal) {
   const query = { 'quote-currency': 'USD', nft: 'false', 'no-spam': 'true' }
   const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)
-  return data === undefined || data.items.length === 0 ? undefined : toPositions(data, wallet)
+  return data.items.length === 0 ? undefined : toPositions(data, wallet)
 }
 
 /** What all addresses held, by day; only days of which every address tells. */
@@ -110,8 +107,9 @@ async function fetchDailyPositions(
   const byWallet: Map<number, Position[]>[] = []
   for (const wallet of dao.wallets) {
     const current = await fetchBalances(client, wallet, signal)
-    const data = current && (await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal))
-    if (current === undefined || data === undefined) return new Map()
+    if (current === undefined)
+      throw new DataError('provider_malformed', `goldrush: an empty answer for ${wallet.address}`)
+    const data = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal)
     if (data.items.length > 0) byWallet.push(toDailyPositions(data, current, wallet, range))
     else if (current.length > 0) return new Map()
   }

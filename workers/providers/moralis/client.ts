@@ -1,6 +1,7 @@
 import type { HttpClient } from '../../http/client.ts'
 import type { ErrorReading } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
+import { toNextDay } from '../plan-resets.ts'
 
 /** The provider's names of the registry's chains, by slug; a chain that is not here is not asked for. */
 export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
@@ -26,8 +27,13 @@ export function openMoralis({ config, http }: ProviderContext): HttpClient {
   return http.open({ provider: 'moralis', ...settings, headers, readError })
 }
 
-/** Adds the setting to look at; which statuses are worth another try is as everywhere. */
+/** What the provider says with status 401 when the units of a day are used up: "Your plan: free-plan-daily total ..." */
+const USED_UP = /total included usage has been consumed/i
+
+/** Adds the setting to look at. A plan that is used up begins anew at midnight; it is told by the text alone. */
 function readError(status: number, body: string): ErrorReading | undefined {
   if (status !== 401 && status !== 402 && status !== 403) return undefined
-  return { code: 'provider_rejected', says: `${body} (check MORALIS_API_KEY and its plan)` }
+  const says = `${body} (check MORALIS_API_KEY and its plan)`
+  if (USED_UP.test(body)) return { code: 'provider_exhausted', says, retryAfterMs: toNextDay(Date.now()) }
+  return { code: 'provider_rejected', says }
 }

@@ -3,7 +3,7 @@ import { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { checkAnswer } from '../answer.ts'
+import { checkAnswer, toUnknown } from '../answer.ts'
 import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
 import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { holdersAnswer, ownersAnswer, toHoldersRow } from './holder-rows.ts'
@@ -12,7 +12,7 @@ import { holdersAnswer, ownersAnswer, toHoldersRow } from './holder-rows.ts'
 const MOST_PAGES = 10
 const CONCURRENCY = 4
 
-/** Moralis (providers document, section 4). It needs a key; without one every call is `provider_rejected`. */
+/** Moralis (providers document, section 4). It needs a key; without one every call is `provider_unconfigured`. */
 export const moralis: Provider<HoldersSource, Token> = {
   name: 'moralis',
   covers: (token) => token.chain in MORALIS_CHAINS,
@@ -23,17 +23,16 @@ export const moralis: Provider<HoldersSource, Token> = {
       concurrency: CONCURRENCY,
       tokensPerSlot: toTokensPerSlot(requestsPerMinute),
       async fetchHolders(token, slot, signal) {
-        if (apiKey === undefined) throw new DataError('provider_rejected', 'moralis: MORALIS_API_KEY is not set')
+        if (apiKey === undefined) throw new DataError('provider_unconfigured', 'moralis: MORALIS_API_KEY is not set')
         const owners = await fetchOwners(client, token, signal)
         if (owners.length === 0) return undefined
-        const about = await fetchHolderCount(client, token, signal)
-        return about === undefined ? undefined : toHoldersRow(about, owners, token, slot)
+        return toHoldersRow(await fetchHolderCount(client, token, signal), owners, token, slot)
       },
     }
   },
 }
 
-/** The largest owners; none for a token that the provider does not know. */
+/** The largest owners. @throws DataError `provider_unknown` for a token that the provider does not know. */
 async function fetchOwners(client: HttpClient, token: Token, signal: AbortSignal) {
   const path = `/erc20/${token.contractAddress}/owners`
   const owners = []
@@ -42,7 +41,7 @@ async function fetchOwners(client: HttpClient, token: Token, signal: AbortSignal
     const query = { chain: MORALIS_CHAINS[token.chain], limit: TOP_HOLDERS, order: 'DESC', cursor }
     const route = '/erc20/{address}/owners'
     const answer = await client.json({ path, route, query, signal, absent: NO_SUCH_TOKEN })
-    if (answer === undefined) return []
+    if (answer === undefined) throw toUnknown('moralis', path)
     const { result, cursor: next } = checkAnswer(ownersAnswer, answer, { provider: 'moralis', path })
     owners.push(...result)
     if (!next) break
@@ -56,5 +55,6 @@ async function fetchHolderCount(client: HttpClient, token: Token, signal: AbortS
   const route = '/erc20/{address}/holders'
   const query = { chain: MORALIS_CHAINS[token.chain] }
   const answer = await client.json({ path, route, query, signal, absent: NO_SUCH_TOKEN })
-  return answer === undefined ? undefined : checkAnswer(holdersAnswer, answer, { provider: 'moralis', path })
+  if (answer === undefined) throw toUnknown('moralis', path)
+  return checkAnswer(holdersAnswer, answer, { provider: 'moralis', path })
 }

@@ -3,7 +3,7 @@ import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
-import { checkAnswer } from '../answer.ts'
+import { checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { TradeSource } from '../contracts/trades.ts'
 import { isReadFromNode } from '../evm/trades.ts'
@@ -28,7 +28,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
     const fetchTrades = async (token: Token, from: number, to: number | undefined, signal: AbortSignal) => {
       if (apiKey === undefined) throw missingKey(token)
       const swaps = await fetchSwaps(client, token, from, to, signal)
-      return swaps && toMoralisTrades(swaps, token)
+      return toMoralisTrades(swaps, token)
     }
     return {
       fetchNew: async ({ entities, slot, state, noteRead, refuse, log, signal }) => {
@@ -37,7 +37,6 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           // An hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
           const trades = await fetchTrades(token, from, undefined, signal)
-          if (trades === undefined) throw new DataError('provider_unknown', 'moralis: no such token')
           state.set(toStateName(token), String(slot))
           noteRead([token])
           return trades
@@ -45,12 +44,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
         return (await askEach(entities, fetchSince, { concurrency: CONCURRENCY, log, refuse })).flat()
       },
       fetchHistory: async ({ entities, range, refuse, log, signal }) => {
-        const fetchIn = async (token: Token) => {
-          const trades = await fetchTrades(token, range.from, range.to, signal)
-          if (trades === undefined) throw new DataError('provider_unknown', 'moralis: no such token')
-          return trades
-        }
-        return (await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse })).flat()
+        const fetchIn = (token: Token) => fetchTrades(token, range.from, range.to, signal)
+        return (await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse, range })).flat()
       },
     }
   },
@@ -64,8 +59,8 @@ function missingKey({ chain }: Token): DataError {
 }
 
 /**
- * All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end. Undefined for a token that the
- * provider does not know.
+ * All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end.
+ * @throws DataError `provider_unknown` for a token that the provider does not know.
  */
 async function fetchSwaps(
   client: HttpClient,
@@ -73,7 +68,7 @@ async function fetchSwaps(
   from: number,
   to: number | undefined,
   signal: AbortSignal,
-): Promise<MoralisSwap[] | undefined> {
+): Promise<MoralisSwap[]> {
   const path = `/erc20/${token.contractAddress}/swaps`
   const swaps: MoralisSwap[] = []
   let cursor: string | null | undefined
@@ -88,7 +83,7 @@ async function fetchSwaps(
       cursor: cursor ?? undefined,
     }
     const answer = await client.json({ path, route: '/erc20/{address}/swaps', query, signal, absent: NO_SUCH_TOKEN })
-    if (answer === undefined) return undefined
+    if (answer === undefined) throw toUnknown('moralis', path)
     const page = checkAnswer(swapsAnswer, answer, { provider: 'moralis', path })
     swaps.push(...page.result)
     cursor = page.result.length === 0 ? null : page.cursor

@@ -1,20 +1,26 @@
 import { readFile } from 'node:fs/promises'
+import { z } from 'zod'
 import { toUrlSecrets } from '../../../shared/config/secrets.ts'
 import type { DaoRatingRow } from '../../../shared/datasets/ratings.ts'
 import { DataError, toReason } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
-import type { Logger } from '../../../shared/telemetry/log.ts'
-import type { Provider, ProviderContext } from '../../job/define-job.ts'
+import type { Database } from '../../../shared/store/clickhouse.ts'
+import type { Provider, ProviderContext, Run } from '../../job/define-job.ts'
 import { readCsv } from './csv.ts'
 import { readJson } from './json.ts'
 import { toRatings } from './rows.ts'
 
 export interface RatingsSource {
   /**
-   * The ratings that the operator's file has of these DAOs, stamped with `slot` (Unix milliseconds); none where no file
-   * is set. Bad rows are logged and left out.
+   * The ratings that the operator's file has of these DAOs, stamped with `slot` (Unix milliseconds). Bad rows are logged
+   * and left out; DAOs without a rating are refused.
+   * @throws DataError `provider_unconfigured` where no file is set.
    */
-  fetchRatings(daos: readonly Dao[], slot: number, log: Logger, signal: AbortSignal): Promise<DaoRatingRow[]>
+  fetchRatings(
+    daos: readonly Dao[],
+    slot: number,
+    run: Pick<Run<unknown, Dao>, 'log' | 'refuse' | 'signal'>,
+  ): Promise<DaoRatingRow[]>
 }
 
 /** The operator's own host is asked at most once a second. */
@@ -30,20 +36,24 @@ export const ratingsFile: Provider<RatingsSource, Dao> = {
   connect(context) {
     const { source } = context.config.providers.ratings
     const read = source === undefined ? undefined : createReader(source, context)
-    let isTold = false
     return {
-      async fetchRatings(daos, slot, log, signal) {
+      async fetchRatings(daos, slot, { log, refuse, signal }) {
         if (source === undefined || read === undefined) {
-          if (!isTold) log.info('RATINGS_SOURCE is not set: there are no ratings')
-          isTold = true
-          return []
+          throw new DataError('provider_unconfigured', 'ratings-file: RATINGS_SOURCE is not set')
         }
         const text = await read(signal)
         const file = toFileName(source)
         const records = /^\uFEFF?\s*[[{]/.test(text) ? readJson(text, file) : readCsv(text, file)
         if (records.length === 0) throw new DataError('provider_malformed', `${file}: there is no rating in it`)
-        const { rows, faults } = toRatings(records, daos, slot, file)
+        // A file is read against all DAOs: those that nobody asks about are in it too, and are no strangers.
+        const { rows, faults } = toRatings(records, await readLiveDaos(context.db), slot, file)
         if (faults.length > 0) log.warn({ rejected: faults.length, of: records.length, faults }, 'ratings rejected')
+        const rated = new Set(rows.map(({ dao }) => dao))
+        const unrated = new DataError(
+          'provider_unknown',
+          `ratings-file: there is no rating that can be read in ${file}`,
+        )
+        for (const dao of daos) if (!rated.has(dao.key)) refuse(dao, unrated)
         return rows
       },
     }
@@ -70,8 +80,16 @@ async function readLocal(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw new DataError('config', `RATINGS_SOURCE: ${toReason(cause)}`, { cause })
+    throw new DataError('provider_unavailable', `ratings-file: RATINGS_SOURCE: ${toReason(cause)}`, { cause })
   }
+}
+
+function readLiveDaos(db: Database) {
+  return db.rows({
+    name: 'live-daos',
+    sql: 'SELECT key, id, slug, name FROM daos FINAL WHERE live',
+    schema: z.object({ key: z.number(), id: z.string(), slug: z.string(), name: z.string() }),
+  })
 }
 
 /** A URL's query may hold a key, and is no part of the name. */

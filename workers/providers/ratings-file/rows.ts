@@ -37,7 +37,7 @@ interface Checked {
  * `slot` is the time of the import in Unix milliseconds.
  * @throws DataError `rows_rejected` with the faults when more than half of the rows are bad.
  */
-export function toRatings(records: readonly FileRecord[], daos: readonly Dao[], slot: number, file: string): Checked {
+export function toRatings(records: readonly FileRecord[], daos: readonly Rated[], slot: number, file: string): Checked {
   const find = createDaoFinder(daos)
   const lines = new Map<number, number>()
   const rows: DaoRatingRow[] = []
@@ -59,10 +59,11 @@ export function toRatings(records: readonly FileRecord[], daos: readonly Dao[], 
   return { rows, faults }
 }
 
-type FindDao = (name: string) => Dao | undefined
+type Rated = Pick<Dao, 'key' | 'id' | 'slug' | 'name'>
+type FindDao = (name: string) => Rated | undefined
 
 /** By id, slug or exact name, without regard to case. */
-function createDaoFinder(daos: readonly Dao[]): FindDao {
+function createDaoFinder(daos: readonly Rated[]): FindDao {
   const byName = new Map(daos.flatMap((dao) => [dao.name, dao.slug, dao.id].map((name) => [name.toLowerCase(), dao])))
   return (name) => byName.get(name.toLowerCase())
 }

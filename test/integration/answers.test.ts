@@ -1,0 +1,127 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { HOUR_MS } from '../../shared/intervals.ts'
+import {
+  days,
+  emptyLedger,
+  HOUR,
+  jobOf,
+  NOW,
+  type Payload,
+  rangeOf,
+  readLedger,
+  runFor,
+  slotAt,
+  statesOf,
+  TODAY,
+  toSome,
+} from '../support/answered.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import type { Fault } from '../upstream/faults.ts'
+
+let pipeline: Pipeline
+beforeAll(async () => {
+  pipeline = await createPipeline({ now: NOW })
+})
+afterAll(() => pipeline?.close())
+afterEach(async () => {
+  pipeline.upstream.faults.clear()
+  await emptyLedger(pipeline)
+})
+
+interface Source {
+  readonly dataset: string
+  /** As the coverage names it. */
+  readonly provider: string
+  /** As the stand-in names it. */
+  readonly host?: string
+  readonly payload: Payload
+  /** What an empty answer of two entities comes to. */
+  readonly empty: 'failed' | 'unserved' | 'nothing' | 'rows'
+  /** Its answers are pages and not JSON: half of one may be enough. */
+  readonly isPage?: true
+  /** 403 says that one chat is closed to it, and nothing of the others. */
+  readonly is403AboutOne?: true
+}
+
+/** Every provider of every dataset that is asked over HTTP, but for those that have a file of their own. */
+const SOURCES: readonly Source[] = [
+  { dataset: 'prices', provider: 'coinmarketcap', payload: slotAt(HOUR), empty: 'unserved' },
+  {
+    dataset: 'prices',
+    provider: 'coinmarketcap',
+    payload: rangeOf(HOUR - 4 * HOUR_MS, HOUR - 2 * HOUR_MS, '5m'),
+    empty: 'nothing',
+  },
+  { dataset: 'prices', provider: 'coingecko', payload: slotAt(HOUR), empty: 'unserved' },
+  {
+    dataset: 'prices',
+    provider: 'coingecko',
+    payload: rangeOf(HOUR - 4 * HOUR_MS, HOUR - 2 * HOUR_MS, '5m'),
+    empty: 'nothing',
+  },
+  { dataset: 'tvl', provider: 'defillama', payload: slotAt(HOUR), empty: 'unserved' },
+  { dataset: 'tvl', provider: 'defillama', payload: days, empty: 'failed' },
+  { dataset: 'holders', provider: 'moralis', payload: slotAt(HOUR), empty: 'failed' },
+  { dataset: 'holders', provider: 'ethplorer', payload: slotAt(HOUR), empty: 'failed' },
+  { dataset: 'treasury', provider: 'goldrush', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'treasury', provider: 'goldrush', payload: days, empty: 'failed' },
+  { dataset: 'treasury', provider: 'defillama', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'treasury', provider: 'defillama', payload: days, empty: 'failed' },
+  { dataset: 'discord', provider: 'discord', payload: slotAt(TODAY), empty: 'unserved' },
+  { dataset: 'telegram', provider: 'telegram', payload: slotAt(TODAY), empty: 'unserved', isPage: true },
+  {
+    dataset: 'telegram',
+    provider: 'telegram-bot',
+    payload: slotAt(TODAY),
+    empty: 'failed',
+    is403AboutOne: true,
+  },
+  { dataset: 'daos', provider: 'coinmarketcap', payload: slotAt(TODAY), empty: 'unserved' },
+  { dataset: 'daos', provider: 'defillama', payload: slotAt(TODAY), empty: 'unserved' },
+  { dataset: 'daos', provider: 'coingecko', payload: slotAt(TODAY), empty: 'failed' },
+]
+
+describe.each(SOURCES)('$dataset of $provider ($payload.kind)', (source) => {
+  const { dataset, provider, host = provider, payload } = source
+  const job = jobOf(dataset)
+  const run = async (ids: readonly string[]) => runFor(pipeline, job, payload, { ids, providers: [provider] })
+
+  const cases: [string, Fault, string][] = [
+    ['a connection that breaks midway', { kind: 'truncate' }, 'provider_unavailable'],
+    ['half of an answer', { kind: 'cut' }, 'provider_malformed'],
+    ['403', { kind: 'status', status: 403 }, 'provider_rejected'],
+    ['503', { kind: 'status', status: 503 }, 'provider_unavailable'],
+    ['another shape', { kind: 'shape' }, 'provider_malformed'],
+  ]
+  const isTold = ([name, { kind }]: (typeof cases)[number]) =>
+    !(source.isPage && kind === 'cut') && !(source.is403AboutOne && name === '403')
+  it.each(cases.filter(isTold))(
+    '%s is a failure, told by the ledger, and asked again for the same',
+    async (_, fault, code) => {
+      const entities = toSome(pipeline, source)
+      const ids = entities.map(({ id }) => id)
+      pipeline.upstream.faults.set(host, fault)
+      const failed = await run(ids)
+      expect(failed).toMatchObject({ code, again: ids })
+      const told = await readLedger(pipeline, job, entities)
+      expect(told).toHaveLength(2)
+      for (const { state, reason } of told) {
+        expect(state).toBe('failed')
+        expect(reason).toMatch(/^[a-z-]+.*: .+/)
+      }
+      pipeline.upstream.faults.clear()
+      expect(await run(failed.again)).toMatchObject({ code: undefined, uncovered: 0 })
+      expect(statesOf((await readLedger(pipeline, job, entities)).filter(({ buckets }) => buckets > 0))).toContain(
+        'stored',
+      )
+    },
+  )
+
+  it('an empty answer is what its documentation says that it is', async () => {
+    const entities = toSome(pipeline, source)
+    pipeline.upstream.faults.set(host, { kind: 'empty' })
+    const outcome = await run(entities.map(({ id }) => id))
+    expect(outcome.code === undefined).toBe(source.empty !== 'failed')
+    expect(statesOf(await readLedger(pipeline, job, entities))).toEqual([source.empty])
+  })
+})

@@ -1,0 +1,108 @@
+import { z } from 'zod'
+import { DataError } from '../../shared/errors.ts'
+import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import type { Entity, Job } from '../../workers/job/define-job.ts'
+import { jobs } from '../../workers/jobs/list.ts'
+import { PendingError } from '../../workers/run/pending.ts'
+import { runJob } from '../../workers/run/run-job.ts'
+import type { Pipeline } from './pipeline.ts'
+
+/** What a run asks for: a slot, or a range with its step. */
+export type Payload =
+  | { readonly kind: 'slot'; readonly slot: number }
+  | { readonly kind: 'range'; readonly from: number; readonly to: number; readonly interval: string }
+
+export const NOW = Date.parse('2024-05-06T07:05:09Z')
+export const HOUR = Math.floor(NOW / HOUR_MS) * HOUR_MS
+export const TODAY = Math.floor(NOW / DAY_MS) * DAY_MS
+
+export const slotAt = (slot: number): Payload => ({ kind: 'slot', slot })
+export const rangeOf = (from: number, to: number, interval: string): Payload => ({ kind: 'range', from, to, interval })
+
+export const days = rangeOf(TODAY - 3 * DAY_MS, TODAY - DAY_MS, '1d')
+
+/** A run as the queue sees it: its rows, or of whom it has to be tried again and why. */
+export interface Outcome {
+  readonly rows: number
+  readonly uncovered: number
+  readonly code: string | undefined
+  /** The registry ids that another attempt asks for. */
+  readonly again: readonly string[]
+}
+
+/** Runs a job for some entities, asking only the providers named; all of its providers without names. */
+export async function runFor(
+  pipeline: Pick<Pipeline, 'context'>,
+  job: Job,
+  payload: Payload,
+  { ids, providers }: { ids: readonly string[]; providers?: readonly string[] | undefined },
+): Promise<Outcome> {
+  const { context } = pipeline
+  const collectors = job.connect(context).filter(({ provider }) => providers?.includes(provider) ?? true)
+  try {
+    const { rows, uncovered } = await runJob(job, collectors, context, { ...payload, entities: ids })
+    return { rows, uncovered, code: undefined, again: [] }
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error
+    const again = error instanceof PendingError ? error.entities : []
+    return { rows: 0, uncovered: again.length, code: error.code, again }
+  }
+}
+
+const told = z.object({
+  entity: z.number(),
+  state: z.string(),
+  provider: z.string(),
+  seconds: z.number(),
+  reason: z.string(),
+  buckets: z.number(),
+})
+
+export type Told = z.infer<typeof told>
+
+/** What the ledger says of entities: their buckets by state, provider and step, and the notes that are still true. */
+export function readLedger({ database }: Pipeline, job: Job, entities: readonly Entity[]): Promise<Told[]> {
+  return database.db.rows({
+    name: 'ledger',
+    sql: `SELECT entity, toString(state) AS state, toString(provider) AS provider, interval_seconds AS seconds, '' AS reason,
+  bitmapCardinality(groupBitmapMergeState(buckets)) AS buckets
+FROM coverage WHERE dataset = {dataset: String} AND entity IN {keys: Array(UInt64)}
+GROUP BY entity, state, provider, seconds
+UNION ALL
+SELECT entity, toString(state), toString(provider), 0, reason, 0 FROM coverage_notes FINAL
+WHERE dataset = {dataset: String} AND entity IN {keys: Array(UInt64)}`,
+    params: { dataset: job.dataset.name, keys: entities.map(({ key }) => key) },
+    schema: told,
+  })
+}
+
+/** Forgets what is known, so that the next case begins with nothing. */
+export async function emptyLedger({ database }: Pipeline): Promise<void> {
+  for (const table of ['coverage', 'coverage_notes'])
+    await database.db.command({ name: 'forget', sql: `TRUNCATE TABLE ${table}` })
+}
+
+export function jobOf(dataset: string): Job {
+  const job = jobs.find(({ name }) => name === dataset)
+  if (job === undefined) throw new Error(`there is no job ${dataset}`)
+  return job
+}
+
+/** Entities that the provider can be asked about, and has data of. */
+export function toSome(
+  pipeline: Pipeline,
+  { dataset, provider }: { readonly dataset: string; readonly provider: string },
+  count = 2,
+): readonly Entity[] {
+  const job = jobOf(dataset)
+  const collector = job.connect(pipeline.context).find((one) => one.provider === provider)
+  // Of the links that DAOs lack, the one provider has no more than a logo.
+  const lacks = (entity: Entity) =>
+    provider !== 'defillama' || (Reflect.get(entity, 'missing') ?? ['image']).includes('image')
+  return job
+    .entities(pipeline.registry)
+    .filter((entity) => collector?.covers(entity) && lacks(entity))
+    .slice(0, count)
+}
+
+export const statesOf = (told: readonly Told[]) => [...new Set(told.map(({ state }) => state))]

@@ -1,0 +1,28 @@
+import type { DataError } from '../../shared/errors.ts'
+import type { Entity, Run } from '../../workers/job/define-job.ts'
+import type { Step } from '../../workers/run/collect.ts'
+import { silent } from './silent.ts'
+
+type TestRun<E extends Entity> = Omit<Run<unknown, E>, 'provider'>
+
+/** A run for tests that call a provider themselves; it keeps what the provider tells it. */
+export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}) {
+  const refused = new Map<number, DataError>()
+  const [read, putOff]: [number[], number[]] = [[], []]
+  const steps: Step[] = []
+  const run: TestRun<E> = {
+    entities: [],
+    slot: 0,
+    range: undefined,
+    state: { get: async () => undefined, set: () => {}, save: async () => {} },
+    noteRead: (entities) => void read.push(...entities.map(({ key }) => key)),
+    refuse: ({ key }, reason) => void refused.set(key, reason),
+    putOff: (entities) => void putOff.push(...entities.map(({ key }) => key)),
+    noteStep: ({ from, to }, seconds) => void steps.push({ from, to, seconds }),
+    noteMore: () => {},
+    log: silent,
+    signal: new AbortController().signal,
+    ...given,
+  }
+  return { run, refused, read, putOff, steps }
+}

@@ -1,0 +1,40 @@
+import { DataError } from '../../shared/errors.ts'
+import type { Entity, Run } from '../job/define-job.ts'
+
+/** A call about several entities at once. */
+export interface Batch<E extends Entity> {
+  readonly entities: readonly E[]
+}
+
+/** Failures of one answer only: the next call may well be answered. */
+const ABOUT_ANSWER: ReadonlySet<string> = new Set(['provider_malformed', 'provider_unknown'])
+
+/**
+ * Makes one call after the other and keeps what came of those that were answered. The entities of a failed call are
+ * refused. Unless the failure is of this answer only, so are those of the calls that are left, which are not made.
+ * @throws DataError the first failure, when no call was answered.
+ */
+export async function askBatches<E extends Entity, B extends Batch<E>, Row>(
+  batches: readonly B[],
+  ask: (batch: B) => Promise<readonly Row[]>,
+  { refuse }: Pick<Run<unknown, E>, 'refuse'>,
+): Promise<Row[]> {
+  const rows: (readonly Row[])[] = []
+  const failed: { batch: B; error: DataError }[] = []
+  for (const batch of batches) {
+    const last = failed.at(-1)?.error
+    if (last !== undefined && !ABOUT_ANSWER.has(last.code)) failed.push({ batch, error: last })
+    else {
+      try {
+        rows.push(await ask(batch))
+      } catch (error) {
+        if (!(error instanceof DataError)) throw error
+        failed.push({ batch, error })
+      }
+    }
+  }
+  const [first] = failed
+  if (first !== undefined && rows.length === 0) throw first.error
+  for (const { batch, error } of failed) for (const entity of batch.entities) refuse(entity, error)
+  return rows.flat()
+}
