@@ -7,8 +7,6 @@ import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/command
 import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/status.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { planRepair, readHoles, toGaps } from '../../workers/schedule/gaps.ts'
-import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
@@ -129,44 +127,6 @@ describe('dead letters', () => {
     expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
     expect(() => toRequest({ ...given, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
     expect(toRequest({ ...given, dataset: 'prices', state: undefined }).state).toBe('failed')
-  })
-})
-
-describe('gaps', () => {
-  it('are found in the stored series and collected again', async () => {
-    const { db } = pipeline.database
-    const token = pipeline.registry.tokens.find(({ symbol }) => symbol === 'UNI')
-    if (token === undefined) throw new Error('the registry has no UNI')
-    const [from, to] = [Date.parse('2024-05-05T00:00:00Z'), Date.parse('2024-05-06T00:00:00Z')]
-    const whole = planRepair(prices, [{ entity: token, from, to, missing: 288 }], '5m')
-    const runner = createRunner(prices, pipeline.context, 'history')
-    const { redis, blocking, config } = pipeline.context
-    const collect = (chunks: typeof whole) => {
-      const options = { redis, blocking, prefix: config.redis.prefix, again: true, onStep: () => {} }
-      return enqueueAndWatch(pipeline.queue('prices', 'history'), chunks, options)
-    }
-    const find = async () => toGaps(await readHoles(db, prices.dataset, token, '5m'), '5m', { from, to })
-    await collect(whole)
-    expect(await find()).toEqual([])
-    await db.command({
-      name: 'lose',
-      sql: `DELETE FROM token_prices WHERE observed_at >= '2024-05-05 03:00:00' AND observed_at < '2024-05-05 04:00:00'
-            OR observed_at >= '2024-05-05 10:00:00' AND observed_at < '2024-05-05 10:05:00'`,
-    })
-    const gaps = await find()
-    expect(gaps).toEqual([
-      { from: from + 180 * MINUTE, to: from + 240 * MINUTE, missing: 12 },
-      { from: from + 600 * MINUTE, to: from + 605 * MINUTE, missing: 1 },
-    ])
-    await collect(
-      planRepair(
-        prices,
-        gaps.map((gap) => ({ ...gap, entity: token })),
-        '5m',
-      ),
-    )
-    await runner.close()
-    expect(await find()).toEqual([])
   })
 })
 
