@@ -2,9 +2,12 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import type { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { findUnfounded } from '../../shared/coverage/recount.ts'
+import { removeUnfounded } from '../../shared/coverage/repair.ts'
 import { readWanted } from '../../shared/coverage/wanted.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
 import { collectAsks } from '../../workers/backfill/collect-ask.ts'
+import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import { isComplete, type Outcome, type Standing } from '../../workers/backfill/outcome.ts'
 import { toOutcomeTable } from '../../workers/backfill/outcome-table.ts'
 import type { Stores } from '../../workers/backfill/until-done.ts'
@@ -12,6 +15,7 @@ import { planBackfill } from '../../workers/commands/backfill.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
+import { planRepair } from '../../workers/schedule/gaps.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000
@@ -149,6 +153,31 @@ describe('a back-fill', () => {
     const outcome = await collect(planBackfill(request, pipeline.registry, now))
     expect([isComplete(outcome), count(outcome, 'covered') > 60]).toEqual([true, true])
   })
+})
+
+it('gaps of the ledger are found, and mended by the jobs that are planned for them', async () => {
+  const { db } = pipeline.database
+  start(prices)
+  await collect(ask('UNI'))
+  const [uni] = ask('UNI').entities
+  if (uni === undefined) throw new Error('the registry has no UNI')
+  const find = () => {
+    const range = { from: Date.parse(DAYS.from), to: Date.parse(DAYS.to) }
+    return findLedgerGaps(db, prices, pipeline.registry, { range, interval: undefined, now: pipeline.clock.now })
+  }
+  expect(await find()).toEqual([])
+  const hour = { from: Date.parse('2024-05-01T03:00:00Z'), to: Date.parse('2024-05-01T04:00:00Z') }
+  await db.command({
+    name: 'lose',
+    sql: `DELETE FROM token_prices WHERE observed_at >= '2024-05-01 03:00:00' AND observed_at < '2024-05-01 04:00:00'`,
+  })
+  await removeUnfounded(db, prices.dataset, await findUnfounded(db, prices.dataset))
+  const gaps = await find()
+  expect(gaps).toMatchObject([{ entity: { id: uni.id }, ...hour, missing: 12, state: 'pending' }])
+  const chunks = planRepair(prices, gaps, '5m')
+  const outcome = await collect({ ...ask('UNI'), range: hour, chunks, isWanted: true }, true)
+  expect([isComplete(outcome), count(outcome, 'covered')]).toEqual([true, 12])
+  expect(await find()).toEqual([])
 })
 
 describe('the table of outcomes', () => {
