@@ -1,11 +1,15 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
-import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { addCoverage } from '../../shared/coverage/ledger.ts'
+import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { DataError } from '../../shared/errors.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/commands/queued-jobs.ts'
 import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/status.ts'
+import { openState } from '../../workers/job/state.ts'
 import prices from '../../workers/jobs/prices.ts'
+import tvl from '../../workers/jobs/tvl.ts'
+import { rememberFailing } from '../../workers/run/remember-failing.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
@@ -24,7 +28,7 @@ describe('the status', () => {
     const { db } = pipeline.database
     const until = Date.parse('2024-05-06T07:05:00Z')
     await storeMarket(db, { keys: [1, 2], until, points: 3, stepMs: 300_000 })
-    const read = (now: number) => readStatus(db, [tokenPrices, protocolTvl], now)
+    const read = (now: number) => readStatus(db, [prices, tvl], pipeline.registry, now)
     const [fresh, empty] = await read(until + 6 * MINUTE)
     expect(fresh).toEqual({
       dataset: 'prices',
@@ -33,6 +37,8 @@ describe('the status', () => {
       lagSeconds: 360,
       state: 'fresh',
       rows: 6,
+      complete: null,
+      failing: [],
     })
     expect(empty).toMatchObject({ dataset: 'tvl', lastUpdated: null, lagSeconds: null, state: 'empty', rows: 0 })
     expect(isAlarming(fresh === undefined ? [] : [fresh])).toBe(false)
@@ -42,11 +48,28 @@ describe('the status', () => {
     expect([late, stale, empty].map((one) => one !== undefined && isAlarming([one]))).toEqual([false, true, true])
     expect(toStatusTable(await read(until + 6 * MINUTE))).toBe(
       [
-        'dataset  cadence  last updated (UTC)   lag  state  rows',
-        'prices   5m       2024-05-06 07:05:00  6m   fresh  6',
-        'tvl      1h       -                    -    empty  0',
+        'dataset  cadence  last updated (UTC)   lag  state  rows  complete',
+        'prices   5m       2024-05-06 07:05:00  6m   fresh  6     -',
+        'tvl      1h       -                    -    empty  0     -',
       ].join('\n'),
     )
+    const entities = prices.entities(pipeline.registry)
+    await want(db, prices.dataset, [{ entity: EVERYBODY, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' }])
+    const first = (until - 10 * 5 * MINUTE) / (5 * MINUTE)
+    const report = { state: 'stored' as const, provider: 'coingecko', seconds: 300, first, last: first + 8 }
+    await addCoverage(
+      db,
+      prices.dataset,
+      entities.map(({ key }) => ({ ...report, entity: key })),
+    )
+    await rememberFailing(
+      openState(db, 'prices', () => until),
+      [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
+      until,
+    )
+    const told = toStatusTable(await read(until + 6 * MINUTE))
+    expect(told).toMatch(/^prices .* 90 %$/m)
+    expect(told).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')
   })
 })
 
