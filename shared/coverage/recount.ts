@@ -9,7 +9,7 @@ import { addCoverage, type Report, RUNS } from './ledger.ts'
 /** The part of a dataset by which its rows are counted. */
 export type Recounted = Pick<Dataset, 'name' | 'cadence' | 'series' | 'resumes'>
 
-/** What tells at which step rows were given that do not say so themselves: `{cadence}` is the dataset's, `cells` a day's buckets. */
+/** At which step rows were given that do not say so themselves; `cells` are a day's buckets that have any. */
 const DAY_STEPS: Readonly<Record<string, string>> = {
   prices: 'multiIf(length(cells) >= 25, 300, length(cells) >= 2, 3600, 86400)',
   tvl: 'if(length(cells) >= 2, 3600, 86400)',
@@ -67,8 +67,8 @@ const lacking = z.object({ entity: z.number(), seconds: z.int(), runs: z.array(z
 
 /**
  * Adds the buckets of stored rows that the coverage lacks, at the step that the rows look like. Of a dataset that goes on
- * from cursors rows tell only a part, because many hours have none: nothing is added.
- * @returns how many buckets were added. May be repeated, and ended anywhere. `now` is in Unix milliseconds.
+ * from cursors rows tell only a part: nothing is added. May be repeated, and ended anywhere. `now` is in Unix milliseconds.
+ * @returns how many buckets were added.
  */
 export async function addFromRows(db: Database, dataset: Recounted, now: number): Promise<number> {
   if (dataset.resumes) return 0
@@ -165,11 +165,7 @@ function toReports(rows: readonly z.infer<typeof lacking>[]): Report[] {
 }
 
 const step = z.object({ seconds: z.int() })
-const unfounded = z.object({
-  entity: z.number(),
-  provider: z.string(),
-  runs: z.array(z.tuple([z.int(), z.int()])),
-})
+const unfounded = z.object({ entity: z.number(), provider: z.string(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
 /** Buckets that are said to be stored while no row stands for them. */
 export async function findUnfounded(db: Database, dataset: Recounted): Promise<Report[]> {

@@ -80,6 +80,8 @@ describe('dead letters', () => {
   /** Two jobs that failed for good for different reasons. */
   async function failTwo() {
     const queue = pipeline.queue('prices')
+    // The slot is about to be over: it is tried once.
+    pipeline.clock.now = slot.slot + 5 * MINUTE - 1
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 401 })
     const runner = createRunner(prices, pipeline.context)
