@@ -143,6 +143,7 @@ describe('a back-fill', () => {
     )
     const empty = await collect(before)
     expect([isComplete(empty), count(empty, 'unserved')]).toEqual([false, 2])
+    expect(toOutcomeTable([empty])).toContain('back-fill prices of that time')
   })
 
   it('ends at what is due, and leaves what is newest to the slots', async () => {
@@ -186,9 +187,14 @@ describe('the table of outcomes', () => {
       ...{ standing, reason, buckets, entities },
     })
     const table = toOutcomeTable([
-      { title: 'prices 5m', parts: [part('covered', '', 10, ['A', 'B']), part('failed', 'x: 403', 3, ['B'])] },
+      {
+        title: 'prices 5m',
+        computedFrom: [],
+        parts: [part('covered', '', 10, ['A', 'B']), part('failed', 'x: 403', 3, ['B'])],
+      },
       {
         title: 'holders 1h',
+        computedFrom: [],
         parts: [part('unserved', 'moralis: MORALIS_API_KEY is not set', 7, ['A', 'B', 'C', 'D', 'E', 'F', 'G'])],
       },
     ])

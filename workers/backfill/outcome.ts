@@ -22,6 +22,8 @@ export interface Part {
 /** What a back-fill came to. */
 export interface Outcome {
   readonly title: string
+  /** The datasets that it is computed from, by name; none where it comes from providers. */
+  readonly computedFrom: readonly string[]
   readonly parts: readonly Part[]
 }
 
@@ -40,7 +42,8 @@ export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[
   const { title, job, entities } = ask
   const within = toDue(ask, now)
   const parts = createParts()
-  if (within === undefined) return { title, parts: [] }
+  const computedFrom = job.computedFrom.map(({ name }) => name)
+  if (within === undefined) return { title, computedFrom, parts: [] }
   const keys = entities.map(({ key }) => key)
   const counts = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
   const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: WEEK_MS / 1000 })
@@ -70,7 +73,7 @@ export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[
     )
     parts.add('missing', 'nobody has collected it', entity.name, countBuckets(left))
   }
-  return { title, parts: parts.all() }
+  return { title, computedFrom, parts: parts.all() }
 }
 
 /** Counts the buckets that notes explain, the newest note first. @returns those that none explains. */
