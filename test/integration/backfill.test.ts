@@ -79,7 +79,7 @@ describe('a back-fill', () => {
     const first = await collect(ask('UNI'))
     expect([isComplete(first), count(first, 'covered')]).toEqual([true, BUCKETS])
     const [uni] = ask('UNI').entities
-    expect(await readWanted(db, prices.dataset)).toEqual([
+    expect(await readWanted(db, prices.dataset)).toMatchObject([
       { entity: uni?.key, from: Date.parse(DAYS.from), to: Date.parse(DAYS.to), seconds: 300 },
     ])
     const done = await queue.getCompletedCount()

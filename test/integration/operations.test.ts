@@ -28,7 +28,7 @@ describe('the status', () => {
     const { db } = pipeline.database
     const until = Date.parse('2024-05-06T07:05:00Z')
     await storeMarket(db, { keys: [1, 2], until, points: 3, stepMs: 300_000 })
-    const read = (now: number) => readStatus(db, [prices, tvl], pipeline.registry, now)
+    const read = (now: number) => readStatus(db, [prices.dataset, tvl.dataset], pipeline.registry, now)
     const [fresh, empty] = await read(until + 6 * MINUTE)
     expect(fresh).toEqual({
       dataset: 'prices',
@@ -37,7 +37,7 @@ describe('the status', () => {
       lagSeconds: 360,
       state: 'fresh',
       rows: 6,
-      complete: null,
+      complete: 0,
       failing: [],
     })
     expect(empty).toMatchObject({ dataset: 'tvl', lastUpdated: null, lagSeconds: null, state: 'empty', rows: 0 })
@@ -49,8 +49,8 @@ describe('the status', () => {
     expect(toStatusTable(await read(until + 6 * MINUTE))).toBe(
       [
         'dataset  cadence  last updated (UTC)   lag  state  rows  complete',
-        'prices   5m       2024-05-06 07:05:00  6m   fresh  6     -',
-        'tvl      1h       -                    -    empty  0     -',
+        'prices   5m       2024-05-06 07:05:00  6m   fresh  6     0 %',
+        'tvl      1h       -                    -    empty  0     0 %',
       ].join('\n'),
     )
     const entities = prices.entities(pipeline.registry)

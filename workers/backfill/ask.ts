@@ -1,11 +1,10 @@
 import { type Buckets, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
-import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, readWanted, toDueEnd, want } from '../../shared/coverage/wanted.ts'
 import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job, TimeRange } from '../job/define-job.ts'
 import type { Chunk } from '../schedule/chunks.ts'
-import { toDueEnd } from '../schedule/look.ts'
 
 /** History that somebody asks for; `title` is what the progress and the table call it. */
 export interface Ask {
@@ -28,7 +27,7 @@ export const toSeconds = ({ job, interval }: Pick<Ask, 'job' | 'interval'>): num
 
 /** The buckets that are asked for and due; undefined where none is. */
 export function toDue({ job, range }: Pick<Ask, 'job' | 'range'>, now: number): Buckets | undefined {
-  const to = Math.min(range.to, toDueEnd(job, now))
+  const to = Math.min(range.to, toDueEnd(job.dataset, now))
   return toBuckets({ from: range.from, to }, job.dataset.cadence)
 }
 

@@ -1,13 +1,12 @@
 import { type Buckets, countBuckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { isLost, type Note, OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
-import { readWanted, toWantedRuns } from '../../shared/coverage/wanted.ts'
+import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import { INTERVAL_SECONDS, type Interval, WEEK_MS } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job, TimeRange } from '../job/define-job.ts'
 import type { EntityGap } from '../schedule/gaps.ts'
-import { toDueEnd } from '../schedule/look.ts'
 
 /** A stretch that is wanted, due and not there: nobody has tried yet, it failed, or no provider has it any more. */
 export interface LedgerGap extends EntityGap {
@@ -31,7 +30,7 @@ const WITHIN_BUCKETS = 12
  */
 export async function findLedgerGaps(db: Database, job: Job, registry: Registry, sought: Sought): Promise<LedgerGap[]> {
   const wanted = await readWanted(db, job.dataset)
-  const until = Math.min(sought.range.to, toDueEnd(job, sought.now))
+  const until = Math.min(sought.range.to, toDueEnd(job.dataset, sought.now))
   const begin = toBuckets({ from: sought.range.from, to: OPEN_END }, job.dataset.cadence)?.first ?? 0
   const named = new Set(wanted.map(({ entity }) => entity))
   const entities = job.entities(registry)

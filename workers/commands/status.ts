@@ -1,18 +1,16 @@
 import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
+import { readCompleteness } from '../../shared/coverage/completeness.ts'
+import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
-import { FAILING_PROVIDERS, readFailingText } from '../../shared/store/failing-providers.ts'
+import { readFailing } from '../../shared/store/failing-providers.ts'
 import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
-import type { Job } from '../job/define-job.ts'
-import { openState } from '../job/state.ts'
-import { jobs } from '../jobs/list.ts'
 import { toShortDuration, toShortTime, toTable } from './text-table.ts'
-import { readCompleteShare } from './whole-share.ts'
 
 const HELP = `npm run status -- [--json]
 
@@ -28,22 +26,22 @@ export interface DatasetStatus {
   readonly lagSeconds: number | null
   readonly state: FreshnessState
   readonly rows: number
-  /** The share of what is wanted and due that is stored, 0 to 1; null while nothing is wanted. */
-  readonly complete: number | null
+  /** The share of what is expected up to now that is stored, 0 to 1. */
+  readonly complete: number
   /** Its providers that fail, since when and why. */
   readonly failing: readonly { readonly provider: string; readonly since: string; readonly reason: string }[]
 }
 
 /** Reads how each dataset stands at a time, in Unix milliseconds. */
-export function readStatus(
+export async function readStatus(
   db: Database,
-  of: readonly Job[],
+  of: readonly DatasetFacts[],
   registry: Registry,
   now: number,
 ): Promise<DatasetStatus[]> {
+  const [complete, failing] = await Promise.all([readCompleteness(db, registry, of, now), readFailing(db)])
   return Promise.all(
-    of.map(async (job) => {
-      const { dataset } = job
+    of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)
       const lagSeconds = toLagSeconds(newest, now)
       return {
@@ -53,16 +51,11 @@ export function readStatus(
         lagSeconds,
         state: toFreshnessState(lagSeconds, dataset.cadence),
         rows: await countRows(db, dataset.series.table),
-        complete: await readCompleteShare(db, job, registry, now),
-        failing: await readFailing(db, job),
+        complete: complete.get(dataset.name)?.complete ?? 0,
+        failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, told]) => ({ provider, ...told })),
       }
     }),
   )
-}
-
-async function readFailing(db: Database, { name }: Job): Promise<DatasetStatus['failing']> {
-  const failing = readFailingText(await openState(db, name, Date.now).get(FAILING_PROVIDERS))
-  return Object.entries(failing).map(([provider, told]) => ({ provider, ...told }))
 }
 
 /** Rounded down: only what is whole is 100 %. */
@@ -79,7 +72,7 @@ export function toStatusTable(statuses: readonly DatasetStatus[]): string {
       lagSeconds === null ? '-' : toShortDuration(lagSeconds),
       state,
       String(rows),
-      complete === null ? '-' : toPercent(complete),
+      toPercent(complete),
     ]),
   )
   const failing = statuses.flatMap((status) =>
@@ -99,7 +92,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({ options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
   if (values.help) return console.log(HELP)
   const db = createDatabase(loadCommandConfig().clickhouse, 'read')
-  const statuses = await readStatus(db, jobs, loadRegistry(), Date.now())
+  const statuses = await readStatus(db, datasets, loadRegistry(), Date.now())
   await db.close()
   console.log(values.json ? JSON.stringify(statuses, null, 2) : toStatusTable(statuses))
   if (isAlarming(statuses)) process.exitCode = 1
