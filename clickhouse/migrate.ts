@@ -5,6 +5,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { runCommand } from '../shared/command.ts'
 import { type Config, loadCommandConfig } from '../shared/config/config.ts'
+import { recountUpgraded } from '../shared/coverage/upgrade.ts'
+import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { isMain } from '../shared/process.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
@@ -174,6 +176,7 @@ async function main(): Promise<void> {
   else {
     await migrate(server, db, config.database, log)
     await storeRegistry(db, loadRegistry(), log)
+    await recountUpgraded(db, datasets, log, Date.now())
   }
   await Promise.all([server.close(), db.close()])
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Config } from '../shared/config/config.ts'
+import { EVERYBODY, want } from '../shared/coverage/wanted.ts'
 import { toReason } from '../shared/errors.ts'
 import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
 import type { Database } from '../shared/store/clickhouse.ts'
@@ -36,6 +37,8 @@ export async function collectPastDays(
   const http = createHttpClients({ log: context.log })
   const wanted: { job: Job; slot: number }[] = []
   for (const job of JOBS) {
+    const range = { from: today - options.days * DAY_MS, to: today }
+    await want(context.db, job.dataset, [{ entity: EVERYBODY, ...range, interval: '1d' }])
     const stored = await readStoredDays(context.db, job)
     wanted.push(...past.filter((slot) => !stored.has(slot)).map((slot) => ({ job, slot })))
   }

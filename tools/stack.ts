@@ -92,7 +92,7 @@ async function backfillDemo(config: Config): Promise<void> {
   const daysAgo = (days: number) => new Date(now - days * DAY_MS).toISOString().slice(0, 10)
   const plan = (dataset: string, interval: string, from: string, to?: string) =>
     planBackfill({ dataset, interval, from, to, only: undefined }, registry, now)
-  const backfills = [
+  const asks = [
     plan('prices', '1d', HISTORY_START, daysAgo(90)),
     plan('prices', '1h', daysAgo(90), daysAgo(31)),
     plan('prices', '5m', daysAgo(31)),
@@ -104,15 +104,19 @@ async function backfillDemo(config: Config): Promise<void> {
     plan('treasury-value', '1d', daysAgo(90)),
     plan('index', '5m', new Date(registry.index.launch).toISOString()),
   ]
-  const log = createLog('backfill', 'warn')
-  const redis = createRedis(config.redis.url, log)
-  const blocking = createRedis(config.redis.url, log, 'blocking')
-  const failed = await runBackfills(backfills, { redis, blocking, prefix: config.redis.prefix }, { again: false })
-  redis.disconnect()
-  blocking.disconnect()
-  console.log(
-    failed === 0 ? 'history is complete' : `${failed} parts of the history are missing: see the reasons above`,
-  )
+  const redis = createRedis(config.redis.url, createLog('backfill', 'error'))
+  const db = createDatabase(config.clickhouse, 'write')
+  try {
+    const stores = { db, redis, prefix: config.redis.prefix, now: Date.now }
+    const isWhole = await runBackfills(asks, stores, { signal: stopping.signal })
+    if (stopping.signal.aborted) return
+    console.log(
+      isWhole ? 'history is complete' : 'history is not complete: the table above says what is missing and why',
+    )
+  } finally {
+    redis.disconnect()
+    await db.close()
+  }
 }
 
 /** The demo's history of what providers have no history of, which only the stand-in can tell. */

@@ -4,6 +4,8 @@ import { migrate } from '../clickhouse/migrate.ts'
 import { storeRegistry } from '../clickhouse/registry.ts'
 import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { clickhouseDir, redisDir } from '../shared/config/own-stores.ts'
+import { recountUpgraded } from '../shared/coverage/upgrade.ts'
+import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
@@ -57,6 +59,7 @@ async function prepareSchema({ clickhouse, logLevel }: Config): Promise<void> {
   try {
     await migrate(server, db, clickhouse.database, log)
     await storeRegistry(db, loadRegistry(), log)
+    await recountUpgraded(db, datasets, log, Date.now())
   } finally {
     await Promise.all([server.close(), db.close()])
   }

@@ -155,7 +155,7 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
  * unless `--` stands before them.
  */
 const OPTIONS = [
-  ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'into-existing'],
+  ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'into-existing'],
   ...['dataset', 'state', 'reason'],
 ] as const
 

@@ -156,28 +156,6 @@ GROUP BY entity`,
   ) as Map<number, Buckets[]>
 }
 
-const counted = z.object({ entity: z.number(), stored: z.int(), nothing: z.int() })
-
-/** How many of the buckets of each entity are stored, at any step, and how many of the others are known to be nothing. */
-export async function countCoverage(
-  db: Database,
-  dataset: Covered,
-  within: Buckets,
-): Promise<{ entity: number; stored: number; nothing: number }[]> {
-  return db.rows({
-    name: 'coverage-count',
-    sql: `WITH groupBitmapMergeStateIf(buckets, state = 'stored') AS had, groupBitmapMergeState(buckets) AS known
-SELECT entity,
-  bitmapCardinality(bitmapSubsetInRange(had, {first: UInt32}, {last: UInt32} + 1)) AS stored,
-  bitmapCardinality(bitmapSubsetInRange(known, {first: UInt32}, {last: UInt32} + 1)) - stored AS nothing
-FROM coverage
-WHERE ${WITHIN}
-GROUP BY entity`,
-    params: toParams(dataset, within),
-    schema: counted,
-  })
-}
-
 const newest = z.object({ entity: z.number(), last: z.int() })
 
 /** The newest bucket that is stored of each entity. */

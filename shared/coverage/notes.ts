@@ -27,6 +27,9 @@ export interface Note {
   readonly providers: string
 }
 
+/** Whether it says that nobody collected a range at its time and nobody has it any more: such a note has no tries. */
+export const isLost = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean => state === 'unserved' && tries === 0
+
 const stored = z.object({
   entity: z.number(),
   lane: z.enum(LANES),

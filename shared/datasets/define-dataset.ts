@@ -25,6 +25,11 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   /** Set where rows carry the times at which the source observed them, not the slot: a slot fills the bucket before its own. */
   readonly hasOwnTimes?: true
   /**
+   * Set where each run goes on from a stored cursor and has rows only when something happened. What tells that an entity
+   * was collected is then that it was read, and it means all the time since it was read before.
+   */
+  readonly resumes?: true
+  /**
    * Statements that the runner executes after the insert, in this order, for tables that are computed from what is stored.
    * They get what `toDeriveParams` makes, and may be repeated.
    */

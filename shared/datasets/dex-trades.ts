@@ -133,5 +133,6 @@ export const dexTrades = defineDataset({
     { name: 'dex-trade-days', sql: DEX_TRADE_DAYS, isWhole: true },
     { name: 'dex-data', sql: DEX_DATA, isWhole: true },
   ],
+  resumes: true,
   series: { table: 'dex_trades', entity: 'token', time: 'traded_at' },
 })

@@ -31,5 +31,6 @@ export const governance = defineDataset({
   row: governanceRow,
   entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
   entity: 'dao',
+  resumes: true,
   series: { table: 'governance_readings', entity: 'dao', time: 'read_at' },
 })

@@ -11,8 +11,8 @@ import { createRedis } from '../../shared/queue/redis.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import type { Chunk } from '../../workers/schedule/chunks.ts'
-import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import type { OwnClickHouse } from '../support/own-clickhouse.ts'
+import { runChunks } from '../support/run-chunks.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
@@ -78,7 +78,7 @@ export function withStack<T>(name: string, work: (stack: Stack) => Promise<T>): 
 /** Runs the chunks' jobs to their end. @returns the rows stored. */
 export async function collect(stack: Stack, chunks: readonly Chunk[]): Promise<number> {
   const { queue, redis, blocking, prefix } = stack
-  const outcome = await enqueueAndWatch(queue, chunks, { redis, blocking, prefix, again: true, onStep: () => {} })
+  const outcome = await runChunks(queue, chunks, { redis, blocking, prefix, again: true, onStep: () => {} })
   const [failure] = outcome.failures.keys()
   if (failure !== undefined) throw new Error(`a part of the back-fill failed: ${failure}`)
   return outcome.rows

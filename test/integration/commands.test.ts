@@ -1,9 +1,14 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { union } from '../../shared/coverage/grid.ts'
+import { addCoverage } from '../../shared/coverage/ledger.ts'
+import { type Note, writeNotes } from '../../shared/coverage/notes.ts'
+import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toProgram } from '../../tools/children.ts'
+import prices from '../../workers/jobs/prices.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
@@ -23,22 +28,67 @@ const env = () => ({ ...process.env, ...toStoreSettings(config) })
 describe('the exit code of gaps', () => {
   const gaps = (...args: string[]) => {
     const command = [...toProgram(join(ROOT, 'workers/commands/find-gaps.ts')), ...args]
-    const { status, stderr } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
-    return { status, stderr }
+    const { status, stdout, stderr } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
+    return { status, stdout, stderr }
   }
-  const keys = loadRegistry()
-    .tokens.slice(0, 2)
-    .map(({ key }) => key)
-  const store = (points: number, until: number) => storeMarket(database.db, { keys, until, points, stepMs: STEP })
+  const tokens = prices.entities(loadRegistry())
+  const store = (points: number, until: number) =>
+    storeMarket(database.db, { keys: tokens.map(({ key }) => key), until, points, stepMs: STEP })
+  const now = () => toBucketStart(Date.now(), '5m')
 
-  it('is 0 for what is whole and fresh, and 3 for what has a hole', async () => {
-    const now = toBucketStart(Date.now(), '5m')
-    await store(5, now)
-    expect(gaps('prices')).toMatchObject({ status: 0 })
-    await store(2, now - 10 * STEP)
-    expect(gaps('prices')).toMatchObject({ status: 3 })
-    // What has a hole may be stale as well.
-    expect(gaps('prices', '--to', new Date(now - STEP).toISOString())).toMatchObject({ status: 3 })
+  /** Says that everybody's last `buckets` are wanted and stored, but for those that `isLeftOut` says. */
+  async function cover(buckets: number, isLeftOut: (ago: number) => boolean = () => false) {
+    const { db } = database
+    const last = now() / STEP
+    await want(db, prices.dataset, [{ entity: EVERYBODY, from: (last - buckets) * STEP, interval: '5m' }])
+    const numbers = Array.from({ length: buckets + 1 }, (_, ago) => ago).filter((ago) => !isLeftOut(ago))
+    const reports = tokens.flatMap(({ key }) =>
+      union(numbers.map((ago) => ({ first: last - ago, last: last - ago }))).map((run) => ({
+        ...{ entity: key, state: 'stored' as const, provider: 'coingecko', seconds: 300 },
+        ...run,
+      })),
+    )
+    await addCoverage(db, prices.dataset, reports)
+  }
+
+  it('is 0 for what is whole and fresh, and 3 for what is not there', async () => {
+    await store(5, now())
+    await cover(50)
+    expect(gaps('prices')).toMatchObject({ status: 0, stdout: '' })
+    await database.db.command({ name: 'forget', sql: 'TRUNCATE TABLE coverage' })
+    await cover(50, (ago) => ago >= 20 && ago < 23)
+    const told = gaps('prices', '--json')
+    expect(told.status).toBe(3)
+    const found = JSON.parse(told.stdout)
+    expect(found).toHaveLength(tokens.length)
+    expect(found[0]).toMatchObject({ dataset: 'prices', missing: 3, state: 'pending' })
+    expect(gaps('prices', '--from', new Date(now() - 10 * STEP).toISOString())).toMatchObject({ status: 0 })
+  })
+
+  it('is 0 for what no provider has, and tells what is lost or failed with the reason', async () => {
+    const { db } = database
+    await store(5, now())
+    await cover(50, (ago) => ago >= 20 && ago < 23)
+    const note = (index: number, own: Partial<Note>): Note => ({
+      ...{ entity: tokens[index]?.key ?? 0, lane: 'history', from: now() - 30 * STEP, to: now() - 10 * STEP },
+      ...{
+        state: 'unserved',
+        provider: 'x',
+        reason: 'x has no id for it',
+        since: 0,
+        tries: 1,
+        nextTry: 0,
+        providers: '',
+      },
+      ...own,
+    })
+    const unserved = tokens.map((_, index) => note(index, {}))
+    await writeNotes(db, prices.dataset, unserved)
+    expect(gaps('prices')).toMatchObject({ status: 0, stdout: '' })
+    await writeNotes(db, prices.dataset, [note(0, { tries: 0, reason: 'nobody collected it' })])
+    expect(gaps('prices')).toMatchObject({ status: 0, stdout: expect.stringMatching(/ 3 +lost +nobody collected it/) })
+    await writeNotes(db, prices.dataset, [note(1, { state: 'failed', reason: 'x: status 503' })])
+    expect(gaps('prices')).toMatchObject({ status: 3, stdout: expect.stringMatching(/ 3 +failed +x: status 503/) })
   })
 
   it('is 2 for what is stale or empty, unless the range has ended', async () => {

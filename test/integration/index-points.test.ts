@@ -8,7 +8,7 @@ import index from '../../workers/jobs/index-points.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
+import { runChunks } from '../support/run-chunks.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
 const SLOT = 300_000
@@ -216,7 +216,7 @@ describe('a back-fill and a late correction', () => {
     const { chunks } = planBackfill({ dataset, interval, from, to, only }, pipeline.registry, NOW)
     const { redis, blocking } = pipeline.context
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again, onStep: () => {} }
-    const outcome = await enqueueAndWatch(pipeline.queue(dataset, 'history'), chunks, options)
+    const outcome = await runChunks(pipeline.queue(dataset, 'history'), chunks, options)
     expect([...outcome.failures]).toEqual([])
     pipeline.commits.commit('index')
     return outcome

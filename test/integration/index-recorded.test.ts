@@ -10,9 +10,9 @@ import { planBackfill } from '../../workers/commands/backfill.ts'
 import index from '../../workers/jobs/index-points.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { runChunks } from '../support/run-chunks.ts'
 
 const dataDir = resolve(process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data'))
 const units = join(dataDir, 'index-dpi-mvi-indexcoop', 'composition_from_rebalances.csv')
@@ -75,7 +75,7 @@ describe.skipIf(!present)('the index of real units at real prices', () => {
     const { chunks } = planBackfill({ dataset, interval, from: FROM, to: undefined, only }, pipeline.registry, NOW)
     const { redis, blocking } = pipeline.context
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again: false, onStep: () => {} }
-    const outcome = await enqueueAndWatch(pipeline.queue(dataset, 'history'), chunks, options)
+    const outcome = await runChunks(pipeline.queue(dataset, 'history'), chunks, options)
     expect([...outcome.failures]).toEqual([])
     commits.commit('index')
   }

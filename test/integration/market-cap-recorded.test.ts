@@ -15,10 +15,10 @@ import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { toQuote } from '../support/quotes.ts'
+import { runChunks } from '../support/run-chunks.ts'
 import { silent } from '../support/silent.ts'
 import { untilIdle } from '../support/until-idle.ts'
 
@@ -97,7 +97,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
     const { chunks } = planBackfill(request, pipeline.registry, pipeline.clock.now)
     const { redis, blocking } = pipeline.context
     const options = { redis, blocking, prefix: pipeline.config.redis.prefix, again, onStep: () => {} }
-    const outcome = await enqueueAndWatch(pipeline.queue('prices', 'history'), chunks, options)
+    const outcome = await runChunks(pipeline.queue('prices', 'history'), chunks, options)
     expect([...outcome.failures]).toEqual([])
     await computed()
     return outcome.rows

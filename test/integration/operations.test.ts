@@ -1,14 +1,16 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
-import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { addCoverage } from '../../shared/coverage/ledger.ts'
+import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { DataError } from '../../shared/errors.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/commands/queued-jobs.ts'
 import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/status.ts'
+import { openState } from '../../workers/job/state.ts'
 import prices from '../../workers/jobs/prices.ts'
+import tvl from '../../workers/jobs/tvl.ts'
+import { rememberFailing } from '../../workers/run/remember-failing.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { planRepair, readHoles, toGaps } from '../../workers/schedule/gaps.ts'
-import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
@@ -26,7 +28,7 @@ describe('the status', () => {
     const { db } = pipeline.database
     const until = Date.parse('2024-05-06T07:05:00Z')
     await storeMarket(db, { keys: [1, 2], until, points: 3, stepMs: 300_000 })
-    const read = (now: number) => readStatus(db, [tokenPrices, protocolTvl], now)
+    const read = (now: number) => readStatus(db, [prices.dataset, tvl.dataset], pipeline.registry, now)
     const [fresh, empty] = await read(until + 6 * MINUTE)
     expect(fresh).toEqual({
       dataset: 'prices',
@@ -35,6 +37,8 @@ describe('the status', () => {
       lagSeconds: 360,
       state: 'fresh',
       rows: 6,
+      complete: 0,
+      failing: [],
     })
     expect(empty).toMatchObject({ dataset: 'tvl', lastUpdated: null, lagSeconds: null, state: 'empty', rows: 0 })
     expect(isAlarming(fresh === undefined ? [] : [fresh])).toBe(false)
@@ -44,11 +48,28 @@ describe('the status', () => {
     expect([late, stale, empty].map((one) => one !== undefined && isAlarming([one]))).toEqual([false, true, true])
     expect(toStatusTable(await read(until + 6 * MINUTE))).toBe(
       [
-        'dataset  cadence  last updated (UTC)   lag  state  rows',
-        'prices   5m       2024-05-06 07:05:00  6m   fresh  6',
-        'tvl      1h       -                    -    empty  0',
+        'dataset  cadence  last updated (UTC)   lag  state  rows  complete',
+        'prices   5m       2024-05-06 07:05:00  6m   fresh  6     0 %',
+        'tvl      1h       -                    -    empty  0     0 %',
       ].join('\n'),
     )
+    const entities = prices.entities(pipeline.registry)
+    await want(db, prices.dataset, [{ entity: EVERYBODY, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' }])
+    const first = (until - 10 * 5 * MINUTE) / (5 * MINUTE)
+    const report = { state: 'stored' as const, provider: 'coingecko', seconds: 300, first, last: first + 8 }
+    await addCoverage(
+      db,
+      prices.dataset,
+      entities.map(({ key }) => ({ ...report, entity: key })),
+    )
+    await rememberFailing(
+      openState(db, 'prices', () => until),
+      [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
+      until,
+    )
+    const told = toStatusTable(await read(until + 6 * MINUTE))
+    expect(told).toMatch(/^prices .* 90 %$/m)
+    expect(told).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')
   })
 })
 
@@ -59,6 +80,8 @@ describe('dead letters', () => {
   /** Two jobs that failed for good for different reasons. */
   async function failTwo() {
     const queue = pipeline.queue('prices')
+    // The slot is about to be over: it is tried once.
+    pipeline.clock.now = slot.slot + 5 * MINUTE - 1
     for (const provider of ['coinmarketcap', 'coingecko'])
       pipeline.upstream.faults.set(provider, { kind: 'status', status: 401 })
     const runner = createRunner(prices, pipeline.context)
@@ -129,44 +152,6 @@ describe('dead letters', () => {
     expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
     expect(() => toRequest({ ...given, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
     expect(toRequest({ ...given, dataset: 'prices', state: undefined }).state).toBe('failed')
-  })
-})
-
-describe('gaps', () => {
-  it('are found in the stored series and collected again', async () => {
-    const { db } = pipeline.database
-    const token = pipeline.registry.tokens.find(({ symbol }) => symbol === 'UNI')
-    if (token === undefined) throw new Error('the registry has no UNI')
-    const [from, to] = [Date.parse('2024-05-05T00:00:00Z'), Date.parse('2024-05-06T00:00:00Z')]
-    const whole = planRepair(prices, [{ entity: token, from, to, missing: 288 }], '5m')
-    const runner = createRunner(prices, pipeline.context, 'history')
-    const { redis, blocking, config } = pipeline.context
-    const collect = (chunks: typeof whole) => {
-      const options = { redis, blocking, prefix: config.redis.prefix, again: true, onStep: () => {} }
-      return enqueueAndWatch(pipeline.queue('prices', 'history'), chunks, options)
-    }
-    const find = async () => toGaps(await readHoles(db, prices.dataset, token, '5m'), '5m', { from, to })
-    await collect(whole)
-    expect(await find()).toEqual([])
-    await db.command({
-      name: 'lose',
-      sql: `DELETE FROM token_prices WHERE observed_at >= '2024-05-05 03:00:00' AND observed_at < '2024-05-05 04:00:00'
-            OR observed_at >= '2024-05-05 10:00:00' AND observed_at < '2024-05-05 10:05:00'`,
-    })
-    const gaps = await find()
-    expect(gaps).toEqual([
-      { from: from + 180 * MINUTE, to: from + 240 * MINUTE, missing: 12 },
-      { from: from + 600 * MINUTE, to: from + 605 * MINUTE, missing: 1 },
-    ])
-    await collect(
-      planRepair(
-        prices,
-        gaps.map((gap) => ({ ...gap, entity: token })),
-        '5m',
-      ),
-    )
-    await runner.close()
-    expect(await find()).toEqual([])
   })
 })
 

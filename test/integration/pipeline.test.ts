@@ -3,15 +3,14 @@ import type { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Lane } from '../../shared/queue/queues.ts'
-import { createRedis } from '../../shared/queue/redis.ts'
-import { planBackfill, runBackfills } from '../../workers/commands/backfill.ts'
+import { planBackfill } from '../../workers/commands/backfill.ts'
 import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { enqueueDue, type SchedulerContext } from '../../workers/schedule/due-slots.ts'
 import { enqueueMissing } from '../../workers/schedule/look.ts'
-import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { runChunks } from '../support/run-chunks.ts'
 import { silent } from '../support/silent.ts'
 
 const MINUTE = 60_000
@@ -281,7 +280,7 @@ describe('a back-fill', () => {
       again,
       onStep: () => {},
     }
-    return enqueueAndWatch(pipeline.queue('prices', 'history'), plan().chunks, options)
+    return runChunks(pipeline.queue('prices', 'history'), plan().chunks, options)
   }
 
   it('stores the range, changes nothing when repeated and skips what is finished', async () => {
@@ -323,24 +322,8 @@ describe('a back-fill', () => {
     expect(moved).toEqual(expect.arrayContaining(chunks.map(({ id, payload }) => [id, payload])))
     const followed = follow(false)
     startWorker('history')
-    expect((await followed).rows).toBe(2 * 2 * 288)
-  })
-
-  it('reports chunks that failed for good, by reason', async () => {
-    for (const provider of ['coinmarketcap', 'coingecko'])
-      pipeline.upstream.faults.set(provider, { kind: 'status', status: 403 })
-    startWorker('history')
-    const { redis, blocking } = {
-      redis: pipeline.context.redis,
-      blocking: createRedis(pipeline.config.redis.url, silent, 'blocking'),
-    }
-    const failed = await runBackfills(
-      [plan()],
-      { redis, blocking, prefix: pipeline.config.redis.prefix },
-      { again: false },
-    )
-    blocking.disconnect()
-    expect(failed).toBe(plan().chunks.length)
+    await followed
+    expect(await stored()).toEqual({ tokens: 2, rows: 2 * 2 * 288 })
   })
 
   it('refuses bad ranges and unknown names, all at once', () => {

@@ -9,9 +9,9 @@ import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { planBackfill } from '../../workers/commands/backfill.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueAndWatch } from '../../workers/schedule/watch-chunks.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { runChunks } from '../support/run-chunks.ts'
 
 const dataDir = resolve(process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data'))
 const folder = join(dataDir, 'prices-5m-binance-2024-genetrader')
@@ -83,7 +83,7 @@ describe.skipIf(!present)('eight months of real 5-minute candles, back-filled th
     const { chunks } = planBackfill(request, pipeline.registry, pipeline.clock.now)
     const { redis, blocking } = pipeline.context
     const began = performance.now()
-    const outcome = await enqueueAndWatch(pipeline.queue('prices', 'history'), chunks, {
+    const outcome = await runChunks(pipeline.queue('prices', 'history'), chunks, {
       redis,
       blocking,
       prefix: pipeline.config.redis.prefix,

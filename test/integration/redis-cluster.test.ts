@@ -48,8 +48,9 @@ describe.skipIf(!canCluster)('a Redis Cluster of three nodes', () => {
     const runner = createRunner(prices, context, 'history')
     const request = { dataset: 'prices', from: '2024-04-30', to: '2024-05-01', interval: '1h', only: 'UNI,AAVE' }
     const backfill = planBackfill(request, registry, pipeline.clock.now)
-    const connections = { redis: context.redis, blocking: context.blocking, prefix: config.redis.prefix }
-    expect(await runBackfills([backfill], connections, { again: false })).toBe(0)
+    const { redis } = context
+    const stores = { db: context.db, redis, prefix: config.redis.prefix, now: () => pipeline.clock.now }
+    expect(await runBackfills([backfill], stores)).toBe(true)
     const counts = await pipeline.queue('market-cap', 'history').getJobCounts('delayed', 'waiting')
     expect(Number(counts.delayed) + Number(counts.waiting)).toBeGreaterThan(0)
     await runner.close()

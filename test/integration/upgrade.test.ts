@@ -1,14 +1,24 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { z } from 'zod'
 import { readManifest } from '../../clickhouse/backup/files.ts'
 import { loadMigrations, requireMigrated } from '../../clickhouse/migrate.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { loadReleased } from '../../clickhouse/schema/released.ts'
 import type { Config } from '../../shared/config/config.ts'
+import { addFromRows, findUnfounded } from '../../shared/coverage/recount.ts'
+import { recountUpgraded } from '../../shared/coverage/upgrade.ts'
+import { readWanted } from '../../shared/coverage/wanted.ts'
+import { datasets } from '../../shared/datasets/list.ts'
 import { type Baseline, loadBaseline, recordAnswers, recordBaseline } from '../support/baseline.ts'
 import { createTestConfig, createTestDatabase } from '../support/database.ts'
 import { copyMigrations } from '../support/migration-files.ts'
 import { silent } from '../support/silent.ts'
-import { EVERY_REQUEST, readAnswers } from '../support/site.ts'
+import { EVERY_REQUEST, readAnswers, SITE_NOW } from '../support/site.ts'
+
+/** A day after its newest rows. */
+const NOW = SITE_NOW + 86_400_000
+const buckets = z.object({ buckets: z.number() })
+const BUCKETS = `SELECT sum(n) AS buckets FROM (SELECT bitmapCardinality(groupBitmapMergeState(buckets)) AS n FROM coverage GROUP BY dataset, entity)`
 
 /** `all` records the baseline anew, `answers` what its database answers after today's migrations. */
 const record = process.env.RECORD_BASELINE
@@ -21,7 +31,7 @@ async function upgrade({ backup }: Baseline, migrations?: string) {
   const options = { intoExisting: false, log: silent, onTable: () => {} }
   const tables = await restore(server, db, backup, migrations === undefined ? options : { ...options, migrations })
   const { applied } = await requireMigrated(db)
-  return { config, tables, applied: [...applied.keys()] }
+  return { config, db, tables, applied: [...applied.keys()] }
 }
 
 /** The requests that are not answered as they were. */
@@ -55,6 +65,32 @@ describe.skipIf(record)('a database of the baseline', () => {
     expect(tables.filter(({ equal }) => !equal)).toEqual([])
     expect(applied).toEqual(loadMigrations().map(({ name }) => name))
     expect(await findChanged(baseline, config)).toEqual([])
+  })
+
+  it('has its coverage made from its rows, also when that was ended midway', async () => {
+    const { db } = await upgrade(loadBaseline())
+    const filled = datasets.filter(({ name }) => !['dex-trades', 'governance'].includes(name))
+    await recountUpgraded(db, datasets, silent, NOW)
+    for (const dataset of filled) {
+      expect([dataset.name, await findUnfounded(db, dataset)]).toEqual([dataset.name, []])
+      expect([dataset.name, await addFromRows(db, dataset, NOW)]).toEqual([dataset.name, 0])
+      const [wanted] = await readWanted(db, dataset)
+      expect([dataset.name, wanted]).toEqual([dataset.name, expect.objectContaining({ entity: 0, seconds: 604_800 })])
+    }
+    const [before] = await db.rows({ name: 'buckets', sql: BUCKETS, schema: buckets })
+    expect(before?.buckets).toBeGreaterThan(1_000)
+    // It had begun with prices, and nobody knows how far it came.
+    await db.command({
+      name: 'lose',
+      sql: "ALTER TABLE coverage DELETE WHERE dataset = 'prices' AND entity % 2 = 0",
+      settings: { mutations_sync: 2 },
+    })
+    await db.insert({
+      table: 'job_state',
+      rows: [{ job: 'recount', name: 'prices', value: 'begun', written_at: new Date(NOW + 1).toISOString() }],
+    })
+    await recountUpgraded(db, datasets, silent, NOW + 2)
+    expect(await db.rows({ name: 'buckets', sql: BUCKETS, schema: buckets })).toEqual([before])
   })
 
   it('answers the same with a column more', async () => {

@@ -1,41 +1,35 @@
 import { parseArgs } from 'node:util'
-import type { Redis } from 'ioredis'
 import { runCommand } from '../../shared/command.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
-import { createQueue } from '../../shared/queue/queues.ts'
-import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
-import { createLog } from '../../shared/telemetry/log.ts'
+import type { Ask } from '../backfill/ask.ts'
+import { type CollectOptions, collectAsks } from '../backfill/collect-ask.ts'
+import { isComplete } from '../backfill/outcome.ts'
+import { toOutcomeTable } from '../backfill/outcome-table.ts'
+import type { Stores } from '../backfill/until-done.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
-import { type Chunk, planChunks } from '../schedule/chunks.ts'
-import { enqueueAndWatch } from '../schedule/watch-chunks.ts'
+import { planChunks, toWholeBuckets } from '../schedule/chunks.ts'
 import { RANGE_OPTIONS, toTime } from './option-time.ts'
-import { createProgress } from './progress-bar.ts'
+import { withStores } from './with-stores.ts'
 
 const HELP = `npm run backfill -- <dataset> --from <date> --to <date> [options]
 
-Collects history of a dataset through its queue; a worker must serve that queue. Running the same command again goes on
-where it was stopped, and what is stored already does not change.
+Says that history of a dataset is wanted and has what is missing collected through its queue; a worker must serve that
+queue. Running the same command again goes on where it was stopped, and what is stored already does not change. Ends with
+what is covered and why the rest is not; exits with 0 only when all of it is stored, or known not to exist.
 
   --from, --to      ISO dates or date-times, UTC; from is inclusive, to exclusive (default: now)
   --interval        ${INTERVALS.join(', ')} (default: the finest that the dataset's history has)
   --tokens, --daos  only these: symbols, names, slugs or ids, separated by commas
   --dry-run         prints what would be enqueued and enqueues nothing
-  --again           collects finished parts again
+  --again           collects also what is known already
   --help
 
 Datasets with history: ${jobs.flatMap(({ name, history }) => (history === undefined ? [] : [name])).join(', ')}`
-
-/** What one back-fill covers; `title` is what the progress line calls it. */
-export interface Backfill {
-  readonly title: string
-  readonly job: Job
-  readonly chunks: readonly Chunk[]
-}
 
 interface Request {
   readonly dataset: string | undefined
@@ -49,7 +43,7 @@ interface Request {
  * Turns a request into chunk jobs.
  * @throws DataError `payload` that names every mistake of the request at once.
  */
-export function planBackfill(request: Request, registry: Registry, now: number): Backfill {
+export function planBackfill(request: Request, registry: Registry, now: number): Ask {
   const mistakes: string[] = []
   const job = toJob(request.dataset, mistakes)
   const from = toTime('--from', request.from, mistakes)
@@ -62,8 +56,10 @@ export function planBackfill(request: Request, registry: Registry, now: number):
   if (mistakes.length > 0 || !job || !interval || from === undefined || to === undefined) {
     throw new DataError('payload', mistakes.join('\n'))
   }
-  const chunks = planChunks(job, entities, { from, to, interval })
-  return { title: `${job.name} ${interval}`, job, chunks }
+  const range = toWholeBuckets({ from, to, interval })
+  const chunks = planChunks(job, entities, range)
+  const isNamed = request.only !== undefined
+  return { title: `${job.name} ${interval}`, job, entities, isNamed, range, interval, chunks }
 }
 
 function toJob(dataset: string | undefined, mistakes: string[]): Job | undefined {
@@ -98,28 +94,17 @@ function toEntities(all: readonly Entity[], only: string | undefined, mistakes: 
 }
 
 /**
- * Runs back-fills one after the other with their progress. Ends when every chunk is stored or failed for good.
- * @returns the number of chunks that failed for good.
+ * Has histories collected and prints how they stand then.
+ * @returns whether all is there that was asked for, or known not to exist.
  */
 export async function runBackfills(
-  backfills: readonly Backfill[],
-  connections: { redis: Redis; blocking: Redis; prefix: string },
-  options: { again: boolean; out?: NodeJS.WriteStream },
-): Promise<number> {
-  let failed = 0
-  for (const { title, job, chunks } of backfills) {
-    const queue = createQueue(job.name, connections.redis, connections.prefix, 'history')
-    if ((await queue.getWorkersCount()) === 0) {
-      console.error(`${title}: no worker serves the queue ${queue.name} yet; start one with: npm run worker`)
-    }
-    const progress = createProgress(title, chunks.length, options.out)
-    const outcome = await enqueueAndWatch(queue, chunks, { ...connections, ...options, onStep: progress.step })
-    progress.stop(`${outcome.rows} rows, ${outcome.skipped} of ${chunks.length} parts were done before`)
-    for (const [reason, count] of outcome.failures) console.error(`${title}: ${count} parts failed: ${reason}`)
-    failed += [...outcome.failures.values()].reduce((sum, count) => sum + count, 0)
-    await queue.close()
-  }
-  return failed
+  asks: readonly Ask[],
+  stores: Stores,
+  options: CollectOptions = {},
+): Promise<boolean> {
+  const outcomes = await collectAsks(asks, stores, options)
+  ;(options.out ?? process.stdout).write(`${toOutcomeTable(outcomes)}\n`)
+  return outcomes.every(isComplete)
 }
 
 /** @throws DataError `payload` for options and words that the command does not know. */
@@ -158,24 +143,14 @@ async function main(): Promise<void> {
     for (const { id } of backfill.chunks) console.log(`  ${id}`)
     return
   }
-  const log = createLog('backfill', 'warn')
-  const redis = createRedis(config.redis.url, log)
-  await requireRedis(redis)
-  const blocking = createRedis(config.redis.url, log, 'blocking')
   process.once('SIGINT', () => {
-    console.error(
-      '\nstopped watching; the queued parts go on as workers take them. Run the same command to watch again.',
-    )
+    console.error(`
+stopped watching. The queued parts go on as workers take them, and the scheduler has collected what they leave out: it is
+wanted now. The same command watches again, npm run gaps -- ${backfill.job.name} tells what is missing.`)
     process.exit(130)
   })
-  const failed = await runBackfills(
-    [backfill],
-    { redis, blocking, prefix: config.redis.prefix },
-    { again: values.again },
-  )
-  redis.disconnect()
-  blocking.disconnect()
-  if (failed > 0) process.exitCode = 1
+  const isWhole = await withStores(config, (stores) => runBackfills([backfill], stores, { again: values.again }))
+  if (!isWhole) process.exitCode = 1
 }
 
 if (isMain(import.meta.url)) runCommand(main)

@@ -1,37 +1,41 @@
 import { parseArgs } from 'node:util'
+import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { runCommand } from '../../shared/command.ts'
-import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
-import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
-import { createLog } from '../../shared/telemetry/log.ts'
+import type { Ask } from '../backfill/ask.ts'
+import { findLedgerGaps, type LedgerGap } from '../backfill/ledger-gaps.ts'
+import type { Stores } from '../backfill/until-done.ts'
 import type { Job, TimeRange } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
-import { type EntityGap, planRepair, readHoles, toGapInterval, toGaps } from '../schedule/gaps.ts'
-import { type Backfill, runBackfills } from './backfill.ts'
+import { planRepair, toGapInterval } from '../schedule/gaps.ts'
+import { runBackfills } from './backfill.ts'
 import { RANGE_OPTIONS, toTime } from './option-time.ts'
-import { createProgress } from './progress-bar.ts'
 import { toShortTime, toTable } from './text-table.ts'
+import { withStores } from './with-stores.ts'
 
 /** What a monitor is told; 1 is every failure to tell. */
 const EXIT = { stale: 2, gaps: 3 } as const
 
 const HELP = `npm run gaps -- [dataset] [options]
 
-Finds what is missing in the stored series: per dataset and entity the buckets without a row between the first and the
-last that have one. Gaps that lie close together are told as one. Without --to it also tells which datasets are stale.
+Tells what of the wanted data is not there, by the ledger of what was collected: per dataset and entity what is pending or
+failed, and what is lost because nobody collected it at the time and its providers have no history. What no provider has
+is not missing. Gaps that lie close together are told as one. Without --to it also tells which datasets are stale.
 
 Exit codes, for a monitor: 0 all is there, 1 it cannot be told (wrong options, a store is away), 2 a dataset is stale or
-empty, 3 there are gaps, or --fix left some.
+empty, 3 something is pending or failed, or --fix left some. What is lost can't be mended and has no code.
 
   --from, --to      ISO dates or date-times, UTC, to look at a part only; from is inclusive, to exclusive
-  --interval        ${INTERVALS.join(', ')} (default: the dataset's cadence, or the finest step of its history)
-  --fix             collects the gaps again, where the dataset has history; a worker must serve the queue. Stopped and
-                    run again it goes on with what is missing still
+  --interval        ${INTERVALS.join(', ')} the step at which it has to be there, so that what is
+                    coarser is told too (default: any)
+  --fix             collects the gaps again at once, where the dataset has history; a worker must serve the queue. It
+                    tells what is left
   --json
   --help
 
@@ -69,26 +73,13 @@ export function toRequest(
 /** What is missing of one dataset. */
 interface Found {
   readonly job: Job
-  readonly interval: Interval
-  readonly gaps: readonly EntityGap[]
+  readonly gaps: readonly LedgerGap[]
 }
 
 async function findGaps(request: Request, db: Database, registry: Registry): Promise<Found[]> {
+  const sought = { range: request.range, interval: request.interval, now: Date.now() }
   const found: Found[] = []
-  for (const job of request.jobs) {
-    const interval = request.interval ?? toGapInterval(job)
-    const entities = job.entities(registry)
-    const gaps: EntityGap[] = []
-    const progress = createProgress(`${job.name} ${interval}`, entities.length, process.stderr)
-    for (const entity of entities) {
-      const holes = await readHoles(db, job.dataset, entity, interval)
-      for (const gap of toGaps(holes, interval, request.range)) gaps.push({ ...gap, entity })
-      progress.step(0)
-    }
-    const missing = gaps.reduce((sum, gap) => sum + gap.missing, 0)
-    progress.stop(`${missing} buckets are missing in ${gaps.length} gaps`)
-    found.push({ job, interval, gaps })
-  }
+  for (const job of request.jobs) found.push({ job, gaps: await findLedgerGaps(db, job, registry, sought) })
   return found
 }
 
@@ -105,56 +96,51 @@ async function tellStale(request: Request, db: Database): Promise<boolean> {
   return isStale
 }
 
-/** @returns how many parts failed, and datasets whose gaps nobody can fill. */
-async function fix(found: readonly Found[], config: Config): Promise<number> {
-  const backfills: Backfill[] = []
-  let staying = 0
-  for (const { job, interval, gaps } of found) {
+/** What can still be had: what is lost stays lost. */
+const toFillable = (gaps: readonly LedgerGap[]) => gaps.filter(({ state }) => state !== 'lost')
+
+async function fix(found: readonly Found[], request: Request, stores: Stores): Promise<void> {
+  const asks = found.flatMap(({ job, gaps: all }): Ask[] => {
+    const gaps = toFillable(all)
+    const interval = request.interval ?? toGapInterval(job)
     const chunks = planRepair(job, gaps, interval)
-    if (chunks.length > 0) backfills.push({ title: `${job.name} ${interval}`, job, chunks })
-    else if (gaps.length > 0) {
-      staying += 1
-      console.error(`${job.name}: its sources have no history at ${interval}; the gaps stay`)
+    if (chunks.length === 0) {
+      if (gaps.length > 0) console.error(`${job.name}: its sources have no history at ${interval}; the gaps stay`)
+      return []
     }
-  }
-  const log = createLog('gaps', 'error')
-  const redis = createRedis(config.redis.url, log)
-  await requireRedis(redis)
-  const blocking = createRedis(config.redis.url, log, 'blocking')
-  // A chunk may have been collected when its source did not have the data yet: what is missing is asked for again.
-  const failed = await runBackfills(
-    backfills,
-    { redis, blocking, prefix: config.redis.prefix },
-    { again: true, out: process.stderr },
-  )
-  redis.disconnect()
-  blocking.disconnect()
-  return failed + staying
+    const range = { from: Math.min(...gaps.map(({ from }) => from)), to: Math.max(...gaps.map(({ to }) => to)) }
+    const entities = [...new Map(gaps.map(({ entity }) => [entity.id, entity])).values()]
+    return [{ title: `${job.name} ${interval}`, job, entities, isNamed: true, isWanted: true, range, interval, chunks }]
+  })
+  await runBackfills(asks, stores, { again: true, out: process.stderr })
 }
 
 function print(found: readonly Found[], json: boolean): void {
-  const gaps = found.flatMap(({ job, interval, gaps: some }) =>
-    some.map(({ entity, from, to, missing }) => ({
+  const gaps = found.flatMap(({ job, gaps: some }) =>
+    some.map(({ entity, from, to, missing, state, reason }) => ({
       dataset: job.name,
       entity: entity.name,
       id: entity.id,
-      interval,
+      interval: job.dataset.cadence,
       from: new Date(from).toISOString(),
       to: new Date(to).toISOString(),
       missing,
+      state,
+      reason,
     })),
   )
   if (json) console.log(JSON.stringify(gaps, null, 2))
   else if (gaps.length > 0) {
-    const cells = gaps.map(({ dataset, entity, interval, from, to, missing }) => [
+    const cells = gaps.map(({ dataset, entity, from, to, missing, state, reason }) => [
       dataset,
       entity,
-      interval,
       toShortTime(Date.parse(from)),
       toShortTime(Date.parse(to)),
       String(missing),
+      state,
+      reason.split('\n')[0] ?? '',
     ])
-    console.log(toTable(['dataset', 'entity', 'interval', 'from (UTC)', 'to (UTC)', 'missing'], cells))
+    console.log(toTable(['dataset', 'entity', 'from (UTC)', 'to (UTC)', 'buckets', 'state', 'reason'], cells))
   }
 }
 
@@ -174,15 +160,20 @@ async function main(): Promise<void> {
   const [dataset, ...more] = positionals
   const request = toRequest({ dataset, more, from, to, interval })
   const db = createDatabase(config.clickhouse, 'write')
-  const found = await findGaps(request, db, loadRegistry())
+  await requireMigrated(db)
+  let found = await findGaps(request, db, loadRegistry())
+  if (values.fix && hasGaps(found)) {
+    await withStores(config, (stores) => fix(found, request, stores))
+    found = await findGaps(request, db, loadRegistry())
+  }
   print(found, values.json)
-  const hasGaps = found.some(({ gaps }) => gaps.length > 0)
-  const isMissing = values.fix ? hasGaps && (await fix(found, config)) > 0 : hasGaps
   // Whether the data is fresh says nothing of a range that has ended.
   const isStale = to === undefined && (await tellStale(request, db))
   await db.close()
-  if (isMissing) process.exitCode = EXIT.gaps
+  if (hasGaps(found)) process.exitCode = EXIT.gaps
   else if (isStale) process.exitCode = EXIT.stale
 }
+
+const hasGaps = (found: readonly Found[]) => found.some(({ gaps }) => toFillable(gaps).length > 0)
 
 if (isMain(import.meta.url)) runCommand(main)

@@ -1,45 +1,57 @@
 import { Presets, SingleBar } from 'cli-progress'
 
 export interface Progress {
-  /** One more part is done, with so many rows. */
-  step(rows: number): void
+  readonly total: number
+  /** One more is done. */
+  step(): void
+  /** So many are done. */
+  set(done: number): void
+  /** Prints a line beside the progress. */
+  say(line: string): void
   stop(summary: string): void
 }
 
 /** Progress of a long command: a bar on a terminal, a line for every tenth elsewhere. */
-export function createProgress(title: string, total: number, out: NodeJS.WriteStream = process.stdout): Progress {
-  return out.isTTY ? createBar(title, total, out) : createLines(title, total, out)
+export function createProgress(
+  title: string,
+  total: number,
+  out: NodeJS.WriteStream = process.stdout,
+  unit = 'parts',
+): Progress {
+  const show = out.isTTY ? createBar(title, total, out, unit) : createLines(title, total, out, unit)
+  let done = 0
+  const set = (now: number) => {
+    done = now
+    show.update(done)
+  }
+  const stop = (summary: string) => {
+    show.stop()
+    out.write(`${title}: ${summary}\n`)
+  }
+  return { total, set, step: () => set(done + 1), say: show.say, stop }
 }
 
-function createBar(title: string, total: number, out: NodeJS.WriteStream): Progress {
-  const format = `${title} [{bar}] {percentage}% | {value}/{total} parts | {rows} rows | {eta_formatted} left`
+function createBar(title: string, total: number, out: NodeJS.WriteStream, unit: string) {
+  const format = `${title} [{bar}] {percentage}% | {value}/{total} ${unit} | {eta_formatted} left`
   const bar = new SingleBar({ format, stream: out, hideCursor: true }, Presets.shades_classic)
-  bar.start(total, 0, { rows: 0 })
-  let rows = 0
+  bar.start(total, 0)
   return {
-    step: (more) => {
-      rows += more
-      bar.increment(1, { rows })
-    },
-    stop: (summary) => {
-      bar.stop()
-      out.write(`${title}: ${summary}\n`)
-    },
+    update: (done: number) => bar.update(done),
+    // The bar is drawn again below the line.
+    say: (line: string) => void out.write(`\r\u001b[K${line}\n`),
+    stop: () => bar.stop(),
   }
 }
 
-function createLines(title: string, total: number, out: NodeJS.WriteStream): Progress {
-  let done = 0
-  let rows = 0
+function createLines(title: string, total: number, out: NodeJS.WriteStream, unit: string) {
   let told = 0
   return {
-    step: (more) => {
-      done += 1
-      rows += more
-      const tenth = Math.floor((done * 10) / total)
-      if (tenth > told) out.write(`${title}: ${tenth * 10} % (${done} of ${total} parts, ${rows} rows)\n`)
+    update: (done: number) => {
+      const tenth = total === 0 ? 0 : Math.floor((done * 10) / total)
+      if (tenth > told) out.write(`${title}: ${tenth * 10} % (${done} of ${total} ${unit})\n`)
       told = Math.max(told, tenth)
     },
-    stop: (summary) => out.write(`${title}: ${summary}\n`),
+    say: (line: string) => console.error(line),
+    stop: () => {},
   }
 }

@@ -4,6 +4,7 @@ import { runCommand } from '../../shared/command.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
+import { noteDropped } from '../../shared/queue/dropped.ts'
 import {
   createQueues,
   type DatasetQueue,
@@ -42,7 +43,8 @@ Looks at the queues' jobs, and by default at those that failed for good: the dea
   list              prints them
   retry             puts failed jobs back on their queues, with all their attempts; with --state delayed, those that wait
                     for their next attempt are tried now
-  drop              removes them; a slot that is dropped is not enqueued again by itself
+  drop              removes them, and a command that waits for one waits no longer. What they were about stays wanted: the
+                    scheduler has it collected from history where there is any
 
   --dataset NAME    only this dataset's: ${jobs.map(({ name }) => name).join(', ')}
   --reason TEXT     only those whose reason contains this text
@@ -166,6 +168,12 @@ export function toJobsTable(listed: readonly ListedJob[]): string {
   )
 }
 
+/** Those of the jobs that are a queue's. */
+const toIds = (queue: DatasetQueue, listed: readonly ListedJob[]) => {
+  const { dataset, lane } = readQueueName(queue.name)
+  return listed.filter((job) => job.dataset === dataset && job.lane === lane).map(({ id }) => id)
+}
+
 async function run(request: Request, options: { dryRun: boolean; json: boolean }): Promise<void> {
   const config = loadCommandConfig()
   const redis = createRedis(config.redis.url, createLog('jobs', 'error'))
@@ -179,9 +187,11 @@ async function run(request: Request, options: { dryRun: boolean; json: boolean }
   const listed = found.map((one) => one.listed)
   const { action } = request
   let missed: { id: string; why: string }[] = []
+  if (action === 'drop' && !options.dryRun)
+    for (const queue of queues) await noteDropped(redis, queue, toIds(queue, listed))
   if (action !== 'list' && !options.dryRun && found.length > 0) {
     const progress = createProgress(action, found.length, process.stderr)
-    missed = await applyTo(found, action, () => progress.step(0))
+    missed = await applyTo(found, action, () => progress.step())
     progress.stop(`${found.length - missed.length} of ${found.length} jobs`)
   }
   if (options.json) console.log(JSON.stringify({ ...request, dryRun: options.dryRun, jobs: listed, missed }, null, 2))

@@ -47,7 +47,7 @@ async function runRebuild(db: Database, rollUp: RollUp, force: boolean): Promise
     onPlan: (batches) => {
       progress = createProgress(rollUp.table, batches, process.stderr)
     },
-    onStep: () => progress?.step(0),
+    onStep: () => progress?.step(),
   })
   progress?.stop(`${rebuilt.after} rows, ${rebuilt.before} before`)
   return rebuilt

@@ -1,17 +1,20 @@
 import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
+import { readCompleteness } from '../../shared/coverage/completeness.ts'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
+import { readFailing } from '../../shared/store/failing-providers.ts'
 import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
 import { toShortDuration, toShortTime, toTable } from './text-table.ts'
 
 const HELP = `npm run status -- [--json]
 
-How fresh the stored data of each dataset is, from ClickHouse alone: it tells of a dead scheduler or a worker that hangs
+How fresh and how complete the stored data of each dataset is, and which providers fail, from ClickHouse alone: it tells of a dead scheduler or a worker that hangs
 as well as of a provider that is away. A dataset is late from 1.5 cadences on and stale from 2 on. Exits with 1 when one
 is stale or empty.`
 
@@ -23,10 +26,20 @@ export interface DatasetStatus {
   readonly lagSeconds: number | null
   readonly state: FreshnessState
   readonly rows: number
+  /** The share of what is expected up to now that is stored, 0 to 1. */
+  readonly complete: number
+  /** Its providers that fail, since when and why. */
+  readonly failing: readonly { readonly provider: string; readonly since: string; readonly reason: string }[]
 }
 
 /** Reads how each dataset stands at a time, in Unix milliseconds. */
-export function readStatus(db: Database, of: readonly DatasetFacts[], now: number): Promise<DatasetStatus[]> {
+export async function readStatus(
+  db: Database,
+  of: readonly DatasetFacts[],
+  registry: Registry,
+  now: number,
+): Promise<DatasetStatus[]> {
+  const [complete, failing] = await Promise.all([readCompleteness(db, registry, of, now), readFailing(db)])
   return Promise.all(
     of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)
@@ -38,24 +51,36 @@ export function readStatus(db: Database, of: readonly DatasetFacts[], now: numbe
         lagSeconds,
         state: toFreshnessState(lagSeconds, dataset.cadence),
         rows: await countRows(db, dataset.series.table),
+        complete: complete.get(dataset.name)?.complete ?? 0,
+        failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, told]) => ({ provider, ...told })),
       }
     }),
   )
 }
 
-/** The status as a table for people. */
+/** Rounded down: only what is whole is 100 %. */
+const toPercent = (share: number) => `${Math.floor(share * 1000) / 10} %`
+
+/** The status as a table for people; below it the providers that fail. */
 export function toStatusTable(statuses: readonly DatasetStatus[]): string {
-  return toTable(
-    ['dataset', 'cadence', 'last updated (UTC)', 'lag', 'state', 'rows'],
-    statuses.map(({ dataset, cadence, lastUpdated, lagSeconds, state, rows }) => [
+  const table = toTable(
+    ['dataset', 'cadence', 'last updated (UTC)', 'lag', 'state', 'rows', 'complete'],
+    statuses.map(({ dataset, cadence, lastUpdated, lagSeconds, state, rows, complete }) => [
       dataset,
       cadence,
       lastUpdated === null ? '-' : toShortTime(Date.parse(lastUpdated)),
       lagSeconds === null ? '-' : toShortDuration(lagSeconds),
       state,
       String(rows),
+      toPercent(complete),
     ]),
   )
+  const failing = statuses.flatMap((status) =>
+    status.failing.map(({ provider, since, reason }) => {
+      return `${status.dataset}: ${provider} fails since ${toShortTime(Date.parse(since))}: ${reason}`
+    }),
+  )
+  return [table, ...failing].join('\n')
 }
 
 /** Whether an operator has to look: late data may still arrive, stale data is overdue. */
@@ -67,7 +92,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({ options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
   if (values.help) return console.log(HELP)
   const db = createDatabase(loadCommandConfig().clickhouse, 'read')
-  const statuses = await readStatus(db, datasets, Date.now())
+  const statuses = await readStatus(db, datasets, loadRegistry(), Date.now())
   await db.close()
   console.log(values.json ? JSON.stringify(statuses, null, 2) : toStatusTable(statuses))
   if (isAlarming(statuses)) process.exitCode = 1

@@ -124,11 +124,6 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
    * although each of its values can is taken out, and its entity refused.
    */
   doubt?(db: Database, entities: readonly number[]): Promise<Doubt>
-  /**
-   * Set where each run goes on from a stored cursor and has rows only when something happened. What tells that an entity
-   * was collected is then `noteRead`, and it means all the time since it was read before.
-   */
-  readonly resumes?: true
   run(run: Run<Source, E>): Promise<Candidate<Row>[]>
 }
 
@@ -161,7 +156,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     cadence: job.cadence,
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
-    resumes: job.resumes ?? false,
+    resumes: job.dataset.resumes ?? false,
     doubt: job.doubt,
     computedFrom: job.computedFrom ?? [],
     providerNames: job.providers.map((provider) => provider.name),

@@ -11,7 +11,6 @@ export default defineJob({
   providers: [ethereum, moralisSwaps],
   entities: dexTrades.entities,
   history: { intervals: ['1h'], chunkEntities: 20, chunkPoints: 24 },
-  resumes: true,
   run: ({ provider, range, ...request }) =>
     range ? provider.fetchHistory({ ...request, range }) : provider.fetchNew(request),
 })

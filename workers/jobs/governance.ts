@@ -19,7 +19,6 @@ export default defineJob({
   cadence: '1h',
   dataset: governance,
   providers: [snapshot],
-  resumes: true,
   entities: governance.entities,
   run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff, noteMore }) => {
     const turns = await toTurns(entities, state)

@@ -23,7 +23,7 @@ export function planChunks(job: Job, entities: readonly Entity[], range: Range):
 }
 
 /** A range that ends inside a bucket ends with that bucket, so that its jobs are the same until the bucket is over. */
-function toWholeBuckets(range: Range): Range {
+export function toWholeBuckets(range: Range): Range {
   const step = INTERVAL_SECONDS[range.interval] * 1000
   return { ...range, to: toBucketStart(range.to - 1, range.interval) + step }
 }

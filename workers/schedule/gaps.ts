@@ -1,7 +1,4 @@
-import { z } from 'zod'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job, TimeRange } from '../job/define-job.ts'
 import { type Chunk, planChunks } from './chunks.ts'
 
@@ -46,45 +43,6 @@ export function toGaps(
 export function toGapInterval(job: Job): Interval {
   const intervals = job.history?.intervals ?? []
   return intervals.includes(job.cadence) ? job.cadence : (intervals[0] ?? job.cadence)
-}
-
-const hole = z.object({ before: z.int(), after: z.int() })
-
-/** Buckets of 7 days begin on Mondays, 1970-01-05 being the first one. */
-const toShiftSeconds = (interval: Interval) => toBucketStart(0, interval) / 1000 + INTERVAL_SECONDS[interval]
-
-/** The holes between an entity's first and last stored bucket, as `toGaps` takes them. */
-export async function readHoles(
-  db: Database,
-  { series }: Pick<DatasetFacts, 'series'>,
-  entity: Entity,
-  interval: Interval,
-): Promise<[number, number][]> {
-  // A series about all entities together has no column for them.
-  const column: string | undefined = series.entity
-  const rows = await db.rows({
-    name: 'holes',
-    sql: `SELECT toInt64(bucket) + {step: Int64} AS before, toInt64(next) AS after
-FROM
-(
-  SELECT bucket, leadInFrame(bucket, 1, bucket) OVER (ORDER BY bucket ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) AS next
-  FROM
-  (
-    SELECT DISTINCT intDiv(toInt64(toUnixTimestamp(toDateTime(${series.time}, 'UTC'))) - {shift: Int64}, {step: Int64}) * {step: Int64} + {shift: Int64} AS bucket
-    FROM ${series.table}
-    WHERE ${column === undefined ? '1' : `${column} = {entity: UInt64}`}
-  )
-)
-WHERE next - bucket > {step: Int64}
-ORDER BY before`,
-    params: {
-      entity: entity.key,
-      step: INTERVAL_SECONDS[interval],
-      shift: toShiftSeconds(interval) % INTERVAL_SECONDS[interval],
-    },
-    schema: hole,
-  })
-  return rows.map(({ before, after }) => [before * 1000, after * 1000])
 }
 
 /**

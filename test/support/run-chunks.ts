@@ -2,7 +2,7 @@ import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { toBatches } from '../../shared/batches.ts'
 import { type DatasetQueue, enqueueRanges, toQueuePrefix } from '../../shared/queue/queues.ts'
-import type { Chunk } from './chunks.ts'
+import type { Chunk } from '../../workers/schedule/chunks.ts'
 
 export interface Outcome {
   rows: number
@@ -28,7 +28,7 @@ const LOOK_UPS_AT_ONCE = 200
  * Enqueues chunks and waits, by the queue's events, until each is finished or has failed for good. Chunks that an
  * earlier run finished are skipped, those that failed are tried again, those under way are only watched.
  */
-export async function enqueueAndWatch(
+export async function runChunks(
   queue: DatasetQueue,
   chunks: readonly Chunk[],
   options: WatchOptions,
@@ -90,7 +90,10 @@ async function enqueue(
     const fresh = await Promise.all(
       batch.map(async (chunk) => ((await isFresh(queue, chunk.id, again, skip)) ? [chunk] : [])),
     )
-    await enqueueRanges(queue, fresh.flat())
+    const ranges = fresh
+      .flat()
+      .map(({ id, payload }) => ({ id, payload: again ? { ...payload, again: true as const } : payload }))
+    await enqueueRanges(queue, ranges)
   }
 }
 

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { INTERVAL_SECONDS } from '../intervals.ts'
+import type { Database } from '../store/clickhouse.ts'
+import { type Buckets, toBucketTime } from './grid.ts'
+import type { Covered } from './ledger.ts'
+
+/** How many buckets of an entity are known. */
+export interface Count {
+  readonly entity: number
+  /** At a step of at most the one that was asked for. */
+  readonly stored: number
+  readonly nothing: number
+  /** Only at a longer step. */
+  readonly coarser: number
+}
+
+const count = z.object({ entity: z.number(), stored: z.int(), nothing: z.int(), coarser: z.int() })
+
+/** Counts what is known of some entities, by the step of `seconds` that was asked for; entities without anything are left out. */
+export async function countKnown(
+  db: Database,
+  dataset: Covered,
+  entities: readonly number[],
+  { within, seconds }: { readonly within: Buckets; readonly seconds: number },
+): Promise<Count[]> {
+  const toYear = (bucket: number) => new Date(toBucketTime(bucket, dataset.cadence)).getUTCFullYear()
+  return db.rows({
+    name: 'coverage-known',
+    sql: `WITH bitmapSubsetInRange(groupBitmapMergeStateIf(buckets, state = 'stored' AND interval_seconds <= {seconds: UInt32}), {first: UInt32}, {last: UInt32} + 1) AS had,
+  bitmapSubsetInRange(groupBitmapMergeStateIf(buckets, interval_seconds <= {seconds: UInt32}), {first: UInt32}, {last: UInt32} + 1) AS known,
+  bitmapSubsetInRange(groupBitmapMergeStateIf(buckets, state = 'stored'), {first: UInt32}, {last: UInt32} + 1) AS stored_at_all
+SELECT entity, bitmapCardinality(had) AS stored, bitmapAndnotCardinality(known, had) AS nothing,
+  bitmapAndnotCardinality(stored_at_all, known) AS coarser
+FROM coverage
+WHERE dataset = {dataset: String} AND year BETWEEN {firstYear: UInt16} AND {lastYear: UInt16} AND entity IN {entities: Array(UInt64)}
+GROUP BY entity`,
+    params: {
+      dataset: dataset.name,
+      entities,
+      seconds: Math.max(seconds, INTERVAL_SECONDS[dataset.cadence]),
+      ...within,
+      firstYear: toYear(within.first),
+      lastYear: toYear(within.last),
+    },
+    schema: count,
+  })
+}

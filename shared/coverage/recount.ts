@@ -1,0 +1,247 @@
+import { z } from 'zod'
+import type { Dataset } from '../datasets/define-dataset.ts'
+import { INTERVAL_SECONDS } from '../intervals.ts'
+import { WHOLE_REGISTRY } from '../registry/entities.ts'
+import type { Database } from '../store/clickhouse.ts'
+import { type Buckets, union } from './grid.ts'
+import { addCoverage, type Report, RUNS } from './ledger.ts'
+
+/** The part of a dataset by which its rows are counted. */
+export type Recounted = Pick<Dataset, 'name' | 'cadence' | 'series' | 'resumes'>
+
+/** At which step rows were given that do not say so themselves; `cells` are a day's buckets that have any. */
+const DAY_STEPS: Readonly<Record<string, string>> = {
+  prices: 'multiIf(length(cells) >= 25, 300, length(cells) >= 2, 3600, 86400)',
+  tvl: 'if(length(cells) >= 2, 3600, 86400)',
+  // Tokens that take turns: a count stands until the next one.
+  holders: 'least(86400, gap)',
+}
+
+/** In which a row stands from its own bucket on, and not from the beginning of its step. */
+const TURNS = new Set(['holders'])
+
+/** How many entities one statement is about. */
+const ENTITIES_AT_ONCE = 20
+
+const toEntity = ({ series }: Recounted) => series.entity ?? `toUInt64(${WHOLE_REGISTRY.key})`
+const toTime = ({ series }: Recounted) => `toInt64(toUnixTimestamp(toDateTime(${series.time}, 'UTC')))`
+
+const WITHIN = (dataset: Recounted) =>
+  `${dataset.series.time} >= toDateTime({begin: UInt32}, 'UTC') AND ${dataset.series.time} < toDateTime({until: UInt32}, 'UTC')
+      AND ${toEntity(dataset)} IN {entities: Array(UInt64)}`
+
+const scope = z.object({ entity: z.number(), years: z.array(z.int()) })
+
+interface Batch {
+  readonly entities: readonly number[]
+  readonly year: number
+}
+
+/** The entities and years of which a dataset has rows or says that it has. */
+async function readBatches(db: Database, dataset: Recounted): Promise<Batch[]> {
+  const { series } = dataset
+  const found = await db.rows({
+    name: 'recount-scope',
+    sql: `SELECT entity, arraySort(groupUniqArray(year)) AS years FROM
+(
+  SELECT DISTINCT ${toEntity(dataset)} AS entity, toYear(toDateTime(${series.time}, 'UTC')) AS year FROM ${series.table}
+  UNION ALL
+  SELECT DISTINCT entity, year FROM coverage WHERE dataset = {dataset: String}
+)
+GROUP BY entity ORDER BY entity`,
+    params: { dataset: dataset.name },
+    schema: scope,
+  })
+  const years = [...new Set(found.flatMap((one) => one.years))].sort()
+  return years.flatMap((year) => {
+    const entities = found.filter((one) => one.years.includes(year)).map(({ entity }) => entity)
+    const count = Math.ceil(entities.length / ENTITIES_AT_ONCE)
+    return Array.from({ length: count }, (_, index) => ({
+      year,
+      entities: entities.slice(index * ENTITIES_AT_ONCE, (index + 1) * ENTITIES_AT_ONCE),
+    }))
+  })
+}
+
+const lacking = z.object({ entity: z.number(), seconds: z.int(), runs: z.array(z.tuple([z.int(), z.int()])) })
+
+/**
+ * Adds the buckets of stored rows that the coverage lacks, at the step that the rows look like. Of a dataset that goes on
+ * from cursors rows tell only a part: nothing is added. May be repeated, and ended anywhere. `now` is in Unix milliseconds.
+ * @returns how many buckets were added.
+ */
+export async function addFromRows(db: Database, dataset: Recounted, now: number): Promise<number> {
+  if (dataset.resumes) return 0
+  let added = 0
+  for (const batch of await readBatches(db, dataset)) {
+    const reports = await readLacking(db, dataset, batch, now)
+    await addCoverage(db, dataset, reports)
+    added += reports.reduce((sum, { first, last }) => sum + last - first + 1, 0)
+  }
+  return added
+}
+
+async function readLacking(
+  db: Database,
+  dataset: Recounted,
+  { entities, year }: Batch,
+  now: number,
+): Promise<Report[]> {
+  const { name, series } = dataset
+  const cadence = INTERVAL_SECONDS[dataset.cadence]
+  const step = DAY_STEPS[name] ?? String(cadence)
+  const begin = TURNS.has(name)
+    ? 'cell'
+    : 'intDiv(cell * {cadence: Int64}, seconds) * intDiv(seconds, {cadence: Int64})'
+  const rows = await db.rows({
+    name: 'recount-lacking',
+    sql: `WITH arraySort(arrayDistinct(arrayFlatten(arrayMap(cell -> arrayMap(at -> ${begin} + at, range(toUInt32(intDiv(seconds, {cadence: Int64})))), lacks)))) AS all_of_them,
+  arrayFilter(bucket -> bucket < {end: Int64}, all_of_them) AS numbers
+SELECT entity, seconds, ${RUNS('numbers')} AS runs
+FROM
+(
+  SELECT days.entity AS entity, cells, toInt64(${step}) AS seconds,
+    arrayFilter(cell -> NOT has(held, toUInt32(cell)), cells) AS lacks
+  FROM
+  (
+    SELECT ${toEntity(dataset)} AS entity, intDiv(${toTime(dataset)}, 86400) AS day,
+      groupUniqArray(intDiv(${toTime(dataset)}, {cadence: Int64})) AS cells
+    FROM ${series.table} FINAL
+    WHERE ${WITHIN(dataset)}
+    GROUP BY entity, day
+  ) AS days
+  ${TURNS.has(name) ? joinGaps(dataset) : ''}
+  LEFT JOIN
+  (
+    SELECT entity, intDiv(toInt64(bucket) * {cadence: Int64}, 86400) AS day, groupUniqArray(bucket) AS held FROM
+    (
+      SELECT entity, arrayJoin(bitmapToArray(groupBitmapMergeState(buckets))) AS bucket FROM coverage
+      WHERE dataset = {dataset: String} AND year = {year: UInt16} AND state = 'stored' AND entity IN {entities: Array(UInt64)}
+      GROUP BY entity
+    )
+    GROUP BY entity, day
+  ) AS known ON known.entity = days.entity AND known.day = days.day
+)
+WHERE notEmpty(lacks)
+ORDER BY entity`,
+    params: {
+      dataset: name,
+      year,
+      entities,
+      cadence,
+      end: Math.floor(now / 1000 / cadence) + 1,
+      begin: Date.UTC(year) / 1000,
+      until: Date.UTC(year + 1) / 1000,
+    },
+    schema: lacking,
+  })
+  return toReports(rows)
+}
+
+/** The shortest time between two rows of an entity: how long its turn lasts, in seconds. */
+const joinGaps = (dataset: Recounted) => `LEFT JOIN
+  (
+    SELECT entity, {cadence: Int64} * if(length(cells) < 2, 1, arrayMin(arrayPopFront(arrayDifference(cells)))) AS gap FROM
+    (
+      SELECT ${toEntity(dataset)} AS entity, arraySort(groupUniqArray(intDiv(${toTime(dataset)}, {cadence: Int64}))) AS cells
+      FROM ${dataset.series.table}
+      WHERE ${WITHIN(dataset)}
+      GROUP BY entity
+    )
+  ) AS gaps ON gaps.entity = days.entity`
+
+/** Runs of several days of one entity and step as few reports; who gave the rows is not known any more. */
+function toReports(rows: readonly z.infer<typeof lacking>[]): Report[] {
+  const runs = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
+  for (const { entity, seconds, runs: some } of rows) {
+    const key = `${entity} ${seconds}`
+    const found = runs.get(key) ?? { entity, seconds, runs: [] }
+    runs.set(key, found)
+    for (const [first, last] of some) found.runs.push({ first, last })
+  }
+  return [...runs.values()].flatMap(({ entity, seconds, runs: some }) =>
+    union(some).map((run) => ({ entity, seconds, state: 'stored' as const, provider: 'unknown', ...run })),
+  )
+}
+
+const step = z.object({ seconds: z.int() })
+const unfounded = z.object({ entity: z.number(), provider: z.string(), runs: z.array(z.tuple([z.int(), z.int()])) })
+
+/** Buckets that are said to be stored while no row stands for them. */
+export async function findUnfounded(db: Database, dataset: Recounted): Promise<Report[]> {
+  if (dataset.resumes) return []
+  const steps = await db.rows({
+    name: 'recount-steps',
+    sql: `SELECT DISTINCT interval_seconds AS seconds FROM coverage WHERE dataset = {dataset: String} AND state = 'stored' ORDER BY seconds`,
+    params: { dataset: dataset.name },
+    schema: step,
+  })
+  const found: Report[] = []
+  for (const batch of await readBatches(db, dataset))
+    for (const { seconds } of steps) found.push(...(await readUnfounded(db, dataset, batch, seconds)))
+  return found
+}
+
+/** Rows count that take others back: a point that was stored and withdrawn is known. */
+async function readUnfounded(
+  db: Database,
+  dataset: Recounted,
+  { entities, year }: Batch,
+  seconds: number,
+): Promise<Report[]> {
+  const { name, series } = dataset
+  const cadence = INTERVAL_SECONDS[dataset.cadence]
+  const window = TURNS.has(name)
+    ? `intDiv(${toTime(dataset)}, {cadence: Int64})`
+    : `intDiv(${toTime(dataset)}, {seconds: Int64}) * intDiv({seconds: Int64}, {cadence: Int64})`
+  const rows = await db.rows({
+    name: 'recount-unfounded',
+    sql: `WITH arrayFilter(bucket -> NOT has(expected, bucket), held) AS numbers
+SELECT entity, provider, ${RUNS('numbers')} AS runs
+FROM
+(
+  SELECT stored.entity AS entity, provider, held, expected
+  FROM
+  (
+    SELECT entity, toString(provider) AS provider, day, arraySort(groupUniqArray(bucket)) AS held FROM
+    (
+      SELECT entity, provider, arrayJoin(bitmapToArray(groupBitmapMergeState(buckets))) AS bucket, intDiv(toInt64(bucket) * {cadence: Int64}, 86400) AS day
+      FROM coverage
+      WHERE dataset = {dataset: String} AND year = {year: UInt16} AND state = 'stored' AND interval_seconds = {seconds: UInt32}
+        AND entity IN {entities: Array(UInt64)}
+      GROUP BY entity, provider
+    )
+    GROUP BY entity, provider, day
+  ) AS stored
+  LEFT JOIN
+  (
+    SELECT entity, day, groupUniqArray(bucket) AS expected FROM
+    (
+      SELECT entity, toUInt32(arrayJoin(range(toUInt32(begin), toUInt32(begin + intDiv({seconds: Int64}, {cadence: Int64}))))) AS bucket,
+        intDiv(toInt64(bucket) * {cadence: Int64}, 86400) AS day
+      FROM
+      (
+        SELECT DISTINCT ${toEntity(dataset)} AS entity, ${window} AS begin FROM ${series.table}
+        WHERE ${WITHIN(dataset)}
+      )
+    )
+    GROUP BY entity, day
+  ) AS rows ON rows.entity = stored.entity AND rows.day = stored.day
+)
+WHERE notEmpty(numbers)
+ORDER BY entity, runs`,
+    params: {
+      dataset: name,
+      year,
+      entities,
+      cadence,
+      seconds,
+      begin: Math.max(0, Date.UTC(year) / 1000 - seconds),
+      until: Date.UTC(year + 1) / 1000 + seconds,
+    },
+    schema: unfounded,
+  })
+  return rows.flatMap(({ entity, provider, runs }) =>
+    runs.map(([first, last]) => ({ entity, provider, seconds, state: 'stored' as const, first, last })),
+  )
+}

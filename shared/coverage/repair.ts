@@ -1,0 +1,43 @@
+import type { Database } from '../store/clickhouse.ts'
+import { onCluster, toLocal } from '../store/topology.ts'
+import { subtract, toBucketTime } from './grid.ts'
+import { addCoverage, type Report, readCoverage } from './ledger.ts'
+import type { Recounted } from './recount.ts'
+
+const toYear = ({ cadence }: Recounted, bucket: number) => new Date(toBucketTime(bucket, cadence)).getUTCFullYear()
+
+/**
+ * Takes buckets out of the coverage for which there is no row. What a worker reports at the same moment may be taken out
+ * as well: it is found again by its rows.
+ */
+export async function removeUnfounded(db: Database, dataset: Recounted, unfounded: readonly Report[]): Promise<void> {
+  const groups = new Map<string, Report[]>()
+  for (const report of unfounded) {
+    const key = [report.entity, report.provider, report.seconds, toYear(dataset, report.first)].join(' ')
+    groups.set(key, [...(groups.get(key) ?? []), report])
+  }
+  for (const group of groups.values()) await removeOf(db, dataset, group)
+}
+
+/** Bits can only be added to a bitmap: the year's is made anew. */
+async function removeOf(db: Database, dataset: Recounted, group: readonly Report[]): Promise<void> {
+  const [one] = group
+  if (one === undefined) return
+  const { entity, provider, seconds } = one
+  const year = toYear(dataset, one.first)
+  const toBucket = (ms: number) => Math.ceil(ms / toBucketTime(1, dataset.cadence))
+  const within = { first: toBucket(Date.UTC(year)), last: toBucket(Date.UTC(year + 1)) - 1 }
+  const held = await readCoverage(db, dataset, [entity], within)
+  const left = held
+    .filter((report) => report.state === 'stored' && report.provider === provider && report.seconds === seconds)
+    .flatMap((report) => subtract(report, group).map((run) => ({ ...report, ...run })))
+  const table = db.cluster === undefined ? 'coverage' : `${toLocal('coverage')}${onCluster(db.cluster)}`
+  await db.command({
+    name: 'coverage-remove',
+    sql: `ALTER TABLE ${table} DELETE WHERE dataset = {dataset: String} AND entity = {entity: UInt64} AND year = {year: UInt16}
+  AND state = 'stored' AND provider = {provider: String} AND interval_seconds = {seconds: UInt32}`,
+    params: { dataset: dataset.name, entity, year, provider, seconds },
+    settings: { mutations_sync: 2 },
+  })
+  await addCoverage(db, dataset, left)
+}

@@ -1,0 +1,211 @@
+import { once } from 'node:events'
+import { PassThrough } from 'node:stream'
+import type { Worker } from 'bullmq'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { findUnfounded } from '../../shared/coverage/recount.ts'
+import { removeUnfounded } from '../../shared/coverage/repair.ts'
+import { readWanted } from '../../shared/coverage/wanted.ts'
+import { noteDropped } from '../../shared/queue/dropped.ts'
+import { collectAsks } from '../../workers/backfill/collect-ask.ts'
+import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
+import { isComplete, type Outcome, type Standing } from '../../workers/backfill/outcome.ts'
+import { toOutcomeTable } from '../../workers/backfill/outcome-table.ts'
+import type { Stores } from '../../workers/backfill/until-done.ts'
+import { planBackfill } from '../../workers/commands/backfill.ts'
+import marketCap from '../../workers/jobs/market-cap.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { createRunner } from '../../workers/run/runner.ts'
+import { planRepair } from '../../workers/schedule/gaps.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const DAY = 86_400_000
+const DAYS = { from: '2024-05-01', to: '2024-05-03' }
+const BUCKETS = 2 * 288
+
+let pipeline: Pipeline
+let runners: Worker[] = []
+beforeEach(async () => {
+  pipeline = await createPipeline()
+})
+afterEach(async () => {
+  await Promise.all(runners.map((runner) => runner.close()))
+  runners = []
+  await pipeline.close()
+})
+
+const start = (job: typeof prices) => {
+  const runner = createRunner(job, pipeline.context, 'history')
+  runners.push(runner)
+  return runner
+}
+
+const toStores = (): Stores => ({
+  db: pipeline.database.db,
+  redis: pipeline.context.redis,
+  prefix: pipeline.config.redis.prefix,
+  now: () => pipeline.clock.now,
+})
+
+const ask = (only: string | undefined, dataset = 'prices', interval = '5m') =>
+  planBackfill({ dataset, ...DAYS, interval, only }, pipeline.registry, pipeline.clock.now)
+
+/** Has it collected; the lines of its progress go to `lines`. */
+async function collect(one: ReturnType<typeof ask>, again = false): Promise<Outcome> {
+  const out = Object.assign(new PassThrough(), { isTTY: false }) as unknown as NodeJS.WriteStream
+  const [outcome] = await collectAsks([one], toStores(), { again, out })
+  if (outcome === undefined) throw new Error('nothing was asked for')
+  return outcome
+}
+
+const count = ({ parts }: Outcome, standing: Standing) =>
+  parts.filter((part) => part.standing === standing).reduce((sum, { buckets }) => sum + buckets, 0)
+
+const refuse = (status: number) => {
+  for (const provider of ['coinmarketcap', 'coingecko'])
+    pipeline.upstream.faults.set(provider, { kind: 'status', status })
+}
+
+/** Lets the time be over in which a range that failed is tried again. */
+const giveUpAfter = (runner: Worker) =>
+  runner.on('failed', () => {
+    pipeline.clock.now += 31 * 60_000
+  })
+
+describe('a back-fill', () => {
+  it('is wanted, asks for what is missing alone, and for everything when told to', async () => {
+    const { db } = pipeline.database
+    const queue = pipeline.queue('prices', 'history')
+    start(prices)
+    const first = await collect(ask('UNI'))
+    expect([isComplete(first), count(first, 'covered')]).toEqual([true, BUCKETS])
+    const [uni] = ask('UNI').entities
+    expect(await readWanted(db, prices.dataset)).toMatchObject([
+      { entity: uni?.key, from: Date.parse(DAYS.from), to: Date.parse(DAYS.to), seconds: 300 },
+    ])
+    const done = await queue.getCompletedCount()
+    expect(isComplete(await collect(ask('UNI')))).toBe(true)
+    expect(await queue.getCompletedCount()).toBe(done)
+    expect(await readWanted(db, prices.dataset)).toHaveLength(1)
+    expect(isComplete(await collect(ask('UNI'), true))).toBe(true)
+    expect(await queue.getCompletedCount()).toBe(done + ask('UNI').chunks.length)
+    const both = await collect(ask('UNI,AAVE'))
+    expect([isComplete(both), count(both, 'covered')]).toEqual([true, 2 * BUCKETS])
+  })
+
+  it('goes on when its queue is emptied under way', async () => {
+    const { redis } = pipeline.context
+    const queue = pipeline.queue('prices', 'history')
+    const collected = collect(ask('UNI,AAVE'))
+    await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
+    await redis.del(...(await redis.keys(`${pipeline.config.redis.prefix}*`)))
+    await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
+    start(prices)
+    expect(count(await collected, 'covered')).toBe(2 * BUCKETS)
+  })
+
+  it('ends where a job of it is dropped', async () => {
+    const queue = pipeline.queue('prices', 'history')
+    const collected = collect(ask('UNI'))
+    const ids = ask('UNI').chunks.map(({ id }) => id)
+    await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBe(ids.length)
+    await noteDropped(pipeline.context.redis, queue, ids)
+    await Promise.all(ids.map((id) => queue.remove(id)))
+    const outcome = await collected
+    expect(isComplete(outcome)).toBe(false)
+    expect(count(outcome, 'missing')).toBe(BUCKETS)
+    expect(toOutcomeTable([outcome])).toMatch(/missing of Uniswap: its job \S+ was dropped\n {2}the same command/)
+  })
+
+  it('tells what failed, and is tried again by the same command', async () => {
+    refuse(403)
+    giveUpAfter(start(prices))
+    const outcome = await collect(ask('UNI'))
+    expect([isComplete(outcome), count(outcome, 'failed')]).toEqual([false, BUCKETS])
+    const table = toOutcomeTable([outcome])
+    expect(table).toMatch(/prices 5m: 576 buckets failed of Uniswap: .*403/)
+    expect(table).toMatch(/(set or check \w+_API_KEY|tried again by itself)/)
+    pipeline.upstream.faults.clear()
+    expect(isComplete(await collect(ask('UNI')))).toBe(true)
+  })
+
+  it('has computed what is computed, and tells what cannot be', async () => {
+    start(prices)
+    expect(isComplete(await collect(ask(undefined, 'prices', '1d')))).toBe(true)
+    const runner = start(marketCap)
+    const computed = once(runner, 'completed')
+    const outcome = await collect(ask(undefined, 'market-cap', '1d'))
+    await computed
+    expect([isComplete(outcome), count(outcome, 'covered')]).toEqual([true, 2])
+    const before = planBackfill(
+      { dataset: 'market-cap', from: '2024-03-01', to: '2024-03-03', interval: '1d', only: undefined },
+      pipeline.registry,
+      pipeline.clock.now,
+    )
+    const empty = await collect(before)
+    expect([isComplete(empty), count(empty, 'unserved')]).toEqual([false, 2])
+    expect(toOutcomeTable([empty])).toContain('back-fill prices of that time')
+  })
+
+  it('ends at what is due, and leaves what is newest to the slots', async () => {
+    start(prices)
+    const now = pipeline.clock.now
+    const from = new Date(now - DAY / 4).toISOString()
+    const request = { dataset: 'prices', from, to: undefined, interval: '5m', only: 'UNI' }
+    const outcome = await collect(planBackfill(request, pipeline.registry, now))
+    expect([isComplete(outcome), count(outcome, 'covered') > 60]).toEqual([true, true])
+  })
+})
+
+it('gaps of the ledger are found, and mended by the jobs that are planned for them', async () => {
+  const { db } = pipeline.database
+  start(prices)
+  await collect(ask('UNI'))
+  const [uni] = ask('UNI').entities
+  if (uni === undefined) throw new Error('the registry has no UNI')
+  const find = () => {
+    const range = { from: Date.parse(DAYS.from), to: Date.parse(DAYS.to) }
+    return findLedgerGaps(db, prices, pipeline.registry, { range, interval: undefined, now: pipeline.clock.now })
+  }
+  expect(await find()).toEqual([])
+  const hour = { from: Date.parse('2024-05-01T03:00:00Z'), to: Date.parse('2024-05-01T04:00:00Z') }
+  await db.command({
+    name: 'lose',
+    sql: `DELETE FROM token_prices WHERE observed_at >= '2024-05-01 03:00:00' AND observed_at < '2024-05-01 04:00:00'`,
+  })
+  await removeUnfounded(db, prices.dataset, await findUnfounded(db, prices.dataset))
+  const gaps = await find()
+  expect(gaps).toMatchObject([{ entity: { id: uni.id }, ...hour, missing: 12, state: 'pending' }])
+  const chunks = planRepair(prices, gaps, '5m')
+  const outcome = await collect({ ...ask('UNI'), range: hour, chunks, isWanted: true }, true)
+  expect([isComplete(outcome), count(outcome, 'covered')]).toEqual([true, 12])
+  expect(await find()).toEqual([])
+})
+
+describe('the table of outcomes', () => {
+  it('has a line for each history, and every reason with what to do', () => {
+    const part = (standing: Standing, reason: string, buckets: number, entities: string[]) => ({
+      ...{ standing, reason, buckets, entities },
+    })
+    const table = toOutcomeTable([
+      {
+        title: 'prices 5m',
+        computedFrom: [],
+        parts: [part('covered', '', 10, ['A', 'B']), part('failed', 'x: 403', 3, ['B'])],
+      },
+      {
+        title: 'holders 1h',
+        computedFrom: [],
+        parts: [part('unserved', 'moralis: MORALIS_API_KEY is not set', 7, ['A', 'B', 'C', 'D', 'E', 'F', 'G'])],
+      },
+    ])
+    expect(table.split('\n')).toEqual([
+      'history     covered  coarser  nothing there  unserved  failed  missing',
+      'prices 5m   10 (2)   0        0              0         3 (1)   0',
+      'holders 1h  0        0        0              7 (7)     0       0',
+      'prices 5m: 3 buckets failed of B: x: 403',
+      '  it is tried again by itself, with growing pauses; the same command tries it now',
+      'holders 1h: 7 buckets unserved of A, B, C, D, E and 2 more: moralis: MORALIS_API_KEY is not set',
+      '  set or check MORALIS_API_KEY and restart the workers: then it is collected by itself',
+    ])
+  })
+})

@@ -1,0 +1,113 @@
+import { countKnown } from '../../shared/coverage/count.ts'
+import { countBuckets } from '../../shared/coverage/grid.ts'
+import { createQueue, type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
+import { createProgress, type Progress } from '../commands/progress-bar.ts'
+import type { Chunk } from '../schedule/chunks.ts'
+import { type Ask, toAgain, toDue, toMissingChunks, toSeconds, wantAsked } from './ask.ts'
+import { type ChunkJobs, enqueueChunks, readChunkJobs } from './chunk-jobs.ts'
+import { collectComputed } from './computed.ts'
+import { createFailureTeller } from './failure-teller.ts'
+import { type Ended, type Outcome, readOutcome } from './outcome.ts'
+import { type Collecting, type Stores, untilDone } from './until-done.ts'
+
+export interface CollectOptions {
+  /** Collects also what is known already. */
+  readonly again?: boolean
+  readonly out?: NodeJS.WriteStream
+  /** Ends the watching; the jobs go on. */
+  readonly signal?: AbortSignal
+}
+
+/**
+ * Has histories collected, one after the other, and watches the coverage until each is known or nobody works on it any
+ * more. A store that is away is waited for, and what its queue lost is enqueued again.
+ */
+export async function collectAsks(
+  asks: readonly Ask[],
+  stores: Stores,
+  options: CollectOptions = {},
+): Promise<Outcome[]> {
+  const outcomes: Outcome[] = []
+  for (const ask of asks) {
+    if (options.signal?.aborted) break
+    const queue = createQueue(ask.job.name, stores.redis, stores.prefix, 'history')
+    try {
+      outcomes.push(await collectAsk(ask, queue, stores, options))
+    } finally {
+      await queue.close()
+    }
+  }
+  return outcomes
+}
+
+async function collectAsk(ask: Ask, queue: DatasetQueue, stores: Stores, options: CollectOptions): Promise<Outcome> {
+  const { db, now } = stores
+  const isComputed = ask.job.computedFrom.length > 0
+  await wantAsked(db, ask)
+  const chunks = options.again ? toAgain(ask.chunks) : isComputed ? [] : await toMissingChunks(db, ask, now())
+  const total = options.again ? chunks.length : toTotal(ask, now())
+  const progress = createProgress(ask.title, total, options.out, options.again ? 'parts' : 'buckets')
+  const collecting: Collecting = { ask, queue, stores, signal: options.signal, say: progress.say }
+  if ((await queue.getWorkersCount()) === 0)
+    progress.say(`${ask.title}: no worker serves the queue ${queue.name} yet; start one with: npm run worker`)
+  const isAgain = options.again ?? false
+  const ended = isComputed
+    ? await collectComputed(collecting, progress)
+    : await watchChunks(collecting, chunks, isAgain, total, progress)
+  const outcome = await readOutcome(db, ask, ended, now())
+  const known = outcome.parts.filter(({ standing }) => standing === 'covered' || standing === 'nothing')
+  progress.stop(`${known.reduce((sum, { buckets }) => sum + buckets, 0)} of ${toTotal(ask, now())} buckets are known`)
+  return outcome
+}
+
+function toTotal(ask: Ask, now: number): number {
+  const within = toDue(ask, now)
+  return within === undefined ? 0 : countBuckets([within]) * ask.entities.length
+}
+
+/** @returns the jobs that ended without storing anything or saying why. */
+async function watchChunks(
+  collecting: Collecting,
+  chunks: readonly Chunk[],
+  isAgain: boolean,
+  total: number,
+  progress: Progress,
+): Promise<readonly Ended[]> {
+  const { ask, queue, stores } = collecting
+  const { db, redis } = stores
+  if (chunks.length === 0) return []
+  const failures = await createFailureTeller(db, ask, collecting.say)
+  let isEnqueued = false
+  let ended: readonly Ended[] = []
+  await untilDone(collecting, async () => {
+    if (!isEnqueued) await enqueueChunks(redis, queue, chunks)
+    isEnqueued = true
+    const jobs = await readChunkJobs(redis, queue, chunks)
+    const known = await countKnownBuckets(collecting)
+    progress.set(isAgain ? jobs.done.length : known)
+    await failures.tell()
+    if (!isAgain && known >= total) return true
+    await enqueueRanges(queue, jobs.lost)
+    if (jobs.lost.length > 0) collecting.say(`${ask.title}: ${jobs.lost.length} jobs were lost and are enqueued again`)
+    ended = await toEnded(queue, jobs)
+    return jobs.open.length + jobs.lost.length === 0
+  })
+  return ended
+}
+
+async function countKnownBuckets({ ask, stores }: Collecting): Promise<number> {
+  const within = toDue(ask, stores.now())
+  if (within === undefined) return 0
+  const keys = ask.entities.map(({ key }) => key)
+  const counts = await countKnown(stores.db, ask.job.dataset, keys, { within, seconds: toSeconds(ask) })
+  return counts.reduce((sum, { stored, nothing }) => sum + stored + nothing, 0)
+}
+
+async function toEnded(queue: DatasetQueue, { dead, dropped }: ChunkJobs): Promise<Ended[]> {
+  const told = dead.map(async (chunk) => {
+    const reason = (await queue.getJob(chunk.id))?.failedReason
+    return { chunk, reason: reason ?? 'its job failed' }
+  })
+  const away = dropped.map((chunk) => ({ chunk, reason: `its job ${chunk.id} was dropped` }))
+  return [...(await Promise.all(told)), ...away]
+}

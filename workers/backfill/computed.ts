@@ -1,0 +1,59 @@
+import { noteStored, readDueUnits, toUnitMs } from '../../shared/coverage/computations.ts'
+import { jobPayload } from '../../shared/queue/queues.ts'
+import type { Progress } from '../commands/progress-bar.ts'
+import type { TimeRange } from '../job/define-job.ts'
+import { enqueueComputation, toRanges } from '../schedule/recompute.ts'
+import type { Ended } from './outcome.ts'
+import { type Collecting, untilDone } from './until-done.ts'
+
+/**
+ * Has a range of a computed dataset computed from what is stored, and waits until it was. Units whose inputs change
+ * meanwhile are not waited for a second time.
+ * @returns the units whose computation failed for good.
+ */
+export async function collectComputed(collecting: Collecting, progress: Progress): Promise<readonly Ended[]> {
+  const { ask, queue, stores } = collecting
+  const { job, range } = ask
+  const startedAt = stores.now()
+  const times = toUnitTimes(range, toUnitMs(job.cadence))
+  let open = new Set(times)
+  let isNoted = false
+  const failed = new Map<number, string>()
+  await untilDone(collecting, async () => {
+    if (!isNoted) await noteStored(stores.db, job.dataset, [range])
+    const isFirst = !isNoted
+    isNoted = true
+    const due = new Set((await readDueUnits(stores.db, job.dataset, 0)).map(({ from }) => from))
+    open = new Set([...open].filter((time) => due.has(time) && !failed.has(time)))
+    progress.set(Math.floor(((times.length - open.size) / Math.max(1, times.length)) * progress.total))
+    if (open.size === 0) return true
+    const waiting = await queue.getJobCountByTypes('waiting', 'prioritized', 'delayed', 'active')
+    if (waiting > 0 && !isFirst) return false
+    for (const dead of await queue.getFailed()) {
+      const payload = jobPayload.safeParse(dead.data).data
+      if (payload?.kind !== 'range' || (dead.finishedOn ?? 0) < startedAt) continue
+      for (const time of open) if (payload.from <= time && time < payload.to) failed.set(time, dead.failedReason)
+    }
+    const left = [...open].filter((time) => !failed.has(time))
+    await enqueueComputation(job, queue, toRanges(left, job.cadence, job.history?.chunkPoints ?? 1))
+    return left.length === 0
+  })
+  for (const reason of new Set(failed.values())) collecting.say(`${ask.title}: ${reason}`)
+  return toEnded(failed, toUnitMs(job.cadence), collecting)
+}
+
+function toUnitTimes({ from, to }: TimeRange, unit: number): number[] {
+  const first = Math.floor(from / unit)
+  return Array.from({ length: Math.max(0, Math.ceil(to / unit) - first) }, (_, at) => (first + at) * unit)
+}
+
+function toEnded(failed: ReadonlyMap<number, string>, unit: number, { ask }: Collecting): Ended[] {
+  const entities = ask.entities.map(({ id }) => id)
+  return [...failed].map(([from, reason]) => ({
+    chunk: {
+      id: `${ask.job.name}.${from}`,
+      payload: { kind: 'range', from, to: from + unit, interval: ask.interval, entities },
+    },
+    reason,
+  }))
+}

@@ -1,0 +1,30 @@
+import { type Note, readNotes } from '../../shared/coverage/notes.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Ask } from './ask.ts'
+
+/** Says why something could not be collected, each reason once, from now on. */
+export async function createFailureTeller(
+  db: Database,
+  { title, job, entities, range }: Ask,
+  say: (line: string) => void,
+) {
+  const keys = entities.map(({ key }) => key)
+  const read = async () =>
+    (await readNotes(db, job.dataset, keys, range)).filter(
+      ({ lane, state }) => lane === 'history' && state !== 'coarser',
+    )
+  const toTry = ({ entity, from, tries, since }: Note) => `${entity} ${from} ${tries} ${since}`
+  const before = new Set((await read()).map(toTry))
+  const told = new Set<string>()
+  return {
+    tell: async () => {
+      const fresh = (await read()).filter((note) => !before.has(toTry(note)))
+      for (const { state, reason } of fresh) {
+        if (told.has(`${state} ${reason}`)) continue
+        told.add(`${state} ${reason}`)
+        const of = new Set(fresh.filter((note) => note.reason === reason).map(({ entity }) => entity)).size
+        say(`${title}: ${state}, so far for ${of} of ${entities.length}: ${reason}`)
+      }
+    },
+  }
+}

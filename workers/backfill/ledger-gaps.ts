@@ -1,0 +1,114 @@
+import { type Buckets, countBuckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
+import { readMissing } from '../../shared/coverage/ledger.ts'
+import { isLost, type Note, OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
+import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
+import { INTERVAL_SECONDS, type Interval, WEEK_MS } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Entity, Job, TimeRange } from '../job/define-job.ts'
+import type { EntityGap } from '../schedule/gaps.ts'
+
+/** A stretch that is wanted, due and not there: nobody has tried yet, it failed, or no provider has it any more. */
+export interface LedgerGap extends EntityGap {
+  readonly state: 'pending' | 'failed' | 'coarser' | 'lost'
+  readonly reason: string
+}
+
+interface Sought {
+  readonly range: TimeRange
+  /** The step at which it has to be there; without one any step will do. */
+  readonly interval: Interval | undefined
+  readonly now: number
+}
+
+/** Gaps that stand alike with at most this many buckets between them are told as one. */
+const WITHIN_BUCKETS = 12
+
+/**
+ * What is missing of a dataset by its coverage. Left out is what is known to be nothing and what no provider can fill; what
+ * is lost for good, because nobody collected it at the time, is told.
+ */
+export async function findLedgerGaps(db: Database, job: Job, registry: Registry, sought: Sought): Promise<LedgerGap[]> {
+  const wanted = await readWanted(db, job.dataset)
+  const until = Math.min(sought.range.to, toDueEnd(job.dataset, sought.now))
+  const begin = toBuckets({ from: sought.range.from, to: OPEN_END }, job.dataset.cadence)?.first ?? 0
+  const named = new Set(wanted.map(({ entity }) => entity))
+  const entities = job.entities(registry)
+  const groups = [
+    entities.filter(({ key }) => !named.has(key)),
+    ...entities.filter(({ key }) => named.has(key)).map((entity) => [entity]),
+  ]
+  const found: LedgerGap[] = []
+  for (const group of groups.filter(({ length }) => length > 0)) {
+    const runs = toWantedRuns(wanted, group[0]?.key ?? 0, job.dataset, until)
+    const own = runs.flatMap((run) => (run.last < begin ? [] : [{ ...run, first: Math.max(run.first, begin) }]))
+    found.push(...(await findOf(db, job, group, own, sought)))
+  }
+  return found
+}
+
+async function findOf(
+  db: Database,
+  job: Job,
+  entities: readonly Entity[],
+  wanted: readonly Buckets[],
+  { interval }: Sought,
+): Promise<LedgerGap[]> {
+  const [first, last] = [wanted[0], wanted.at(-1)]
+  if (first === undefined || last === undefined) return []
+  const keys = entities.map(({ key }) => key)
+  const anyStep = WEEK_MS / 1000
+  const unknown = await readMissing(db, job.dataset, keys, { wanted, seconds: anyStep })
+  const step = interval === undefined ? anyStep : INTERVAL_SECONDS[interval]
+  const seconds = Math.max(step, INTERVAL_SECONDS[job.dataset.cadence])
+  const unmet = interval === undefined ? unknown : await readMissing(db, job.dataset, keys, { wanted, seconds })
+  const within = toTimes({ first: first.first, last: last.last }, job.dataset.cadence)
+  const notes = await readNotes(db, job.dataset, [...unmet.keys()], within)
+  return entities.flatMap((entity) => {
+    const own = notes.filter((note) => note.entity === entity.key)
+    const [missing, all] = [unknown.get(entity.key) ?? [], unmet.get(entity.key) ?? []]
+    const coarser = all.flatMap((run) => subtract(run, missing))
+    return [...toGaps(job, entity, missing, own), ...toCoarser(job, entity, coarser, own)].sort(
+      (a, b) => a.from - b.from,
+    )
+  })
+}
+
+function toGaps(job: Job, entity: Entity, missing: readonly Buckets[], notes: readonly Note[]): LedgerGap[] {
+  const gaps: LedgerGap[] = []
+  let left = missing
+  for (const note of notes.filter(({ state }) => state !== 'coarser')) {
+    const buckets = toBuckets(note, job.dataset.cadence)
+    if (buckets === undefined) continue
+    const others = left.flatMap((run) => subtract(run, [buckets]))
+    const own = left.flatMap((run) => subtract(run, union(others)))
+    const state = note.state === 'failed' ? 'failed' : isLost(note) ? 'lost' : undefined
+    if (state !== undefined) gaps.push(...join(job, entity, own, state, note.reason))
+    left = others
+  }
+  return [...gaps, ...join(job, entity, left, 'pending', 'it is going to be collected')]
+}
+
+function toCoarser(job: Job, entity: Entity, runs: readonly Buckets[], notes: readonly Note[]): LedgerGap[] {
+  const note = notes.find(({ state }) => state === 'coarser')
+  return join(job, entity, runs, 'coarser', note?.reason ?? 'it was given at a longer step')
+}
+
+function join(
+  job: Job,
+  entity: Entity,
+  runs: readonly Buckets[],
+  state: LedgerGap['state'],
+  reason: string,
+): LedgerGap[] {
+  const joined: { first: number; last: number; missing: number }[] = []
+  for (const run of runs) {
+    const before = joined.at(-1)
+    const missing = countBuckets([run])
+    if (before !== undefined && run.first - before.last - 1 <= WITHIN_BUCKETS) {
+      before.last = run.last
+      before.missing += missing
+    } else joined.push({ ...run, missing })
+  }
+  return joined.map(({ missing, ...run }) => ({ entity, ...toTimes(run, job.dataset.cadence), missing, state, reason }))
+}

@@ -1,0 +1,51 @@
+import { toTable } from '../commands/text-table.ts'
+import type { Outcome, Part, Standing } from './outcome.ts'
+
+const COLUMNS: readonly (readonly [Standing, string])[] = [
+  ['covered', 'covered'],
+  ['coarser', 'coarser'],
+  ['nothing', 'nothing there'],
+  ['unserved', 'unserved'],
+  ['failed', 'failed'],
+  ['missing', 'missing'],
+]
+
+const SHOWN_NAMES = 5
+
+/** The outcomes as a table for people, buckets with their entities in brackets, and below it every reason and what to do. */
+export function toOutcomeTable(outcomes: readonly Outcome[]): string {
+  const rows = outcomes.map(({ title, parts }) => [title, ...COLUMNS.map(([standing]) => toCell(parts, standing))])
+  const reasons = outcomes.flatMap((outcome) =>
+    outcome.parts.filter(({ reason }) => reason !== '').map((part) => toReasonLines(outcome, part)),
+  )
+  return [toTable(['history', ...COLUMNS.map(([, name]) => name)], rows), ...reasons].join('\n')
+}
+
+function toCell(parts: readonly Part[], standing: Standing): string {
+  const own = parts.filter((part) => part.standing === standing)
+  const buckets = own.reduce((sum, part) => sum + part.buckets, 0)
+  const entities = new Set(own.flatMap((part) => part.entities)).size
+  return buckets === 0 ? '0' : `${buckets} (${entities})`
+}
+
+function toReasonLines({ title, computedFrom }: Outcome, { standing, reason, buckets, entities }: Part): string {
+  const names = entities.slice(0, SHOWN_NAMES).join(', ')
+  const more = entities.length > SHOWN_NAMES ? ` and ${entities.length - SHOWN_NAMES} more` : ''
+  return `${title}: ${buckets} buckets ${standing} of ${names}${more}: ${reason}\n  ${toAdvice(standing, reason, computedFrom)}`
+}
+
+/** A setting as a reason names it, such as COINMARKETCAP_API_KEY. */
+const SETTING = /\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+\b/g
+
+function toAdvice(standing: Standing, reason: string, computedFrom: readonly string[]): string {
+  const settings = [...new Set(reason.match(SETTING) ?? [])]
+  if (settings.length > 0) {
+    const what = `set or check ${settings.join(' and ')} and restart the workers`
+    return `${what}: then it is collected by itself`
+  }
+  if (standing === 'failed') return 'it is tried again by itself, with growing pauses; the same command tries it now'
+  if (standing === 'missing') return 'the same command tries it again'
+  if (computedFrom.length > 0)
+    return `back-fill ${computedFrom.join(' and ')} of that time: then it is computed by itself`
+  return 'only a provider that has it can help: one whose key is not set, or one with an id of these in the registry'
+}

@@ -1,0 +1,112 @@
+import { countKnown } from '../../shared/coverage/count.ts'
+import { type Buckets, countBuckets, subtract, toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
+import { readMissing } from '../../shared/coverage/ledger.ts'
+import { type Note, readNotes } from '../../shared/coverage/notes.ts'
+import { HOUR_MS, INTERVAL_SECONDS, WEEK_MS } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Chunk } from '../schedule/chunks.ts'
+import { type Ask, toDue, toSeconds } from './ask.ts'
+
+/** How buckets stand that were asked for; `newest` ones are too new for their providers to be sure of. */
+export const STANDINGS = ['covered', 'coarser', 'nothing', 'unserved', 'failed', 'missing', 'newest'] as const
+export type Standing = (typeof STANDINGS)[number]
+
+/** Buckets that stand alike for the same reason, and of whom. */
+export interface Part {
+  readonly standing: Standing
+  readonly reason: string
+  readonly buckets: number
+  readonly entities: readonly string[]
+}
+
+/** What a back-fill came to. */
+export interface Outcome {
+  readonly title: string
+  /** The datasets that it is computed from, by name; none where it comes from providers. */
+  readonly computedFrom: readonly string[]
+  readonly parts: readonly Part[]
+}
+
+/** A job that ended without an answer that anybody noted: it failed for good, or was dropped. */
+export interface Ended {
+  readonly chunk: Chunk
+  readonly reason: string
+}
+
+/** Whether all is there that was asked for, or known not to exist. What is newest comes with the slots. */
+export const isComplete = ({ parts }: Outcome): boolean =>
+  parts.every(({ standing }) => standing === 'covered' || standing === 'nothing' || standing === 'newest')
+
+/** Reads how everything stands that was asked for. `now` is in Unix milliseconds. */
+export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[], now: number): Promise<Outcome> {
+  const { title, job, entities } = ask
+  const within = toDue(ask, now)
+  const parts = createParts()
+  const computedFrom = job.computedFrom.map(({ name }) => name)
+  if (within === undefined) return { title, computedFrom, parts: [] }
+  const keys = entities.map(({ key }) => key)
+  const counts = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
+  const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: WEEK_MS / 1000 })
+  const notes = await readNotes(db, job.dataset, keys, toTimes(within, job.dataset.cadence))
+  const settled = toBucket(
+    now - Math.max(HOUR_MS, 2 * INTERVAL_SECONDS[job.dataset.cadence] * 1000),
+    job.dataset.cadence,
+  )
+  for (const entity of entities) {
+    const count = counts.find((one) => one.entity === entity.key)
+    const own = notes.filter((note) => note.entity === entity.key)
+    parts.add('covered', '', entity.name, count?.stored ?? 0)
+    parts.add('nothing', '', entity.name, count?.nothing ?? 0)
+    const coarser = own.find(({ state }) => state === 'coarser')?.reason ?? 'it was given at a longer step'
+    parts.add('coarser', coarser, entity.name, count?.coarser ?? 0)
+    let left = explainBy(missing.get(entity.key) ?? [], own, ask, (note, buckets) =>
+      parts.add(note.state === 'unserved' ? 'unserved' : 'failed', note.reason, entity.name, buckets),
+    )
+    for (const { chunk, reason } of ended) {
+      if (!chunk.payload.entities?.includes(entity.id)) continue
+      left = take(left, toBuckets(chunk.payload, job.dataset.cadence), (buckets) =>
+        parts.add('missing', reason, entity.name, buckets),
+      )
+    }
+    left = take(left, { first: Math.max(settled, within.first), last: within.last }, (buckets) =>
+      parts.add('newest', '', entity.name, buckets),
+    )
+    parts.add('missing', 'nobody has collected it', entity.name, countBuckets(left))
+  }
+  return { title, computedFrom, parts: parts.all() }
+}
+
+/** Counts the buckets that notes explain, the newest note first. @returns those that none explains. */
+function explainBy(
+  missing: readonly Buckets[],
+  notes: readonly Note[],
+  { job }: Ask,
+  add: (note: Note, buckets: number) => void,
+): readonly Buckets[] {
+  return notes
+    .filter(({ state }) => state !== 'coarser')
+    .reduce((left, note) => take(left, toBuckets(note, job.dataset.cadence), (buckets) => add(note, buckets)), missing)
+}
+
+/** Takes `away` from runs and says how many buckets that were. */
+function take(runs: readonly Buckets[], away: Buckets | undefined, add: (buckets: number) => void): readonly Buckets[] {
+  if (away === undefined || away.first > away.last) return runs
+  const left = runs.flatMap((run) => subtract(run, [away]))
+  add(countBuckets(runs) - countBuckets(left))
+  return left
+}
+
+function createParts() {
+  const parts = new Map<string, { standing: Standing; reason: string; buckets: number; entities: Set<string> }>()
+  return {
+    add: (standing: Standing, reason: string, entity: string, buckets: number) => {
+      if (buckets === 0) return
+      const key = `${standing} ${reason}`
+      const part = parts.get(key) ?? { standing, reason, buckets: 0, entities: new Set() }
+      parts.set(key, part)
+      part.buckets += buckets
+      part.entities.add(entity)
+    },
+    all: (): Part[] => [...parts.values()].map((part) => ({ ...part, entities: [...part.entities] })),
+  }
+}

@@ -1,0 +1,89 @@
+import { parseArgs } from 'node:util'
+import { requireMigrated } from '../../clickhouse/migrate.ts'
+import { runCommand } from '../../shared/command.ts'
+import { loadCommandConfig } from '../../shared/config/config.ts'
+import { countBuckets } from '../../shared/coverage/grid.ts'
+import type { Report } from '../../shared/coverage/ledger.ts'
+import { addFromRows, findUnfounded, type Recounted } from '../../shared/coverage/recount.ts'
+import { removeUnfounded } from '../../shared/coverage/repair.ts'
+import { datasets } from '../../shared/datasets/list.ts'
+import { DataError } from '../../shared/errors.ts'
+import { isMain } from '../../shared/process.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { toTable } from './text-table.ts'
+
+/** 1 is every failure to tell. */
+const UNFOUNDED = 3
+
+const HELP = `npm run coverage -- recount [dataset] [options]
+
+Compares the ledger of what was collected with the stored rows. What is stored and not in the ledger is added, at the step
+that the rows look like. What the ledger has as stored without a row is told, and exits with ${UNFOUNDED}. May be repeated.
+Of dex-trades and governance rows tell only a part, because many hours have none: nothing is compared.
+
+  --repair  takes what has no row out of the ledger, so that it is collected again
+  --json
+  --help
+
+Datasets: ${datasets.map(({ name }) => name).join(', ')}`
+
+/** What a recount came to, in buckets; `comparable` is false where rows tell only a part. */
+interface Recount {
+  readonly dataset: string
+  readonly comparable: boolean
+  readonly added: number
+  readonly unfounded: number
+  readonly repaired: boolean
+}
+
+async function recount(db: Database, dataset: Recounted, repair: boolean): Promise<Recount> {
+  const unfounded: readonly Report[] = await findUnfounded(db, dataset)
+  if (repair) await removeUnfounded(db, dataset, unfounded)
+  const added = await addFromRows(db, dataset, Date.now())
+  return {
+    dataset: dataset.name,
+    comparable: !dataset.resumes,
+    added,
+    unfounded: countBuckets(unfounded),
+    repaired: repair && unfounded.length > 0,
+  }
+}
+
+function toRecountTable(recounts: readonly Recount[]): string {
+  return toTable(
+    ['dataset', 'added', 'without a row'],
+    recounts.map(({ dataset, comparable, added, unfounded, repaired }) =>
+      comparable
+        ? [dataset, String(added), `${unfounded}${repaired ? ' (taken out)' : ''}`]
+        : [dataset, '-', 'rows tell only a part'],
+    ),
+  )
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: {
+      repair: { type: 'boolean', default: false },
+      json: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return console.log(HELP)
+  const [action, name, ...more] = positionals
+  const selected = datasets.filter((dataset) => name === undefined || dataset.name === name)
+  if (action !== 'recount' || more.length > 0 || selected.length === 0)
+    throw new DataError('payload', `recount and at most one dataset\n\n${HELP}`)
+  const db = createDatabase(loadCommandConfig().clickhouse, 'write')
+  try {
+    await requireMigrated(db)
+    const recounts: Recount[] = []
+    for (const dataset of selected) recounts.push(await recount(db, dataset, values.repair))
+    console.log(values.json ? JSON.stringify(recounts, null, 2) : toRecountTable(recounts))
+    if (recounts.some(({ unfounded, repaired }) => unfounded > 0 && !repaired)) process.exitCode = UNFOUNDED
+  } finally {
+    await db.close()
+  }
+}
+
+if (isMain(import.meta.url)) runCommand(main)
