@@ -18,11 +18,14 @@ export const FORMAT = 'TabSeparated'
 /** Only the schema's own record is left out: whoever restores makes the schema first. */
 const LEFT_OUT = new Set(['migrations'])
 
+/** What says that rows are there. */
+const SPEAKING = ['job_state', 'coverage', 'coverage_notes', 'coverage_wanted', 'computations']
+
 const tableRow = z.object({ name: z.string(), sorting_key: z.string(), columns: z.array(z.string()) })
 
 /**
- * The tables with rows, in the order in which they are copied while others go on writing. What jobs remember comes first,
- * so that it never speaks of rows that are not there; roll-ups come after what they are made of, because a row of theirs
+ * The tables with rows, in the order in which they are copied while others go on writing. What speaks of rows comes first,
+ * so that it never speaks of some that are not there; roll-ups come after what they are made of, because a row of theirs
  * that is ahead is stored again with the next run, while one that is missing stays missing.
  */
 export async function listTables(db: Database): Promise<StoredTable[]> {
@@ -39,7 +42,7 @@ export async function listTables(db: Database): Promise<StoredTable[]> {
     schema: tableRow,
   })
   const stored = new Map(rows.map((row) => [row.name, row]))
-  const names = ['job_state', ...[...SHARDED.keys()].filter((name) => name !== 'job_state' && !LEFT_OUT.has(name))]
+  const names = [...SPEAKING, ...[...SHARDED.keys()].filter((name) => !SPEAKING.includes(name) && !LEFT_OUT.has(name))]
   return names.flatMap((name) => {
     const row = stored.get(toStored(name))
     return row === undefined ? [] : [{ name, columns: row.columns, sortingKey: row.sorting_key }]

@@ -10,6 +10,11 @@ import type { Manifest } from '../../clickhouse/backup/files.ts'
 import { backUp } from '../../clickhouse/backup.ts'
 import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { restore } from '../../clickhouse/restore.ts'
+import { noteStored } from '../../shared/coverage/computations.ts'
+import { OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { discordMembers } from '../../shared/datasets/discord.ts'
+import { marketCap } from '../../shared/datasets/market-cap.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toProgram } from '../../tools/children.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -74,6 +79,12 @@ const hashesOf = ({ tables }: Pick<Manifest, 'tables'>) =>
 describe('a backup', () => {
   it('holds every table, and a database made of it answers the same bytes', async () => {
     const folder = join(folders, 'whole')
+    const { db } = site.database
+    await want(db, discordMembers, [{ entity: EVERYBODY, from: SITE_NOW, interval: '1d' }])
+    const times = { from: SITE_NOW, to: OPEN_END, since: SITE_NOW, nextTry: SITE_NOW }
+    const reason = { provider: 'discord', reason: 'status 503', tries: 1, providers: '' }
+    await writeNotes(db, discordMembers, [{ entity: 1, lane: 'live', state: 'failed', ...times, ...reason }])
+    await noteStored(db, marketCap, [{ from: SITE_NOW, to: SITE_NOW + 1 }])
     const told = await backUp(site.database.db, folder, () => {})
     expect(told.tables.length).toBeGreaterThan(25)
     expect(told.tables.filter(({ rows }) => rows === 0).map(({ name }) => name)).toEqual([])

@@ -158,7 +158,13 @@ describe('the schema of a cluster', () => {
       schema: z.object({ engine: z.string() }),
     })
     const kinds = engines.map(({ engine }) => engine)
-    expect(kinds).toEqual(['Distributed', 'MaterializedView', 'Null', 'ReplicatedReplacingMergeTree'])
+    expect(kinds).toEqual([
+      'Distributed',
+      'MaterializedView',
+      'Null',
+      'ReplicatedAggregatingMergeTree',
+      'ReplicatedReplacingMergeTree',
+    ])
     const shadow = toShadow(db, 'token_price_rollups')
     await shadow.create('SELECT * FROM token_price_rollups_local')
     await shadow.swap()

@@ -745,3 +745,99 @@ SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS index_token ON CLUSTER 'dao' AS index_token_local
 ENGINE = Distributed('dao', 'dao_data', 'index_token_local', cityHash64(index_key));
+
+CREATE TABLE IF NOT EXISTS coverage_in_local ON CLUSTER 'dao'
+(
+    dataset          String,
+    entity           UInt64,
+    cadence_seconds  UInt32,
+    state            Enum8('stored' = 1, 'nothing' = 2),
+    provider         String,
+    interval_seconds UInt32,
+    first            UInt32,
+    last             UInt32
+)
+ENGINE = Null;
+
+CREATE TABLE IF NOT EXISTS coverage_in ON CLUSTER 'dao' AS coverage_in_local
+ENGINE = Distributed('dao', 'dao_data', 'coverage_in_local', cityHash64(dataset));
+
+CREATE TABLE IF NOT EXISTS coverage_local ON CLUSTER 'dao'
+(
+    dataset          LowCardinality(String),
+    entity           UInt64,
+    year             UInt16,
+    state            Enum8('stored' = 1, 'nothing' = 2),
+    provider         LowCardinality(String),
+    interval_seconds UInt32,
+    buckets          AggregateFunction(groupBitmap, UInt32)
+)
+ENGINE = ReplicatedAggregatingMergeTree('/clickhouse/tables/{shard}/dao_data/coverage', '{replica}')
+ORDER BY (dataset, entity, year, state, provider, interval_seconds)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS coverage ON CLUSTER 'dao' AS coverage_local
+ENGINE = Distributed('dao', 'dao_data', 'coverage_local', cityHash64(dataset));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS coverage_mv ON CLUSTER 'dao' TO coverage_local AS
+SELECT dataset,
+       entity,
+       toYear(toDateTime(toInt64(first) * cadence_seconds, 'UTC')) AS year,
+       state,
+       provider,
+       interval_seconds,
+       bitmapBuild(CAST(range(first, last + 1), 'Array(UInt32)')) AS buckets
+FROM coverage_in_local;
+
+CREATE TABLE IF NOT EXISTS coverage_notes_local ON CLUSTER 'dao'
+(
+    dataset     LowCardinality(String),
+    entity      UInt64,
+    lane        Enum8('live' = 1, 'history' = 2),
+    begins_at   DateTime64(3, 'UTC'),
+    ends_at     DateTime64(3, 'UTC'),
+    state       Enum8('coarser' = 1, 'failed' = 2, 'unserved' = 3),
+    provider    LowCardinality(String),
+    reason      String,
+    since       DateTime64(3, 'UTC'),
+    tries       UInt32,
+    next_try_at DateTime64(3, 'UTC'),
+    providers   LowCardinality(String),
+    written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/coverage_notes', '{replica}', written_at)
+ORDER BY (dataset, entity, lane, begins_at)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS coverage_notes ON CLUSTER 'dao' AS coverage_notes_local
+ENGINE = Distributed('dao', 'dao_data', 'coverage_notes_local', cityHash64(dataset));
+
+CREATE TABLE IF NOT EXISTS coverage_wanted_local ON CLUSTER 'dao'
+(
+    dataset          LowCardinality(String),
+    entity           UInt64,
+    begins_at        DateTime64(3, 'UTC'),
+    ends_at          DateTime64(3, 'UTC'),
+    interval_seconds UInt32,
+    asked_at         DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/coverage_wanted', '{replica}', asked_at)
+ORDER BY (dataset, entity, begins_at, ends_at)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS coverage_wanted ON CLUSTER 'dao' AS coverage_wanted_local
+ENGINE = Distributed('dao', 'dao_data', 'coverage_wanted_local', cityHash64(dataset));
+
+CREATE TABLE IF NOT EXISTS computations_local ON CLUSTER 'dao'
+(
+    dataset     LowCardinality(String),
+    unit_at     DateTime('UTC'),
+    stored_at   SimpleAggregateFunction(max, DateTime64(3, 'UTC')),
+    computed_at SimpleAggregateFunction(max, DateTime64(3, 'UTC'))
+)
+ENGINE = ReplicatedAggregatingMergeTree('/clickhouse/tables/{shard}/dao_data/computations', '{replica}')
+ORDER BY (dataset, unit_at)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS computations ON CLUSTER 'dao' AS computations_local
+ENGINE = Distributed('dao', 'dao_data', 'computations_local', cityHash64(dataset));
