@@ -85,7 +85,10 @@ async function startUpstream(): Promise<string> {
   return String(upstream.url)
 }
 
-/** The demo's history: daily from the interface's earliest start, hourly for 90 days, 5-minute for the last 31. */
+/**
+ * The demo's history: daily from the interface's earliest start, hourly for 90 days, 5-minute for the last 31. Before
+ * these the index has a point wherever its members' prices give one.
+ */
 async function backfillDemo(config: Config): Promise<void> {
   const registry = loadRegistry()
   const now = Date.now()
@@ -102,7 +105,7 @@ async function backfillDemo(config: Config): Promise<void> {
     // complete only when they are done.
     plan('market-cap', '1d', HISTORY_START),
     plan('treasury-value', '1d', daysAgo(90)),
-    plan('index', '5m', new Date(registry.index.launch).toISOString()),
+    plan('index', '5m', daysAgo(31)),
   ]
   const redis = createRedis(config.redis.url, createLog('backfill', 'error'))
   const db = createDatabase(config.clickhouse, 'write')

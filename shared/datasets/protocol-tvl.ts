@@ -16,7 +16,7 @@ export const protocolTvl = defineDataset({
   cadence: '1h',
   table: 'protocol_tvl',
   row: protocolTvlRow,
-  entities: (registry) => registry.daos.filter((dao) => dao.live),
+  entities: (registry) => registry.daos.filter((dao) => dao.live && dao.defillama !== null),
   entity: 'dao',
   isCollected: true,
   series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at' },

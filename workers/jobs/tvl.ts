@@ -2,7 +2,7 @@ import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { defineJob } from '../job/define-job.ts'
 import { defillama } from '../providers/defillama/tvl.ts'
 
-/** Total value locked of every live DAO with protocols. */
+/** Total value locked of every live DAO with protocols that DefiLlama knows. */
 export default defineJob({
   name: 'tvl',
   cadence: '1h',

@@ -85,7 +85,10 @@ export async function runJob(
   if (isComputed) await noteComputed(context.db, job.dataset, payload, readAt)
   const lacking = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved')
   report.uncovered = lacking.length
-  refusePending([...answers.values()], left, payload, report)
+  const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
+  const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
+  const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, payload, stillOpen)
+  refusePending([...answers.values()], [...left, ...open], report)
   return report
 }
 
@@ -118,22 +121,16 @@ function toLeft(collected: Collected): Entity[] {
 }
 
 /**
- * What failed in a way that may pass is tried again, as are those that were left when the job's time was over; so is a
- * range that came coarser because a finer provider failed.
+ * What failed in a way that may pass is tried again, as are those that are left: the job's time was over, or only a part
+ * of a range came, or a coarser one, because an earlier provider failed.
  * @throws PendingError that names them.
  */
-function refusePending(
-  answers: readonly Answer[],
-  left: readonly Entity[],
-  payload: JobPayload,
-  report: JobReport,
-): void {
-  const pending = answers.filter(({ state, failure }) => {
-    return failure !== undefined && (state === 'failed' || (state === 'rows' && payload.kind === 'range'))
-  })
-  const ids = [...left, ...pending.map(({ entity }) => entity)].map(({ id }) => id)
+function refusePending(answers: readonly Answer[], left: readonly Entity[], report: JobReport): void {
+  const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
+  const ids = [...left, ...failed.map(({ entity }) => entity)].map(({ id }) => id)
   if (ids.length === 0) return
-  const cause = pending[0]?.failure ?? new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
+  const failure = failed[0]?.failure ?? answers.find((answer) => answer.failure !== undefined)?.failure
+  const cause = failure ?? new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
   throw new PendingError(cause, [...new Set(ids)], report)
 }
 

@@ -67,7 +67,7 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, noted
   return [note]
 }
 
-/** A range that has only coarser rows is explained where a provider failed before the one that gave them. */
+/** Of a range that came it is explained what did not: buckets that are coarser, or that a provider may have that failed. */
 function toRangeNote(
   answer: Answer,
   before: readonly Note[],
@@ -80,7 +80,7 @@ function toRangeNote(
   })
   const isComputed = job.computedFrom.length > 0
   const told = answer.state === 'failed' || answer.state === 'unserved' ? answer.state : undefined
-  const state = told ?? (isComputed ? 'unserved' : isCoarser ? 'coarser' : undefined)
+  const state = told ?? (isComputed ? 'unserved' : isCoarser ? 'coarser' : answer.failure && 'failed')
   if (state === undefined) return []
   const last = before.find(({ lane, from }) => lane === 'history' && from === payload.from)
   const isAgain = last?.state === state && last.providers === providers

@@ -2,7 +2,7 @@ import { type Buckets, countBuckets, subtract, toBuckets, toTimes, union } from 
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
 import { readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
-import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import { readProvidersMark } from '../job/providers-mark.ts'
@@ -23,16 +23,38 @@ const MOST_WAITING = 200
  * @returns how many jobs were enqueued.
  */
 export async function enqueueMissing(job: Job, queue: DatasetQueue, context: SchedulerContext): Promise<number> {
-  const missing = await findMissing(job, context)
-  if (missing.length === 0) return 0
-  const entities = missing.map(({ entity }) => entity)
-  const open = await withoutExplained(job, missing, context)
-  if (job.history === undefined) {
-    await tellLost(job, await withoutNotes(job, open, context), context)
-    return 0
+  const wanted = await readWanted(context.db, job.dataset)
+  let enqueued = 0
+  for (const seconds of toSteps(job, wanted)) {
+    const missing = await findMissing(job, wanted, seconds, context)
+    if (missing.length === 0) continue
+    const open = await withoutExplained(job, missing, context)
+    if (job.history === undefined) await tellLost(job, await withoutNotes(job, open, context), context)
+    else enqueued += await enqueueRepair(job, open, toInterval(job, seconds), queue, context)
   }
+  if (enqueued > 0) context.log.info({ dataset: job.name, jobs: enqueued }, 'missing data is collected')
+  return enqueued
+}
+
+/** The steps at which anything is wanted, in seconds, finest first. */
+const toSteps = ({ dataset }: Job, wanted: readonly Wanted[]): number[] =>
+  [...new Set(wanted.map(({ seconds }) => Math.max(seconds, INTERVAL_SECONDS[dataset.cadence])))].sort((a, b) => a - b)
+
+/** The step that a range is asked for at. Weeks mean that any is good enough, and days are. */
+function toInterval(job: Job, seconds: number): Interval {
+  const step = Math.min(seconds, INTERVAL_SECONDS['1d'])
+  return job.history?.intervals.find((interval) => INTERVAL_SECONDS[interval] === step) ?? toGapInterval(job)
+}
+
+async function enqueueRepair(
+  job: Job,
+  open: readonly Missing[],
+  interval: Interval,
+  queue: DatasetQueue,
+  context: SchedulerContext,
+): Promise<number> {
+  const entities = open.map(({ entity }) => entity)
   const due = withoutWaiting(open, await readWaiting(job, queue, entities))
-  const interval = toGapInterval(job)
   const gaps = due.flatMap(({ entity, runs }) => toEntityGaps(job, entity, runs))
   const waiting = await queue.getJobCountByTypes('waiting', 'prioritized', 'delayed', 'active')
   const chunks = planRepair(job, gaps, interval)
@@ -40,7 +62,6 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
     .slice(0, Math.max(0, MOST_WAITING - waiting))
   await enqueueRanges(queue, await withoutPoison(job, queue, chunks, context))
   context.metrics?.slots(job.name, 'caught_up', countBuckets(union(due.flatMap(({ runs }) => runs))))
-  if (chunks.length > 0) context.log.info({ dataset: job.name, jobs: chunks.length }, 'missing data is collected')
   return chunks.length
 }
 
@@ -81,22 +102,21 @@ async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, c
   )
 }
 
-/** What is missing at the step at which it was asked for. */
-async function findMissing(job: Job, context: SchedulerContext): Promise<Missing[]> {
-  const { db, now, registry } = context
+/** What is missing of what is wanted at a step. */
+async function findMissing(
+  job: Job,
+  wanted: readonly Wanted[],
+  seconds: number,
+  { db, now, registry }: SchedulerContext,
+): Promise<Missing[]> {
   const entities = job.entities(registry)
-  const wanted = await readWanted(db, job.dataset)
-  const cadence = INTERVAL_SECONDS[job.dataset.cadence]
-  const steps = [...new Set(wanted.map(({ seconds }) => Math.max(seconds, cadence)))]
-  const found = new Map<number, Buckets[]>()
-  for (const seconds of steps) {
-    const some = wanted.filter((one) => Math.max(one.seconds, cadence) === seconds)
-    for (const group of toGroups(entities, some)) {
-      const runs = toWantedRuns(some, group[0]?.key ?? 0, job.dataset, toDueEnd(job.dataset, now()))
-      const keys = group.map(({ key }) => key)
-      const missing = await readMissing(db, job.dataset, keys, { wanted: runs, seconds })
-      for (const [key, more] of missing) found.set(key, union([...(found.get(key) ?? []), ...more]))
-    }
+  const some = wanted.filter((one) => Math.max(one.seconds, INTERVAL_SECONDS[job.dataset.cadence]) === seconds)
+  const found = new Map<number, readonly Buckets[]>()
+  for (const group of toGroups(entities, some)) {
+    const runs = toWantedRuns(some, group[0]?.key ?? 0, job.dataset, toDueEnd(job.dataset, now()))
+    const keys = group.map(({ key }) => key)
+    const missing = await readMissing(db, job.dataset, keys, { wanted: runs, seconds })
+    for (const [key, own] of missing) found.set(key, own)
   }
   return entities.flatMap((entity) => {
     const runs = found.get(entity.key)
