@@ -10,7 +10,10 @@ import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createLog } from '../shared/telemetry/log.ts'
 import { toStandInSettings } from '../test/upstream/settings.ts'
-import { planBackfill, runBackfills } from '../workers/commands/backfill.ts'
+import { collectAsks } from '../workers/backfill/collect-ask.ts'
+import { isAsGoodAsProviders } from '../workers/backfill/outcome.ts'
+import { toOutcomeTable } from '../workers/backfill/outcome-table.ts'
+import { planBackfill } from '../workers/commands/backfill.ts'
 import { jobs } from '../workers/jobs/list.ts'
 import { createRecomputation } from '../workers/schedule/recompute.ts'
 import { collectPastDays } from './demo-history.ts'
@@ -111,10 +114,13 @@ async function backfillDemo(config: Config): Promise<void> {
   const db = createDatabase(config.clickhouse, 'write')
   try {
     const stores = { db, redis, prefix: config.redis.prefix, now: Date.now }
-    const isWhole = await runBackfills(asks, stores, { signal: stopping.signal })
+    const outcomes = await collectAsks(asks, stores, { signal: stopping.signal })
     if (stopping.signal.aborted) return
+    console.log(toOutcomeTable(outcomes))
     console.log(
-      isWhole ? 'history is complete' : 'history is not complete: the table above says what is missing and why',
+      outcomes.every(isAsGoodAsProviders)
+        ? 'history is complete: everything that the providers have is stored'
+        : 'history is not complete: the table above says what is missing and why',
     )
   } finally {
     redis.disconnect()

@@ -37,6 +37,10 @@ export interface Ended {
 export const isComplete = ({ parts }: Outcome): boolean =>
   parts.every(({ standing }) => standing === 'covered' || standing === 'nothing' || standing === 'newest')
 
+/** Whether nothing is missing that any provider has, be it at a longer step. */
+export const isAsGoodAsProviders = ({ parts }: Outcome): boolean =>
+  parts.every(({ standing }) => standing !== 'failed' && standing !== 'missing')
+
 /** Reads how everything stands that was asked for. `now` is in Unix milliseconds. */
 export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[], now: number): Promise<Outcome> {
   const { title, job, entities } = ask
