@@ -119,7 +119,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
       run: async () => [toQuote({ token: token.key, at, market_cap, volume_24h: 1 })],
     })
     const { context } = pipeline
-    const range = { kind: 'range', from: at, to: at + 1, interval: '1d' }
+    const range = { kind: 'range', from: at, to: at + 1, interval: '1d', again: true }
     const heard = new Promise<void>((resolve) => feed.follow((change) => change?.dataset === 'market-cap' && resolve()))
     await runJob(correction, correction.connect(context), context, range)
     await heard

@@ -87,7 +87,7 @@ export async function runJob(
   report.uncovered = lacking.length
   const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
   const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
-  const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, payload, stillOpen)
+  const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, { ...payload, again: undefined }, stillOpen)
   refusePending([...answers.values()], [...left, ...open], report)
   return report
 }
