@@ -1,8 +1,11 @@
 import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
+import type { Recomputation } from '../schedule/recompute.ts'
 import { announce, toTimeRange } from './announce.ts'
 import type { Collected } from './collect.ts'
-import type { JobContext } from './run-job.ts'
+
+/** Where rows go, and who has to know of them. */
+type Places = Parameters<typeof announce>[1] & { readonly recomputation: Recomputation }
 
 /**
  * Stores what providers gave in one insert, what is computed from it, and tells everybody who must know that the dataset
@@ -13,7 +16,7 @@ export async function store(
   dataset: Dataset,
   { given }: Pick<Collected, 'given'>,
   { slot, startedAt }: { slot: number; startedAt: number },
-  context: JobContext,
+  context: Places,
 ): Promise<number> {
   const rows = given.flatMap((one) => one.rows)
   const read = given.flatMap((one) => one.read)
@@ -31,7 +34,7 @@ export async function store(
 }
 
 /** Has the datasets that are computed from this one computed again. */
-async function enqueueComputed(dataset: Dataset, rows: readonly object[], context: JobContext): Promise<void> {
+async function enqueueComputed(dataset: Dataset, rows: readonly object[], context: Places): Promise<void> {
   try {
     await context.recomputation.enqueue(dataset, rows)
   } catch (cause) {
