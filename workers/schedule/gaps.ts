@@ -61,7 +61,8 @@ export function planRepair(job: Job, gaps: readonly EntityGap[], interval: Inter
   const chunks = [...byRange.values()].flatMap((same) => {
     const [{ from, to } = { from: 0, to: 0 }] = same
     const entities = same.map(({ entity }) => entity)
-    return planChunks(job, entities, { from, to, interval })
+    // A bucket of the step is asked for as a whole: its first observation may lie before the gap.
+    return planChunks(job, entities, { from: toBucketStart(from, interval), to, interval })
   })
   return [...new Map(chunks.map((chunk) => [chunk.id, chunk])).values()]
 }
