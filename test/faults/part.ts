@@ -22,6 +22,9 @@ interface Clocks {
 
 type Configs = Readonly<Record<Cadence, Config>>
 
+/** What is missing is looked for once in so many slots, and when the clock jumps or stands. */
+const SLOTS_PER_LOOK = 6
+
 /** A killed worker's job comes back after two seconds instead of 45: here a slot lasts only as long as its work. */
 const TAKEOVER = { lockMs: 1_500, checkMs: 500 }
 
@@ -38,11 +41,12 @@ async function main(): Promise<void> {
   const configs: Configs = { '5m': toConfig('5m'), '1h': toConfig('1h'), '1d': toConfig('1d') }
   const log = createLog(String(role), configs['5m'].logLevel)
   let slot = 0
-  let onMoved = async () => {}
+  let onMoved: (isUsual: boolean) => Promise<void> = async () => {}
   process.on('message', async (message: { slot: number }) => {
+    const isUsual = message.slot === slot + 1 && message.slot % SLOTS_PER_LOOK !== 0
     slot = message.slot
     process.send?.({ slot })
-    await onMoved()
+    await onMoved(isUsual)
   })
   // Takes jobs only once the parent has heard of this process, and so waits for it whenever it moves the clocks.
   process.send?.({ isJoining: true })
@@ -71,8 +75,12 @@ async function work(configs: Configs, clocks: Clocks, log: Logger): Promise<void
   onStopSignal(async () => void (await Promise.all(runners.map((runner) => runner.close()))))
 }
 
-/** @returns what looks for due slots. */
-function schedule({ clickhouse, redis: store }: Config, clocks: Clocks, log: Logger): () => Promise<void> {
+/** @returns what looks for due slots and, unless the clock went on as usual, for everything that is missing. */
+function schedule(
+  { clickhouse, redis: store }: Config,
+  clocks: Clocks,
+  log: Logger,
+): (isUsual: boolean) => Promise<void> {
   const db = createDatabase(clickhouse, 'write')
   const redis = createRedis(store.url, log)
   const registry = loadSmallRegistry()
@@ -83,7 +91,8 @@ function schedule({ clickhouse, redis: store }: Config, clocks: Clocks, log: Log
     return startScheduler(scheduled, { db, redis, prefix: store.prefix, registry, log, now })
   })
   onStopSignal(async () => void (await Promise.all(schedulers.map((scheduler) => scheduler.stop()))))
-  return async () => void (await Promise.all(schedulers.map((scheduler) => scheduler.look())))
+  return async (isUsual) =>
+    void (await Promise.all(schedulers.map((scheduler) => (isUsual ? scheduler.tick() : scheduler.look()))))
 }
 
 runProgram(main)

@@ -16,7 +16,9 @@ const LOOK = '30 * * * * *'
 const COMPUTED_WITHIN_MS = 60_000
 
 export interface Scheduler {
-  /** Looks for due slots of every cadence, and for everything that is missing, now. */
+  /** Looks for due slots of every cadence now. */
+  tick(): Promise<void>
+  /** Looks for due slots and for everything that is missing now. */
   look(): Promise<void>
   stop(): Promise<void>
 }
@@ -44,12 +46,14 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
     ...CADENCES.map((cadence) => startTicks(TICK[cadence], () => tick(cadence), context.log)),
     startTicks(LOOK, lookForMissing, context.log),
   ]
+  const tickAll = async () => void (await Promise.all(CADENCES.map(tick)))
   const look = async () => {
-    await Promise.all(CADENCES.map(tick))
+    await tickAll()
     await lookForMissing()
   }
   const first = look()
   return {
+    tick: tickAll,
     look,
     stop: async () => {
       await Promise.all(ticks.map((each) => each.stop()))

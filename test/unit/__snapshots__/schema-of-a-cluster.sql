@@ -760,7 +760,7 @@ CREATE TABLE IF NOT EXISTS coverage_in_local ON CLUSTER 'dao'
 ENGINE = Null;
 
 CREATE TABLE IF NOT EXISTS coverage_in ON CLUSTER 'dao' AS coverage_in_local
-ENGINE = Distributed('dao', 'dao_data', 'coverage_in_local', cityHash64(dataset));
+ENGINE = Distributed('dao', 'dao_data', 'coverage_in_local', cityHash64(entity));
 
 CREATE TABLE IF NOT EXISTS coverage_local ON CLUSTER 'dao'
 (
@@ -773,11 +773,11 @@ CREATE TABLE IF NOT EXISTS coverage_local ON CLUSTER 'dao'
     buckets          AggregateFunction(groupBitmap, UInt32)
 )
 ENGINE = ReplicatedAggregatingMergeTree('/clickhouse/tables/{shard}/dao_data/coverage', '{replica}')
-ORDER BY (dataset, entity, year, state, provider, interval_seconds)
+ORDER BY (entity, dataset, year, state, provider, interval_seconds)
 SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS coverage ON CLUSTER 'dao' AS coverage_local
-ENGINE = Distributed('dao', 'dao_data', 'coverage_local', cityHash64(dataset));
+ENGINE = Distributed('dao', 'dao_data', 'coverage_local', cityHash64(entity));
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS coverage_mv ON CLUSTER 'dao' TO coverage_local AS
 SELECT dataset,
@@ -806,11 +806,11 @@ CREATE TABLE IF NOT EXISTS coverage_notes_local ON CLUSTER 'dao'
     written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/coverage_notes', '{replica}', written_at)
-ORDER BY (dataset, entity, lane, begins_at)
+ORDER BY (entity, dataset, lane, begins_at)
 SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS coverage_notes ON CLUSTER 'dao' AS coverage_notes_local
-ENGINE = Distributed('dao', 'dao_data', 'coverage_notes_local', cityHash64(dataset));
+ENGINE = Distributed('dao', 'dao_data', 'coverage_notes_local', cityHash64(entity));
 
 CREATE TABLE IF NOT EXISTS coverage_wanted_local ON CLUSTER 'dao'
 (

@@ -766,7 +766,7 @@ CREATE TABLE IF NOT EXISTS coverage
     buckets          AggregateFunction(groupBitmap, UInt32)
 )
 ENGINE = AggregatingMergeTree
-ORDER BY (dataset, entity, year, state, provider, interval_seconds);
+ORDER BY (entity, dataset, year, state, provider, interval_seconds);
 
 -- `first` and `last` are the first and the last bucket of a report; both are of one year.
 CREATE MATERIALIZED VIEW IF NOT EXISTS coverage_mv TO coverage AS
@@ -800,7 +800,7 @@ CREATE TABLE IF NOT EXISTS coverage_notes
     written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
 )
 ENGINE = ReplacingMergeTree(written_at)
-ORDER BY (dataset, entity, lane, begins_at);
+ORDER BY (entity, dataset, lane, begins_at);
 
 -- What there should be: from when on a dataset is collected, without an end, and the ranges that somebody asked for.
 -- Entity 0 is all that the dataset collects for.
