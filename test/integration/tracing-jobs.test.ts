@@ -39,7 +39,7 @@ describe('a job', () => {
     await queue.obliterate({ force: true })
     const runner = createRunner(tvl, context)
     const slot = toBucketStart(pipeline.clock.now, '1h')
-    await queue.add('tvl', { kind: 'slot', slot }, { jobId: 'tvl-slot' })
+    await queue.add('tvl', { kind: 'slot', slot, again: true }, { jobId: 'tvl-slot' })
     await Promise.race([once(runner, 'completed'), once(runner, 'failed')])
     await runner.close()
     return new Date(slot).toISOString()
