@@ -28,6 +28,8 @@ export async function recountUpgraded(
     const to = toBucketStart(now, dataset.cadence)
     // Whatever the step: what is there at a longer one was collected so.
     if (first < to) await want(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
+    // From here on slots are: also those that pass before a scheduler is started.
+    await want(db, dataset, [{ entity: EVERYBODY, from: Math.max(first, to), interval: dataset.cadence }])
     await note(db, dataset, 'done', now)
     log.info({ dataset: dataset.name, buckets: added }, 'coverage made from the stored rows')
   }
