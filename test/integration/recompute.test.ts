@@ -2,9 +2,12 @@ import { once } from 'node:events'
 import { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { readDueUnits } from '../../shared/coverage/computations.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { DataError } from '../../shared/errors.ts'
 import { toQueueName } from '../../shared/queue/queues.ts'
+import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
@@ -76,6 +79,20 @@ describe('a computation that follows a dataset', () => {
     await third
     expect(runs).toBe(3)
     expect(await waiting()).toEqual([])
+  })
+
+  it('stays due when what it is computed from cannot be read, whatever becomes of its job', async () => {
+    await enqueue('2024-05-06T07:05:00Z')
+    const { db } = pipeline.context
+    const due = () => readDueUnits(db, marketCap.dataset, 0)
+    const day = rangeOf('2024-05-06')
+    expect(await due()).toEqual([{ from: day.from, to: day.to }])
+    const unreadable = (): Promise<object[]> => Promise.reject(new DataError('storage', 'ClickHouse: no answer'))
+    const collector = { provider: 'stored-series', covers: () => true, collect: unreadable }
+    await expect(runJob(marketCap, [collector], pipeline.context, day)).rejects.toMatchObject({ code: 'storage' })
+    expect(await due()).toHaveLength(1)
+    await runJob(marketCap, marketCap.connect(pipeline.context), pipeline.context, day)
+    expect(await due()).toEqual([])
   })
 
   it('is enqueued before the job that stored the rows is complete, which is tried again when that fails', async () => {

@@ -82,9 +82,11 @@ export async function runJob(
     for (const answer of collected.answers.all()) answers.set(answer.entity.key, answer)
     left = collected.more ? toLeft(collected) : []
   }
-  if (isComputed) await noteComputed(context.db, job.dataset, payload, readAt)
   const lacking = [...answers.values()].filter(({ state }) => state === 'failed' || state === 'unserved')
   report.uncovered = lacking.length
+  // What could not be read was not computed: the inputs stay newer, and the computation is found again.
+  const isWhole = left.length === 0 && lacking.length === 0
+  if (isComputed && isWhole) await noteComputed(context.db, job.dataset, payload, readAt)
   const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
   const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
   const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, { ...payload, again: undefined }, stillOpen)

@@ -1,7 +1,8 @@
-import { toBucket, toBucketTime } from '../../shared/coverage/grid.ts'
+import { subtract, toBucket, toBuckets, toBucketTime, union } from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END } from '../../shared/coverage/notes.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { Job, TimeRange } from '../job/define-job.ts'
 import type { Answer } from './answers.ts'
 import type { Reported } from './to-reports.ts'
 
@@ -78,7 +79,7 @@ function toRangeNote(
   const isCoarser = reports.some(({ entity, state, seconds }) => {
     return entity === answer.entity.key && state === 'stored' && seconds > cadence
   })
-  const isComputed = job.computedFrom.length > 0
+  const isComputed = job.computedFrom.length > 0 && hasGaps(answer.entity.key, payload, job, reports)
   const told = answer.state === 'failed' || answer.state === 'unserved' ? answer.state : undefined
   const state = told ?? (isComputed ? 'unserved' : isCoarser ? 'coarser' : answer.failure && 'failed')
   if (state === undefined) return []
@@ -91,11 +92,19 @@ function toRangeNote(
   // Where nothing failed, only another provider could have it finer.
   const isFinal = state === 'coarser' && failure === undefined
   const nextTry = isFinal ? OPEN_END : now + toPause(state, tries, failure)
-  // A range may end with a bucket of its step that is not over: of the rest of it nothing was asked.
+  // A range may end with a bucket of its step that is not over: what is still to come is not explained by it.
   const { from } = payload
-  const to = Math.min(payload.to, toBucketTime(toBucket(now, job.dataset.cadence) + 1, job.dataset.cadence))
+  const to = Math.min(payload.to, toBucketTime(toBucket(now, job.dataset.cadence), job.dataset.cadence))
+  if (to <= from) return []
   const since = isAgain ? last.since : now
   return [
     { entity: answer.entity.key, lane: 'history', from, to, state, provider, reason, since, tries, nextTry, providers },
   ]
+}
+
+/** Whether a range has buckets that no report of the entity is about. */
+function hasGaps(entity: number, range: TimeRange, { dataset }: Job, reports: readonly Report[]): boolean {
+  const asked = toBuckets(range, dataset.cadence)
+  const own = union(reports.filter((report) => report.entity === entity))
+  return asked !== undefined && subtract(asked, own).length > 0
 }
