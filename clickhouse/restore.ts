@@ -1,6 +1,8 @@
 import { parseArgs } from 'node:util'
 import { runCommand } from '../shared/command.ts'
 import { loadCommandConfig } from '../shared/config/config.ts'
+import { recountUpgraded } from '../shared/coverage/upgrade.ts'
+import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { isMain } from '../shared/process.ts'
 import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
@@ -170,6 +172,8 @@ async function main(): Promise<void> {
     onTakenUp: () => console.error('a restore of this backup was stopped: it goes on'),
     onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', beside others'}`),
   })
+  // A backup of an older version says nothing of what was collected.
+  await recountUpgraded(db, datasets, createLog('restore', 'warn'), Date.now())
   await Promise.all([server.close(), db.close()])
   const rows = restored.reduce((sum, table) => sum + table.rows, 0)
   if (values.json) console.log(JSON.stringify({ database: db.name, rows, tables: restored }, null, 2))

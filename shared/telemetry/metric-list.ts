@@ -107,13 +107,13 @@ export const METRICS = {
   slots: {
     kind: 'counter',
     name: 'scheduler_slots_total',
-    help: 'Slots by dataset and outcome: enqueued, caught_up (missed, enqueued as ranges of history), lost (missed, and the dataset has no history).',
+    help: 'Slots by dataset and outcome: enqueued, lost (nobody collected it at the time, and its providers have no history).',
     labels: ['dataset', 'outcome'],
   },
   tickFailures: {
     kind: 'counter',
     name: 'scheduler_failures_total',
-    help: 'Times that due slots of a dataset could not be enqueued; the next tick repeats it.',
+    help: 'Times that due slots of a dataset could not be enqueued, or what it is missing could not be looked for; the next tick repeats it.',
     labels: ['dataset'],
   },
   datasetLag: {

@@ -125,6 +125,8 @@ describe('a key that is missing', () => {
     ['treasury', 'goldrush', days, 'GOLDRUSH_API_KEY'],
     ['dex-trades', 'moralis-swaps', slotAt(HOUR), 'MORALIS_API_KEY'],
     ['ratings', 'ratings-file', slotAt(TODAY), 'RATINGS_SOURCE'],
+    ['twitter', 'x', slotAt(TODAY), 'X_BEARER_TOKEN'],
+    ['twitter-sentiment', 'x', slotAt(TODAY), 'X_BEARER_TOKEN'],
   ] as const
   it.each(missing)('of %s at %s is no failure: nobody is asked, and the setting is named', async (...one) => {
     const [dataset, provider, payload, setting] = one
@@ -132,7 +134,7 @@ describe('a key that is missing', () => {
     const entities = toSome(pipeline, { dataset, provider })
     expect(entities).toHaveLength(2)
     const { config } = pipeline.context
-    const { coinmarketcap, moralis, goldrush, ratings } = config.providers
+    const { coinmarketcap, moralis, goldrush, ratings, x } = config.providers
     const without = { apiKey: undefined }
     const providers = {
       ...config.providers,
@@ -140,6 +142,7 @@ describe('a key that is missing', () => {
       moralis: { ...moralis, ...without },
       goldrush: { ...goldrush, ...without },
       ratings: { ...ratings, source: undefined },
+      x: { ...x, bearerToken: undefined },
     }
     const context = { ...pipeline.context, config: { ...config, providers } }
     pipeline.upstream.requests.clear()

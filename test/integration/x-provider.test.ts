@@ -92,7 +92,7 @@ describe('X counts', () => {
       ),
     )
     const { code, message } = await failure(source.fetchCounts([alfa], slot, signal))
-    expect(code).toBe('provider_rejected')
+    expect(code).toBe('provider_exhausted')
     expect(message).toContain('usage is capped')
     expect(server.requests).toHaveLength(1)
   })
@@ -100,7 +100,7 @@ describe('X counts', () => {
   it('needs a token, names its setting and never shows it', async () => {
     const { source } = await connect(xCounts, () => {}, { X_BEARER_TOKEN: '' })
     expect(await failure(source.fetchCounts([alfa], slot, signal))).toMatchObject({
-      code: 'provider_rejected',
+      code: 'provider_unconfigured',
       message: expect.stringContaining('X_BEARER_TOKEN'),
     })
     const { source: refused } = await connect(xCounts, (_, response) =>

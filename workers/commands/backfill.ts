@@ -25,7 +25,7 @@ what is covered and why the rest is not; exits with 0 only when all of it is sto
   --from, --to      ISO dates or date-times, UTC; from is inclusive, to exclusive (default: now)
   --interval        ${INTERVALS.join(', ')} (default: the finest that the dataset's history has)
   --tokens, --daos  only these: symbols, names, slugs or ids, separated by commas
-  --dry-run         prints what would be enqueued and enqueues nothing
+  --dry-run         prints the jobs of the whole range, what is known already too, and enqueues nothing
   --again           collects also what is known already
   --help
 
@@ -139,7 +139,7 @@ async function main(): Promise<void> {
   const request = { dataset, from: values.from, to: values.to, interval: values.interval, only }
   const backfill = planBackfill(request, loadRegistry(), Date.now())
   if (values['dry-run']) {
-    console.log(`${backfill.title}: ${backfill.chunks.length} jobs would be enqueued`)
+    console.log(`${backfill.title}: ${backfill.chunks.length} jobs would cover it`)
     for (const { id } of backfill.chunks) console.log(`  ${id}`)
     return
   }

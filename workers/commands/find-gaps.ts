@@ -24,12 +24,13 @@ const EXIT = { stale: 2, gaps: 3 } as const
 
 const HELP = `npm run gaps -- [dataset] [options]
 
-Tells what of the wanted data is not there, by the ledger of what was collected: per dataset and entity what is pending or
+Tells what of the wanted data is not there, by its coverage: per dataset and entity what is pending or
 failed, and what is lost because nobody collected it at the time and its providers have no history. What no provider has
 is not missing. Gaps that lie close together are told as one. Without --to it also tells which datasets are stale.
 
 Exit codes, for a monitor: 0 all is there, 1 it cannot be told (wrong options, a store is away), 2 a dataset is stale or
-empty, 3 something is pending or failed, or --fix left some. What is lost can't be mended and has no code.
+empty, 3 something is pending or failed, or --fix left some; 3 also where both are so. What is lost can't be
+mended and has no code.
 
   --from, --to      ISO dates or date-times, UTC, to look at a part only; from is inclusive, to exclusive
   --interval        ${INTERVALS.join(', ')} the step at which it has to be there, so that what is

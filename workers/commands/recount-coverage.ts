@@ -17,11 +17,11 @@ const UNFOUNDED = 3
 
 const HELP = `npm run coverage -- recount [dataset] [options]
 
-Compares the ledger of what was collected with the stored rows. What is stored and not in the ledger is added, at the step
-that the rows look like. What the ledger has as stored without a row is told, and exits with ${UNFOUNDED}. May be repeated.
+Compares the coverage with the stored rows. What is stored and not in it is added, at the step that the rows look like. What
+it has as stored without a row is told, and exits with ${UNFOUNDED}. May be repeated.
 Of dex-trades and governance rows tell only a part, because many hours have none: nothing is compared.
 
-  --repair  takes what has no row out of the ledger, so that it is collected again
+  --repair  takes what has no row out of the coverage, so that it is collected again
   --json
   --help
 

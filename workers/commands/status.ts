@@ -14,9 +14,9 @@ import { toShortDuration, toShortTime, toTable } from './text-table.ts'
 
 const HELP = `npm run status -- [--json]
 
-How fresh and how complete the stored data of each dataset is, and which providers fail, from ClickHouse alone: it tells of a dead scheduler or a worker that hangs
-as well as of a provider that is away. A dataset is late from 1.5 cadences on and stale from 2 on. Exits with 1 when one
-is stale or empty.`
+How fresh and how complete the stored data of each dataset is, and which providers fail, from ClickHouse alone: it tells of
+a dead scheduler or a worker that hangs as well as of a provider that is away. A dataset is late from 1.5 cadences on, or
+when entities are lost that some provider serves, and stale from 2 on. Exits with 1 when one is stale or empty.`
 
 /** How one dataset stands; `lagSeconds` is the age of its newest datum, null while it is empty. */
 export interface DatasetStatus {
@@ -49,7 +49,7 @@ export async function readStatus(
         cadence: dataset.cadence,
         lastUpdated: newest === null ? null : new Date(newest).toISOString(),
         lagSeconds,
-        state: toFreshnessState(lagSeconds, dataset.cadence),
+        state: toFreshnessState(lagSeconds, dataset.cadence, complete.get(dataset.name)?.lost.length),
         rows: await countRows(db, dataset.series.table),
         complete: complete.get(dataset.name)?.complete ?? 0,
         failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, told]) => ({ provider, ...told })),

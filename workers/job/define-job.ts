@@ -34,9 +34,9 @@ export interface ProviderContext {
 
 /**
  * A source of data. `covers` says whether it can be asked about an entity at all: the provider may have no id for it,
- * or the settings may leave it to another provider. `connect` opens the source. Its calls throw DataError
- * `provider_unavailable`, `provider_rejected` or `provider_malformed`. A missing key is `provider_rejected` and names
- * the setting; then the next provider is asked.
+ * or the settings may leave it to another provider. `connect` opens the source. Its calls throw DataError with a
+ * `provider_...` code, which is about all entities that were asked for (`Run.refuse` is for one of them); a missing setting
+ * is `provider_unconfigured` and names it. Then the next provider is asked.
  */
 export interface Provider<Source, E extends Entity> {
   readonly name: string

@@ -1,4 +1,4 @@
-import { type Buckets, countBuckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
+import { type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
 import { readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
@@ -60,9 +60,9 @@ async function enqueueRepair(
   const chunks = planRepair(job, gaps, interval)
     .sort((a, b) => b.payload.from - a.payload.from)
     .slice(0, Math.max(0, MOST_WAITING - waiting))
-  await enqueueRanges(queue, await withoutPoison(job, queue, chunks, context))
-  context.metrics?.slots(job.name, 'caught_up', countBuckets(union(due.flatMap(({ runs }) => runs))))
-  return chunks.length
+  const fresh = await withoutPoison(job, queue, chunks, context)
+  await enqueueRanges(queue, fresh)
+  return fresh.length
 }
 
 /**
@@ -94,7 +94,8 @@ async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, c
   const entities = job.entities(registry).filter(({ id }) => ids.has(id))
   const { from, to } = payload
   const times = { from, to, since: now(), nextTry: now() + DAY_MS }
-  const told = { lane: 'history', state: 'failed', provider: '', reason, tries: 1, providers: '' } as const
+  const providers = (await readProvidersMark(db, job.name)) ?? ''
+  const told = { lane: 'history', state: 'failed', provider: '', reason, tries: 1, providers } as const
   await writeNotes(
     db,
     job.dataset,

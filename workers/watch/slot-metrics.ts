@@ -3,7 +3,7 @@ import { createCounter, METRICS } from '../../shared/telemetry/metric-list.ts'
 
 /** What a scheduler counts. */
 export interface SlotMetrics {
-  slots(dataset: string, outcome: 'enqueued' | 'caught_up' | 'lost', count: number): void
+  slots(dataset: string, outcome: 'enqueued' | 'lost', count: number): void
   failed(dataset: string): void
 }
 
@@ -12,7 +12,7 @@ export function createSlotMetrics(datasets: readonly string[], registry: Registr
   const slots = createCounter(METRICS.slots, registry)
   const failures = createCounter(METRICS.tickFailures, registry)
   for (const dataset of datasets) {
-    for (const outcome of ['enqueued', 'caught_up', 'lost']) slots.inc({ dataset, outcome }, 0)
+    for (const outcome of ['enqueued', 'lost']) slots.inc({ dataset, outcome }, 0)
     failures.inc({ dataset }, 0)
   }
   return {

@@ -5,7 +5,7 @@ import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
 
 export interface XClient {
-  /** One GET. Throws DataError, `provider_rejected` without a bearer token. */
+  /** One GET. Throws DataError, `provider_unconfigured` without a bearer token. */
   get(path: string, query: NonNullable<HttpRequest['query']>, signal: AbortSignal): Promise<unknown>
 }
 
@@ -16,7 +16,7 @@ export function openX({ config, http }: ProviderContext): XClient {
   const client = http.open({ provider: 'x', baseUrl, requestsPerMinute, timeoutMs, maxBytes, headers, readError })
   return {
     async get(path, query, signal) {
-      if (bearerToken === undefined) throw new DataError('provider_rejected', 'x: X_BEARER_TOKEN is not set')
+      if (bearerToken === undefined) throw new DataError('provider_unconfigured', 'x: X_BEARER_TOKEN is not set')
       return client.json({ path, query, signal })
     },
   }
@@ -31,15 +31,15 @@ const problem = z.object({ type: z.string() })
 const USAGE_CAPPED = /\/usage-capped$/
 
 /**
- * Reads the time at which a rate limit ends from its header. A plan that is used up has no such time, so it is not
- * asked again before the next day's job. For all other statuses the client decides whether to try again.
+ * Reads the time at which a rate limit ends from its header; that of a plan which is used up is not documented. For all
+ * other statuses the client decides whether to try again.
  */
 function readError(status: number, body: string, headers: Headers): ErrorReading | undefined {
   if (status === 401 || status === 403) return { code: 'provider_rejected', says: `${body} (check X_BEARER_TOKEN)` }
   if (status !== 429) return undefined
   const parsed = problem.safeParse(toJsonValue(body))
   if (parsed.success && USAGE_CAPPED.test(parsed.data.type)) {
-    return { code: 'provider_rejected', says: `the plan's usage is capped: ${body}` }
+    return { code: 'provider_exhausted', says: `the plan's usage is capped: ${body}` }
   }
   return { code: 'provider_unavailable', says: body, retryAfterMs: toResetMs(headers.get('x-rate-limit-reset')) }
 }
