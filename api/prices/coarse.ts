@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toYear } from '../../shared/coverage/grid.ts'
 import { RUNS } from '../../shared/coverage/ledger.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
@@ -30,8 +31,6 @@ FROM
 )
 ARRAY JOIN ${RUNS('numbers')} AS run`
 
-const toYear = (bucket: number) => new Date(bucket * CADENCE * 1000).getUTCFullYear()
-
 const found = z.object({ entity: z.number() })
 const counted = z.object({ points: z.int() })
 
@@ -54,8 +53,8 @@ export async function countCoarse(
     seconds: INTERVAL_SECONDS[interval],
     first,
     end,
-    firstYear: toYear(first),
-    lastYear: toYear(end),
+    firstYear: toYear(first, tokenPrices.cadence),
+    lastYear: toYear(end, tokenPrices.cadence),
   }
   const [coarse, limit] = await Promise.all([
     db.rows({

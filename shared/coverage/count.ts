@@ -1,8 +1,8 @@
 import { z } from 'zod'
 import { INTERVAL_SECONDS } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { type Buckets, toBucketTime } from './grid.ts'
-import type { Covered } from './ledger.ts'
+import { type Buckets, toYear } from './grid.ts'
+import { type Covered, toEntityFilter } from './ledger.ts'
 
 /** How many buckets of an entity are known. */
 export interface Count {
@@ -23,8 +23,8 @@ export async function countKnown(
   entities: readonly number[],
   { within, seconds }: { readonly within: Buckets; readonly seconds: number },
 ): Promise<Count[]> {
-  const toYear = (bucket: number) => new Date(toBucketTime(bucket, dataset.cadence)).getUTCFullYear()
-  return db.rows({
+  const named = toEntityFilter(entities)
+  const found = await db.rows({
     name: 'coverage-known',
     sql: `WITH bitmapSubsetInRange(groupBitmapMergeStateIf(buckets, state = 'stored' AND interval_seconds <= {seconds: UInt32}), {first: UInt32}, {last: UInt32} + 1) AS had,
   bitmapSubsetInRange(groupBitmapMergeStateIf(buckets, interval_seconds <= {seconds: UInt32}), {first: UInt32}, {last: UInt32} + 1) AS known,
@@ -32,16 +32,18 @@ export async function countKnown(
 SELECT entity, bitmapCardinality(had) AS stored, bitmapAndnotCardinality(known, had) AS nothing,
   bitmapAndnotCardinality(stored_at_all, known) AS coarser
 FROM coverage
-WHERE dataset = {dataset: String} AND year BETWEEN {firstYear: UInt16} AND {lastYear: UInt16} AND entity IN {entities: Array(UInt64)}
+WHERE dataset = {dataset: String} AND year BETWEEN {firstYear: UInt16} AND {lastYear: UInt16} AND ${named.sql}
 GROUP BY entity`,
     params: {
       dataset: dataset.name,
-      entities,
+      ...named.params,
       seconds: Math.max(seconds, INTERVAL_SECONDS[dataset.cadence]),
       ...within,
-      firstYear: toYear(within.first),
-      lastYear: toYear(within.last),
+      firstYear: toYear(within.first, dataset.cadence),
+      lastYear: toYear(within.last, dataset.cadence),
     },
     schema: count,
   })
+  const asked = new Set(entities)
+  return found.filter(({ entity }) => asked.has(entity))
 }

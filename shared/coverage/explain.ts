@@ -1,5 +1,5 @@
 import { INTERVAL_SECONDS } from '../intervals.ts'
-import type { Buckets } from './grid.ts'
+import { type Buckets, toBuckets } from './grid.ts'
 import type { Covered, Report } from './ledger.ts'
 import type { Note } from './notes.ts'
 
@@ -34,7 +34,10 @@ export function explain(
   due: number,
 ): Explained[] {
   const step = INTERVAL_SECONDS[cadence]
-  const notes = known.notes.map((note) => ({ note, ...toNoteBuckets(note, step) }))
+  const notes = known.notes.flatMap((note) => {
+    const buckets = toBuckets(note, cadence)
+    return buckets === undefined ? [] : [{ note, ...buckets }]
+  })
   const edges = [
     ...[...known.reports, ...known.wanted, ...notes].flatMap(({ first, last }) => [first, last + 1]),
     within.first,
@@ -97,8 +100,3 @@ const isSame = (one: Told, other: Told) =>
   one.provider === other.provider &&
   one.seconds === other.seconds &&
   one.reason === other.reason
-
-function toNoteBuckets({ from, to }: Note, stepSeconds: number): Buckets {
-  const step = stepSeconds * 1000
-  return { first: Math.ceil(from / step), last: Math.ceil(to / step) - 1 }
-}

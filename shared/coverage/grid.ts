@@ -1,4 +1,4 @@
-import { type Cadence, INTERVAL_SECONDS, type TimeRange } from '../intervals.ts'
+import { type Cadence, HOUR_MS, INTERVAL_SECONDS, type Interval, type TimeRange } from '../intervals.ts'
 
 /** Buckets of a dataset's coverage by their numbers, both inclusive: number 0 began in 1970, each is a cadence long. */
 export interface Buckets {
@@ -12,6 +12,20 @@ export const toBucket = (ms: number, cadence: Cadence): number => Math.floor(ms 
 
 /** When a bucket begins, in Unix milliseconds. */
 export const toBucketTime = (bucket: number, cadence: Cadence): number => bucket * toStep(cadence)
+
+/** The step in seconds at which a bucket has to be known when `interval` is asked for: no finer than its dataset is collected. */
+export const toStepSeconds = (interval: Interval, cadence: Cadence): number =>
+  Math.max(INTERVAL_SECONDS[interval], INTERVAL_SECONDS[cadence])
+
+/** Longer than any step: a bucket that is known at all. In seconds. */
+export const ANY_STEP = 4_294_967_295
+
+/** Until when a provider is sure to have what it will ever have, both in Unix milliseconds. */
+export const toSettledEnd = (now: number, cadence: Cadence): number => now - Math.max(HOUR_MS, 2 * toStep(cadence))
+
+/** The year in which a bucket begins, by which the coverage is stored. */
+export const toYear = (bucket: number, cadence: Cadence): number =>
+  new Date(toBucketTime(bucket, cadence)).getUTCFullYear()
 
 /** The buckets that begin in a range; undefined where none does. */
 export function toBuckets({ from, to }: TimeRange, cadence: Cadence): Buckets | undefined {

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { type Buckets, toBucket, toBucketTime } from './grid.ts'
+import { type Buckets, toBucket, toYear } from './grid.ts'
 
 /** The part of a dataset that its coverage is told by. */
 export type Covered = Pick<Dataset, 'name' | 'cadence'>
@@ -37,8 +37,7 @@ export async function addCoverage(db: Database, dataset: Covered, reports: reado
 function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
   const cuts: Buckets[] = []
   for (let at = first; at <= last; ) {
-    const year = new Date(toBucketTime(at, cadence)).getUTCFullYear()
-    const end = Math.min(last, toBucket(Date.UTC(year + 1, 0) - 1, cadence))
+    const end = Math.min(last, toBucket(Date.UTC(toYear(at, cadence) + 1, 0) - 1, cadence))
     cuts.push({ first: at, last: end })
     at = end + 1
   }
@@ -77,9 +76,8 @@ export const toEntityFilter = (entities: readonly number[]) =>
 const WITHIN = `dataset = {dataset: String} AND year BETWEEN {firstYear: UInt16} AND {lastYear: UInt16}`
 
 function toParams(dataset: Covered, { first, last }: Buckets) {
-  const step = INTERVAL_SECONDS[dataset.cadence] * 1000
-  const toYear = (bucket: number) => new Date(bucket * step).getUTCFullYear()
-  return { dataset: dataset.name, first, last, firstYear: toYear(first), lastYear: toYear(last) }
+  const { name, cadence } = dataset
+  return { dataset: name, first, last, firstYear: toYear(first, cadence), lastYear: toYear(last, cadence) }
 }
 
 /**

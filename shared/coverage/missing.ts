@@ -2,7 +2,7 @@ import type { DatasetFacts } from '../datasets/list.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Lacking } from './completeness.ts'
 import { explain } from './explain.ts'
-import { countBuckets, toBucket } from './grid.ts'
+import { ANY_STEP, countBuckets, toBucket } from './grid.ts'
 import { readMissing } from './ledger.ts'
 import { OPEN_END, readNotes } from './notes.ts'
 import { toDueEnd } from './wanted.ts'
@@ -13,8 +13,6 @@ export interface MissingCounts {
   failed: number
   unserved: number
 }
-
-const ANY_STEP = 4_294_967_295
 
 /** What of a dataset is missing at a time (Unix milliseconds), of those that lack something. */
 export async function countMissing(

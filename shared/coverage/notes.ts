@@ -1,12 +1,10 @@
 import { z } from 'zod'
+import { LANES, type Lane } from '../queue/lanes.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Covered, groupByDataset, toEntityFilter } from './ledger.ts'
 
 /** The end of a note that is still true; ClickHouse has times up to 2299. */
 export const OPEN_END = Date.parse('2200-01-01T00:00:00Z')
-
-export const LANES = ['live', 'history'] as const
-export type Lane = (typeof LANES)[number]
 
 /**
  * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to`; times are Unix

@@ -1,10 +1,8 @@
 import type { Database } from '../store/clickhouse.ts'
 import { onCluster, toLocal } from '../store/topology.ts'
-import { subtract, toBucketTime } from './grid.ts'
+import { subtract, toBucketTime, toYear } from './grid.ts'
 import { addCoverage, type Report, readCoverage } from './ledger.ts'
 import type { Recounted } from './recount.ts'
-
-const toYear = ({ cadence }: Recounted, bucket: number) => new Date(toBucketTime(bucket, cadence)).getUTCFullYear()
 
 /**
  * Takes buckets out of the coverage for which there is no row. What a worker reports at the same moment may be taken out
@@ -13,7 +11,7 @@ const toYear = ({ cadence }: Recounted, bucket: number) => new Date(toBucketTime
 export async function removeUnfounded(db: Database, dataset: Recounted, unfounded: readonly Report[]): Promise<void> {
   const groups = new Map<string, Report[]>()
   for (const report of unfounded) {
-    const key = [report.entity, report.provider, report.seconds, toYear(dataset, report.first)].join(' ')
+    const key = [report.entity, report.provider, report.seconds, toYear(report.first, dataset.cadence)].join(' ')
     groups.set(key, [...(groups.get(key) ?? []), report])
   }
   for (const group of groups.values()) await removeOf(db, dataset, group)
@@ -24,7 +22,7 @@ async function removeOf(db: Database, dataset: Recounted, group: readonly Report
   const [one] = group
   if (one === undefined) return
   const { entity, provider, seconds } = one
-  const year = toYear(dataset, one.first)
+  const year = toYear(one.first, dataset.cadence)
   const toBucket = (ms: number) => Math.ceil(ms / toBucketTime(1, dataset.cadence))
   const within = { first: toBucket(Date.UTC(year)), last: toBucket(Date.UTC(year + 1)) - 1 }
   const held = await readCoverage(db, dataset, [entity], within)

@@ -2,6 +2,7 @@ import { type JobsOptions, Queue } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { INTERVALS } from '../intervals.ts'
+import type { Lane } from './lanes.ts'
 
 const time = z.number().int().nonnegative()
 
@@ -43,13 +44,6 @@ const DEFAULT_OPTIONS: JobsOptions = {
   removeOnComplete: { age: 2 * DAY_SECONDS, count: 100_000 },
   removeOnFail: { age: 14 * DAY_SECONDS },
 }
-
-/**
- * The two lanes of a dataset that has history, each a queue with places of its own at the workers: `live` takes slots, `history` takes
- * ranges (back-fills, repairs, what was missed, computations of days again). So history never delays the newest data.
- */
-export const LANES = ['live', 'history'] as const
-export type Lane = (typeof LANES)[number]
 
 const HISTORY = '-history'
 

@@ -2,12 +2,12 @@ import { join } from 'node:path'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
+import { LANES } from '../../shared/queue/lanes.ts'
 import {
   createQueues,
   type DatasetQueue,
   type JobPayload,
   type JobReport,
-  LANES,
   toQueueName,
 } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'

@@ -1,6 +1,7 @@
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
-import { createQueues, type DatasetQueue, type DatasetQueues, LANES, type Lane } from '../../shared/queue/queues.ts'
+import { LANES, type Lane } from '../../shared/queue/lanes.ts'
+import { createQueues, type DatasetQueue, type DatasetQueues } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createHttpClients } from '../../workers/http/client.ts'

@@ -1,9 +1,9 @@
-import { type Buckets, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
+import { type Buckets, toBuckets, toStepSeconds, toTimes } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, readWanted, toDueEnd, want } from '../../shared/coverage/wanted.ts'
-import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Entity, Job, TimeRange } from '../job/define-job.ts'
+import type { Entity, Job } from '../job/define-job.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 
 /** History that somebody asks for; `title` is what the progress and the table call it. */
@@ -23,7 +23,7 @@ export interface Ask {
 
 /** The step that counts as what was asked for, in seconds. */
 export const toSeconds = ({ job, interval }: Pick<Ask, 'job' | 'interval'>): number =>
-  Math.max(INTERVAL_SECONDS[interval], INTERVAL_SECONDS[job.dataset.cadence])
+  toStepSeconds(interval, job.dataset.cadence)
 
 /** The buckets that are asked for and due; undefined where none is. */
 export function toDue({ job, range }: Pick<Ask, 'job' | 'range'>, now: number): Buckets | undefined {

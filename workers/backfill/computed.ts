@@ -1,7 +1,7 @@
 import { noteStored, readDueUnits, toUnitMs } from '../../shared/coverage/computations.ts'
+import type { TimeRange } from '../../shared/intervals.ts'
 import { jobPayload } from '../../shared/queue/queues.ts'
 import type { Progress } from '../commands/progress-bar.ts'
-import type { TimeRange } from '../job/define-job.ts'
 import { enqueueComputation, toRanges } from '../schedule/recompute.ts'
 import type { Ended } from './outcome.ts'
 import { type Collecting, untilDone } from './until-done.ts'

@@ -1,11 +1,19 @@
-import { type Buckets, countBuckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
+import {
+  ANY_STEP,
+  type Buckets,
+  countBuckets,
+  subtract,
+  toBuckets,
+  toTimes,
+  union,
+} from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { isLost, type Note, OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
 import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
-import { INTERVAL_SECONDS, type Interval, WEEK_MS } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Entity, Job, TimeRange } from '../job/define-job.ts'
+import type { Entity, Job } from '../job/define-job.ts'
 import type { EntityGap } from '../schedule/gaps.ts'
 
 /** A stretch that is wanted, due and not there: nobody has tried yet, it failed, or no provider has it any more. */
@@ -57,9 +65,8 @@ async function findOf(
   const [first, last] = [wanted[0], wanted.at(-1)]
   if (first === undefined || last === undefined) return []
   const keys = entities.map(({ key }) => key)
-  const anyStep = WEEK_MS / 1000
-  const unknown = await readMissing(db, job.dataset, keys, { wanted, seconds: anyStep })
-  const step = interval === undefined ? anyStep : INTERVAL_SECONDS[interval]
+  const unknown = await readMissing(db, job.dataset, keys, { wanted, seconds: ANY_STEP })
+  const step = interval === undefined ? ANY_STEP : INTERVAL_SECONDS[interval]
   const seconds = Math.max(step, INTERVAL_SECONDS[job.dataset.cadence])
   const unmet = interval === undefined ? unknown : await readMissing(db, job.dataset, keys, { wanted, seconds })
   const within = toTimes({ first: first.first, last: last.last }, job.dataset.cadence)

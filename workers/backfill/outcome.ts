@@ -1,8 +1,16 @@
 import { countKnown } from '../../shared/coverage/count.ts'
-import { type Buckets, countBuckets, subtract, toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
+import {
+  ANY_STEP,
+  type Buckets,
+  countBuckets,
+  subtract,
+  toBucket,
+  toBuckets,
+  toSettledEnd,
+  toTimes,
+} from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { type Note, readNotes } from '../../shared/coverage/notes.ts'
-import { HOUR_MS, INTERVAL_SECONDS, WEEK_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 import { type Ask, toDue, toSeconds } from './ask.ts'
@@ -50,12 +58,9 @@ export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[
   if (within === undefined) return { title, computedFrom, parts: [] }
   const keys = entities.map(({ key }) => key)
   const counts = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
-  const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: WEEK_MS / 1000 })
+  const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: ANY_STEP })
   const notes = await readNotes(db, job.dataset, keys, toTimes(within, job.dataset.cadence))
-  const settled = toBucket(
-    now - Math.max(HOUR_MS, 2 * INTERVAL_SECONDS[job.dataset.cadence] * 1000),
-    job.dataset.cadence,
-  )
+  const settled = toBucket(toSettledEnd(now, job.dataset.cadence), job.dataset.cadence)
   for (const entity of entities) {
     const count = counts.find((one) => one.entity === entity.key)
     const own = notes.filter((note) => note.entity === entity.key)

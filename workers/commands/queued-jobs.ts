@@ -5,13 +5,12 @@ import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
+import { LANES, type Lane } from '../../shared/queue/lanes.ts'
 import {
   createQueues,
   type DatasetQueue,
   type JobPayload,
   type JobReport,
-  LANES,
-  type Lane,
   readQueueName,
 } from '../../shared/queue/queues.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'

@@ -2,19 +2,13 @@ import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { DataError } from '../../shared/errors.ts'
-import type { Cadence, Interval } from '../../shared/intervals.ts'
+import type { Cadence, Interval, TimeRange } from '../../shared/intervals.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { HttpClients } from '../http/client.ts'
 import type { JobState } from './state.ts'
-
-/** A range of time in Unix milliseconds, `from` inclusive and `to` exclusive. */
-export interface TimeRange {
-  readonly from: number
-  readonly to: number
-}
 
 /** A range of time and the step at which its data is asked for. */
 export interface Range extends TimeRange {

@@ -1,6 +1,6 @@
 import { DataError } from '../../shared/errors.ts'
 import { CADENCES } from '../../shared/intervals.ts'
-import { LANES, type Lane } from '../../shared/queue/queues.ts'
+import { LANES, type Lane } from '../../shared/queue/lanes.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 

@@ -1,6 +1,7 @@
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
+import type { TimeRange } from '../../shared/intervals.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { CheckedRows, Collector, Entity, Range, TimeRange } from '../job/define-job.ts'
+import type { CheckedRows, Collector, Entity, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 import { type Answers, createAnswers } from './answers.ts'
 

@@ -1,4 +1,4 @@
-import { toBuckets } from '../../shared/coverage/grid.ts'
+import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
@@ -23,10 +23,7 @@ export async function narrow(
   const range = payload.kind === 'range' ? payload : { from: payload.slot, to: payload.slot + 1 }
   const wanted = toBuckets(range, cadence)
   if (wanted === undefined) return entities
-  const seconds =
-    payload.kind === 'range'
-      ? Math.max(INTERVAL_SECONDS[payload.interval], INTERVAL_SECONDS[cadence])
-      : INTERVAL_SECONDS[cadence]
+  const seconds = payload.kind === 'range' ? toStepSeconds(payload.interval, cadence) : INTERVAL_SECONDS[cadence]
   const keys = entities.map(({ key }) => key)
   const missing = await readMissing(db, job.dataset, keys, { wanted: [wanted], seconds })
   return entities.filter(({ key }) => missing.has(key))

@@ -1,12 +1,12 @@
 import { UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
+import type { Lane } from '../../shared/queue/lanes.ts'
 import {
   createQueue,
   type DatasetQueue,
   type JobPayload,
   type JobReport,
-  type Lane,
   toQueueName,
   toQueuePrefix,
 } from '../../shared/queue/queues.ts'

@@ -1,8 +1,8 @@
 import { subtract, toBucket, toBuckets, toBucketTime, union } from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END } from '../../shared/coverage/notes.ts'
-import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { Job, TimeRange } from '../job/define-job.ts'
+import { DAY_MS, HOUR_MS, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
+import type { Job } from '../job/define-job.ts'
 import type { Answer } from './answers.ts'
 import type { Reported } from './to-reports.ts'
 

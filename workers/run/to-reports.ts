@@ -1,7 +1,15 @@
-import { type Buckets, subtract, toBucket, toBuckets, union } from '../../shared/coverage/grid.ts'
+import {
+  type Buckets,
+  subtract,
+  toBucket,
+  toBuckets,
+  toSettledEnd,
+  toStepSeconds,
+  union,
+} from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
-import { HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Job } from '../job/define-job.ts'
@@ -34,7 +42,7 @@ const isRetracted = (row: object) => Reflect.get(row, 'is_retracted') === true
 function toRowReports({ provider, rows, steps }: Given, { job, payload, now }: Reported): Report[] {
   const { dataset } = job
   const cadence = INTERVAL_SECONDS[dataset.cadence]
-  const asked = payload.kind === 'range' ? Math.max(cadence, INTERVAL_SECONDS[payload.interval]) : cadence
+  const asked = payload.kind === 'range' ? toStepSeconds(payload.interval, dataset.cadence) : cadence
   const end = payload.kind === 'range' ? Math.min(payload.to, now) : OPEN_END
   // Without history only slots fill buckets, each its own: a row may carry a time from just before it, as of a chain's block.
   const slot = payload.kind === 'slot' && job.history === undefined ? payload.slot : undefined
@@ -91,9 +99,8 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, new
 function toEmptyReports(stored: readonly Report[], { job, payload, collected, now }: Reported): Report[] {
   if (payload.kind !== 'range' || job.resumes || job.computedFrom.length > 0) return []
   const { cadence } = job.dataset
-  const seconds = Math.max(INTERVAL_SECONDS[cadence], INTERVAL_SECONDS[payload.interval])
-  const settled = now - Math.max(HOUR_MS, 2 * INTERVAL_SECONDS[cadence] * 1000)
-  const asked = toBuckets({ from: payload.from, to: Math.min(payload.to, settled) }, cadence)
+  const seconds = toStepSeconds(payload.interval, cadence)
+  const asked = toBuckets({ from: payload.from, to: Math.min(payload.to, toSettledEnd(now, cadence)) }, cadence)
   if (asked === undefined) return []
   return collected.answers.all().flatMap(({ entity, state, provider, failure }) => {
     if (failure !== undefined || (state !== 'rows' && state !== 'nothing')) return []

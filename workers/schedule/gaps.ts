@@ -1,5 +1,5 @@
-import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
-import type { Entity, Job, TimeRange } from '../job/define-job.ts'
+import { INTERVAL_SECONDS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
+import type { Entity, Job } from '../job/define-job.ts'
 import { type Chunk, planChunks } from './chunks.ts'
 
 /** A range in which buckets are missing. */

@@ -3,6 +3,7 @@ import { type Buckets, countBuckets, subtract, toTimes, union } from '../../shar
 import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 import type { SchedulerContext } from './due-slots.ts'
@@ -51,7 +52,7 @@ const stored = z.object({ entity: z.number(), bucket: z.int() })
 /** The buckets in question that have rows; who gave them is told where only one can have. */
 async function readStored(job: Job, missing: readonly Missing[], db: Database): Promise<Report[]> {
   const { dataset, providerNames } = job
-  const { table, entity = '0', time } = dataset.series
+  const { table, entity = String(WHOLE_REGISTRY.key), time } = dataset.series
   const cadence = INTERVAL_SECONDS[dataset.cadence]
   const all = missing.flatMap(({ runs }) => runs)
   const [first, last] = [Math.min(...all.map((run) => run.first)), Math.max(...all.map((run) => run.last))]

@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis'
 import { noteStored, toUnitMs } from '../../shared/coverage/computations.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { type Cadence, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Job, TimeRange } from '../job/define-job.ts'
+import type { Job } from '../job/define-job.ts'
 
 /** Enqueues, for the jobs that are computed from a dataset, the days that have to be computed again. */
 export interface Recomputation {

@@ -1,6 +1,7 @@
 import type { IndexPointRow } from '../../../shared/datasets/index-points.ts'
+import type { TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
-import type { Candidate, TimeRange } from '../../job/define-job.ts'
+import type { Candidate } from '../../job/define-job.ts'
 
 /** The value of the index over time. */
 export interface IndexSource {

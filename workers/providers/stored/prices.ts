@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import type { IndexPointRow } from '../../../shared/datasets/index-points.ts'
-import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
+import { INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
 import type { BasketIndex, Composition } from '../../../shared/registry/index-records.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Logger } from '../../../shared/telemetry/log.ts'
-import type { Candidate, Provider, TimeRange } from '../../job/define-job.ts'
+import type { Candidate, Provider } from '../../job/define-job.ts'
 import type { IndexSource } from '../contracts/index-points.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000

@@ -1,7 +1,7 @@
 import { type DailySumRow, dailySumRow } from '../../../shared/datasets/daily-sum.ts'
-import { DAY_MS, toBucketStart } from '../../../shared/intervals.ts'
+import { DAY_MS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
-import type { Entity, Provider, Range, TimeRange } from '../../job/define-job.ts'
+import type { Entity, Provider, Range } from '../../job/define-job.ts'
 
 /** A sum over members of the registry by UTC day. */
 export interface DailySum {
