@@ -82,6 +82,7 @@ function toState(
     const { provider, seconds } = nothing
     return { state: 'covered', provider, seconds, reason: `${provider} has nothing there` }
   }
+  if (note?.state === 'pending') return { state: 'pending', provider: null, seconds: null, reason: note.reason }
   if (note !== undefined && note.state !== 'coarser') {
     const reason = `${note.reason} (since ${new Date(note.since).toISOString()})`
     return { state: note.state, provider: note.provider || null, seconds: null, reason }

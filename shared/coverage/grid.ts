@@ -20,8 +20,8 @@ export const toStepSeconds = (interval: Interval, cadence: Cadence): number =>
 /** Longer than any step: a bucket that is known at all. In seconds. */
 export const ANY_STEP = 4_294_967_295
 
-/** Until when a provider is sure to have what it will ever have, both in Unix milliseconds. */
-export const toSettledEnd = (now: number, cadence: Cadence): number => now - Math.max(HOUR_MS, 2 * toStep(cadence))
+/** Until when a provider of points every `seconds` is sure to have what it will ever have, both in Unix milliseconds. */
+export const toSettledEnd = (now: number, seconds: number): number => now - Math.max(HOUR_MS, 2 * seconds * 1000)
 
 /** The year in which a bucket begins, by which the coverage is stored. */
 export const toYear = (bucket: number, cadence: Cadence): number =>
@@ -51,6 +51,14 @@ export function subtract(whole: Buckets, runs: readonly Buckets[]): Buckets[] {
     first = Math.max(first, run.last + 1)
   }
   return first > whole.last ? left : [...left, { first, last: whole.last }]
+}
+
+/** What of the runs lies in a stretch. */
+export function intersect(runs: readonly Buckets[], within: Buckets | undefined): Buckets[] {
+  if (within === undefined) return []
+  return runs
+    .map(({ first, last }) => ({ first: Math.max(first, within.first), last: Math.min(last, within.last) }))
+    .filter(({ first, last }) => first <= last)
 }
 
 /** Runs in order that overlap or touch become one. */

@@ -154,17 +154,20 @@ GROUP BY entity`,
   ) as Map<number, Buckets[]>
 }
 
-const newest = z.object({ entity: z.number(), last: z.int() })
+const newest = z.object({ entity: z.number(), provider: z.string(), last: z.int() })
 
-/** The newest bucket that is stored of each entity. */
-export async function readNewestStored(db: Database, dataset: Covered): Promise<Map<number, number>> {
-  const rows = await db.rows({
+/** The newest bucket that is stored of each entity from each provider. */
+export async function readNewestStored(
+  db: Database,
+  dataset: Covered,
+): Promise<readonly { entity: number; provider: string; last: number }[]> {
+  return db.rows({
     name: 'coverage-newest',
-    sql: `SELECT entity, max(last) AS last
-FROM (SELECT entity, bitmapMax(groupBitmapMergeState(buckets)) AS last FROM coverage WHERE dataset = {dataset: String} AND state = 'stored' GROUP BY entity)
-GROUP BY entity`,
+    sql: `SELECT entity, toString(provider) AS provider, bitmapMax(groupBitmapMergeState(buckets)) AS last
+FROM coverage
+WHERE dataset = {dataset: String} AND state = 'stored'
+GROUP BY entity, provider`,
     params: { dataset: dataset.name },
     schema: newest,
   })
-  return new Map(rows.map(({ entity, last }) => [entity, last]))
 }

@@ -9,21 +9,24 @@ export const OPEN_END = Date.parse('2200-01-01T00:00:00Z')
 /**
  * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to`; times are Unix
  * milliseconds. `since` is when the first of its `tries` was made, and nothing is asked again before `nextTry`, unless
- * the providers that are set up have changed: `providers` tells them apart.
+ * the settings of the providers have changed since the note was written. `pending` says that the provider has nothing yet,
+ * of a time of which it may not have all.
  */
 export interface Note {
   readonly entity: number
   readonly lane: Lane
   readonly from: number
   readonly to: number
-  readonly state: 'coarser' | 'failed' | 'unserved'
+  readonly state: 'coarser' | 'failed' | 'unserved' | 'pending'
   readonly provider: string
   readonly reason: string
   readonly since: number
   readonly tries: number
   readonly nextTry: number
-  readonly providers: string
 }
+
+/** A note with the engine's time at which it was written, in Unix milliseconds. */
+export type StoredNote = Note & { readonly writtenAt: number }
 
 /** Whether it says that nobody collected a range at its time and nobody has it any more: such a note has no tries. */
 export const isLost = ({ state, tries }: Pick<Note, 'state' | 'tries'>): boolean => state === 'unserved' && tries === 0
@@ -33,20 +36,20 @@ const stored = z.object({
   lane: z.enum(LANES),
   from: z.int(),
   to: z.int(),
-  state: z.enum(['coarser', 'failed', 'unserved']),
+  state: z.enum(['coarser', 'failed', 'unserved', 'pending']),
   provider: z.string(),
   reason: z.string(),
   since: z.int(),
   tries: z.int(),
   nextTry: z.int(),
-  providers: z.string(),
+  writtenAt: z.int(),
 })
 
 const toMs = (column: string) => `toUnixTimestamp64Milli(${column})`
 
 const NOTES = `SELECT dataset, entity, toString(lane) AS lane, ${toMs('begins_at')} AS from, ${toMs('ends_at')} AS to, toString(state) AS state,
   toString(provider) AS provider, reason, ${toMs('since')} AS since, tries, ${toMs('next_try_at')} AS nextTry,
-  toString(providers) AS providers
+  ${toMs('written_at')} AS writtenAt
 FROM coverage_notes FINAL`
 
 /** The notes of some entities that are about any time of a range, the one that was written last first. */
@@ -55,7 +58,7 @@ export async function readNotes(
   dataset: Pick<Covered, 'name'>,
   entities: readonly number[],
   { from, to }: { readonly from: number; readonly to: number },
-): Promise<Note[]> {
+): Promise<StoredNote[]> {
   const named = toEntityFilter(entities)
   const found = await db.rows({
     name: 'coverage-notes',

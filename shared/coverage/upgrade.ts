@@ -1,19 +1,19 @@
 import { z } from 'zod'
-import { toBucketStart } from '../intervals.ts'
+import { HISTORY_START, toBucketStart } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { addFromRows, type Recounted } from './recount.ts'
 import { EVERYBODY, want } from './wanted.ts'
 
 const state = z.object({ dataset: z.string(), value: z.string() })
-const held = z.object({ rows: z.number(), first: z.number().nullable() })
+const held = z.object({ entities: z.number(), first: z.number().nullable() })
 const count = z.object({ count: z.number() })
 
 const JOB = 'recount'
 
 /**
  * Makes the coverage of a database that was filled before there was one: of every dataset that has rows and no coverage at
- * all, and says that the time since its first row is wanted, so that what is missing in between is found. May be repeated;
+ * all, and says that the time since it was collected is wanted, so that what is missing in between is found. May be repeated;
  * one that was ended is taken up. `now` is in Unix milliseconds.
  */
 export async function recountUpgraded(
@@ -28,8 +28,6 @@ export async function recountUpgraded(
     const to = toBucketStart(now, dataset.cadence)
     // Whatever the step: what is there at a longer one was collected so.
     if (first < to) await want(db, dataset, [{ entity: EVERYBODY, from: first, to, interval: '7d' }])
-    // From here on slots are: also those that pass before a scheduler is started.
-    await want(db, dataset, [{ entity: EVERYBODY, from: Math.max(first, to), interval: dataset.cadence }])
     await note(db, dataset, 'done', now)
     log.info({ dataset: dataset.name, buckets: added }, 'coverage made from the stored rows')
   }
@@ -37,7 +35,7 @@ export async function recountUpgraded(
 
 interface Begun {
   readonly dataset: Recounted
-  /** The time of its first row, in Unix milliseconds. */
+  /** Since when it was collected, in Unix milliseconds. */
   readonly first: number
 }
 
@@ -61,13 +59,15 @@ async function begin(db: Database, datasets: readonly Recounted[], now: number):
   return begun
 }
 
+/** Since when half of the entities have rows: what one of them has from before is no sign that all were collected. */
 async function readFirst(db: Database, { series }: Recounted): Promise<number | undefined> {
   const [row] = await db.rows({
     name: 'first-stored',
-    sql: `SELECT count() AS rows, if(rows = 0, NULL, toUnixTimestamp64Milli(toDateTime64(min(${series.time}), 3, 'UTC'))) AS first FROM ${series.table}`,
+    sql: `SELECT count() AS entities, if(entities = 0, NULL, toUnixTimestamp64Milli(quantileExactLow(0.5)(first))) AS first
+FROM (SELECT toDateTime64(min(${series.time}), 3, 'UTC') AS first FROM ${series.table} GROUP BY ${series.entity ?? '1'} HAVING count() > 0)`,
     schema: held,
   })
-  return row?.first ?? undefined
+  return row?.first === undefined || row.first === null ? undefined : Math.max(row.first, Date.parse(HISTORY_START))
 }
 
 async function hasCoverage(db: Database, { name }: Recounted): Promise<boolean> {

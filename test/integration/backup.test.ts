@@ -82,7 +82,7 @@ describe('a backup', () => {
     const { db } = site.database
     await want(db, discordMembers, [{ entity: EVERYBODY, from: SITE_NOW, interval: '1d' }])
     const times = { from: SITE_NOW, to: OPEN_END, since: SITE_NOW, nextTry: SITE_NOW }
-    const reason = { provider: 'discord', reason: 'status 503', tries: 1, providers: '' }
+    const reason = { provider: 'discord', reason: 'status 503', tries: 1 }
     await writeNotes(db, discordMembers, [{ entity: 1, lane: 'live', state: 'failed', ...times, ...reason }])
     await noteStored(db, marketCap, [{ from: SITE_NOW, to: SITE_NOW + 1 }])
     const told = await backUp(site.database.db, folder, () => {})

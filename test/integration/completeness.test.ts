@@ -53,7 +53,6 @@ function toNote(entity: number, more: Partial<Note>): Note {
     provider: 'telegram',
     reason: 'no answer',
     tries: 1,
-    providers: '',
   } as const
   return { entity, ...times, ...rest, ...more }
 }

@@ -3,7 +3,7 @@ import { toBuckets } from '../../shared/coverage/grid.ts'
 import { readCoverage } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import type { Token } from '../../shared/registry/entities.ts'
-import { recordProvidersMark } from '../../workers/job/providers-mark.ts'
+import { recordProviders } from '../../workers/job/providers-mark.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
@@ -27,7 +27,7 @@ async function collectMissing(context: RunnerContext): Promise<number> {
   const { db, redis, config, now } = context
   const registry = { ...pipeline.registry, tokens: [token] }
   const queue = pipeline.queue('prices', 'history')
-  await recordProvidersMark(db, prices.name, config, now)
+  await recordProviders(db, prices.name, config)
   const scheduler = { db, redis, prefix: config.redis.prefix, registry, log: silent, now }
   const jobs = await enqueueMissing(prices, queue, scheduler)
   for (const job of await queue.getJobs(['prioritized'])) {

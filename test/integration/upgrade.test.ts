@@ -5,7 +5,6 @@ import { loadMigrations, requireMigrated } from '../../clickhouse/migrate.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { loadReleased } from '../../clickhouse/schema/released.ts'
 import type { Config } from '../../shared/config/config.ts'
-import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { addFromRows, findUnfounded } from '../../shared/coverage/recount.ts'
 import { recountUpgraded } from '../../shared/coverage/upgrade.ts'
 import { readWanted } from '../../shared/coverage/wanted.ts'
@@ -75,13 +74,8 @@ describe.skipIf(record)('a database of the baseline', () => {
     for (const dataset of filled) {
       expect([dataset.name, await findUnfounded(db, dataset)]).toEqual([dataset.name, []])
       expect([dataset.name, await addFromRows(db, dataset, NOW)]).toEqual([dataset.name, 0])
-      const [wanted, open] = await readWanted(db, dataset)
+      const [wanted] = await readWanted(db, dataset)
       expect([dataset.name, wanted]).toEqual([dataset.name, expect.objectContaining({ entity: 0, seconds: 604_800 })])
-      // However long it takes until a scheduler is started: what passes till then is wanted too.
-      expect([dataset.name, open]).toEqual([
-        dataset.name,
-        expect.objectContaining({ entity: 0, from: wanted?.to, to: OPEN_END }),
-      ])
     }
     const [before] = await db.rows({ name: 'buckets', sql: BUCKETS, schema: buckets })
     expect(before?.buckets).toBeGreaterThan(1_000)

@@ -33,7 +33,7 @@ function toKnown(seed: number): { known: Known; due: number } {
     const from = first * STEP - random(2) * 1000
     const rest = { entity: 1, lane: pick<'live' | 'history'>('live', 'history'), since: 0, tries: 1, nextTry: 0 }
     const state = pick<Note['state']>('coarser', 'failed', 'unserved')
-    return { ...rest, from, to: (last + 1) * STEP, state, provider: 'c', reason: `note ${random(3)}`, providers: '' }
+    return { ...rest, from, to: (last + 1) * STEP, state, provider: 'c', reason: `note ${random(3)}` }
   })
   return { known: { wanted: many(3, toSpan), reports, notes }, due: 1100 + random(150) }
 }

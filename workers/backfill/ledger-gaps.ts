@@ -84,12 +84,13 @@ async function findOf(
 function toGaps(job: Job, entity: Entity, missing: readonly Buckets[], notes: readonly Note[]): LedgerGap[] {
   const gaps: LedgerGap[] = []
   let left = missing
-  for (const note of notes.filter(({ state }) => state !== 'coarser')) {
+  for (const note of notes) {
+    if (note.state === 'coarser') continue
     const buckets = toBuckets(note, job.dataset.cadence)
     if (buckets === undefined) continue
     const others = left.flatMap((run) => subtract(run, [buckets]))
     const own = left.flatMap((run) => subtract(run, union(others)))
-    const state = note.state === 'failed' ? 'failed' : isLost(note) ? 'lost' : undefined
+    const state = note.state === 'unserved' ? (isLost(note) ? 'lost' : undefined) : note.state
     if (state !== undefined) gaps.push(...join(job, entity, own, state, note.reason))
     left = others
   }

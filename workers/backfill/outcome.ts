@@ -60,7 +60,7 @@ export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[
   const counts = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
   const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: ANY_STEP })
   const notes = await readNotes(db, job.dataset, keys, toTimes(within, job.dataset.cadence))
-  const settled = toBucket(toSettledEnd(now, job.dataset.cadence), job.dataset.cadence)
+  const settled = toBucket(toSettledEnd(now, toSeconds(ask)), job.dataset.cadence)
   for (const entity of entities) {
     const count = counts.find((one) => one.entity === entity.key)
     const own = notes.filter((note) => note.entity === entity.key)
@@ -93,7 +93,7 @@ function explainBy(
   add: (note: Note, buckets: number) => void,
 ): readonly Buckets[] {
   return notes
-    .filter(({ state }) => state !== 'coarser')
+    .filter(({ state }) => state === 'failed' || state === 'unserved')
     .reduce((left, note) => take(left, toBuckets(note, job.dataset.cadence), (buckets) => add(note, buckets)), missing)
 }
 

@@ -8,7 +8,7 @@ import { createRedis } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
 import { createSharedHourLimit } from '../http/hour-limit.ts'
 import { createSharedRateLimit } from '../http/shared-rate-limit.ts'
-import { recordProvidersMark } from '../job/providers-mark.ts'
+import { recordProviders } from '../job/providers-mark.ts'
 import { jobs } from '../jobs/list.ts'
 import { createRunner, type RunnerContext } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
@@ -28,7 +28,7 @@ async function main(): Promise<void> {
   const program = await openProgram('worker')
   const { config, log, db, redis, ops } = program
   await requireMigrated(db)
-  for (const name of new Set(selected.map(({ job }) => job.name))) await recordProvidersMark(db, name, config, Date.now)
+  for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
   const runners = selected.map(({ job, lane }) => createRunner(job, context, lane))

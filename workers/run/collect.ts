@@ -78,7 +78,8 @@ export async function collect(
     try {
       const one = await askOne(collector, asked, assignment, log)
       one.state.keep()
-      if (one.refused.size < asked.length)
+      // Also who is refused in the end may have rows: those of a range that are good, or as far as a plan has them.
+      if (one.rows.length > 0 || one.read.size > 0 || one.refused.size < asked.length)
         given.push({ provider, rows: one.rows, read: [...one.read], steps: one.steps })
       rejected += one.rejected
       more ||= one.more

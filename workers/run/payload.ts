@@ -12,15 +12,14 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
 
 /**
  * Whom a payload is about: those that it names, else all of the job's.
- * @throws DataError `payload` for an id that no live entity has.
+ * Those that have left the registry since, or are not in this worker's yet, are left out.
+ * @throws DataError `payload` when nobody is left.
  */
 export function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {
   const all = job.entities(registry)
   if (payload.entities === undefined) return all
-  const byId = new Map(all.map((entity) => [entity.id, entity]))
-  return payload.entities.map((id) => {
-    const entity = byId.get(id)
-    if (entity === undefined) throw new DataError('payload', `${job.name}: no live entity has the id ${id}`)
-    return entity
-  })
+  const ids = new Set(payload.entities)
+  const known = all.filter(({ id }) => ids.has(id))
+  if (known.length > 0) return known
+  throw new DataError('payload', `${job.name}: no live entity has any of the ids ${payload.entities.join(', ')}`)
 }

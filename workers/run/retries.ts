@@ -3,6 +3,7 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { type Cadence, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { type JobPayload, jobPayload } from '../../shared/queue/queues.ts'
 import { addNotes, type Queued, readNotes } from './job-notes.ts'
+import { PendingError } from './pending.ts'
 
 const MINUTE_MS = 60_000
 
@@ -61,9 +62,10 @@ export async function toNextTry(
 ): Promise<TryAgain | UnrecoverableError> {
   const reason = toReason(error)
   const payload = jobPayload.parse(queued.data)
-  // A job that an operator retries begins anew.
-  const failingSince = (queued.attemptsMade === 0 ? undefined : readNotes(queued).failingSince) ?? now
-  if (queued.attemptsMade === 0) await addNotes(queued, { failingSince })
+  // A job that an operator retries begins anew, and so does one that came further: a long reading takes many tries.
+  const isAnew = queued.attemptsMade === 0 || (error instanceof PendingError && error.report.rows > 0)
+  const failingSince = (isAnew ? undefined : readNotes(queued).failingSince) ?? now
+  if (isAnew) await addNotes(queued, { failingSince })
   const retryAfterMs = error instanceof DataError ? error.retryAfterMs : undefined
   const pauseMs = toPauseMs(queued.attemptsMade + 1, { cadence, retryAfterMs, random: Math.random() })
   const lastTry = toLastTry(payload, cadence, failingSince)

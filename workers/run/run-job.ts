@@ -7,7 +7,6 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { Collector, Entity, Job } from '../job/define-job.ts'
-import { toProvidersMark } from '../job/providers-mark.ts'
 import { openState } from '../job/state.ts'
 import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
@@ -106,7 +105,7 @@ async function runPiece(
   const collected = await collectChecked(running, collectors, entities, context)
   const rows = await store(job.dataset, collected, { slot, startedAt }, context)
   await state.store()
-  await cover(context.db, { job, payload, collected, now: context.now() }, toProvidersMark(context.config))
+  await cover(context.db, { job, payload, collected, now: context.now() })
   // Answers of the API say which of their data is coarser than asked for: that is known from here on.
   if (payload.kind === 'range' && rows > 0) await announce(job.dataset, context, given(collected))
   return { collected, rows }

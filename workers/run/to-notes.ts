@@ -1,8 +1,18 @@
-import { subtract, toBucket, toBuckets, toBucketTime, union } from '../../shared/coverage/grid.ts'
+import {
+  intersect,
+  subtract,
+  toBucket,
+  toBuckets,
+  toBucketTime,
+  toSettledEnd,
+  toStepSeconds,
+  toTimes,
+  union,
+} from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END } from '../../shared/coverage/notes.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
-import type { Job } from '../job/define-job.ts'
+import type { RangePayload } from '../../shared/queue/queues.ts'
 import type { Answer } from './answers.ts'
 import type { Reported } from './to-reports.ts'
 
@@ -10,101 +20,121 @@ import type { Reported } from './to-reports.ts'
 interface Noted extends Reported {
   readonly reports: readonly Report[]
   readonly before: readonly Note[]
-  /** Tells the providers apart that are set up. */
-  readonly providers: string
 }
+
+/** What is noted of one time of an entity. */
+type Told = TimeRange & Pick<Note, 'state' | 'reason'> & { readonly failure: Answer['failure'] }
 
 const NOT_COMPUTED = 'not all that it is computed from is stored'
 
 const FIRST_PAUSE_MS = 5 * 60_000
-
-/** How long nobody asks again: what failed has growing pauses up to a day; what nobody has is asked for once a week. */
-function toPause(state: Note['state'], tries: number, failure: Answer['failure']): number {
-  if (state === 'unserved') return 7 * DAY_MS
-  const pause = Math.min(state === 'coarser' ? DAY_MS : 6 * HOUR_MS, FIRST_PAUSE_MS * 2 ** (tries - 1))
-  return Math.max(pause, failure?.retryAfterMs ?? 0)
-}
 
 /** The notes that a run leaves: those that begin, go on or end with it. */
 export function toNotes(noted: Noted): Note[] {
   const { payload } = noted
   return noted.collected.answers.all().flatMap((answer) => {
     const before = noted.before.filter(({ entity }) => entity === answer.entity.key)
-    return payload.kind === 'slot'
-      ? toLiveNote(answer, before, payload.slot, noted)
-      : toRangeNote(answer, before, noted)
+    if (payload.kind === 'slot') return toLiveNote(answer, before, payload.slot, noted)
+    return toTold(answer, payload, noted).map((told) => toRangeNote(answer, told, before, payload, noted))
   })
 }
 
 /**
  * A note of the live lane begins with the bucket that a slot fills. It is written again only when its reason changes, so
- * that an outage is one row.
+ * that an outage is one row. Where there is no history, what failed till then is lost.
  */
-function toLiveNote(answer: Answer, before: readonly Note[], slot: number, noted: Noted): Note[] {
-  const { job, now, providers } = noted
-  const { cadence } = job.dataset
+function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job, now }: Noted): Note[] {
   if (answer.state === 'put-off') return []
-  const filled = job.dataset.hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot
+  const { cadence, hasOwnTimes } = job.dataset
+  const filled = hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot
   const from = toBucketTime(toBucket(filled, cadence), cadence)
   const open = before.find(({ lane, to }) => lane === 'live' && to === OPEN_END)
-  if (answer.state === 'rows' || answer.state === 'nothing')
-    return open === undefined ? [] : [{ ...open, to: Math.max(from, open.from + 1) }]
+  if (answer.state === 'rows' || answer.state === 'nothing') {
+    if (open === undefined) return []
+    const ended = { ...open, to: Math.max(from, open.from + 1) }
+    const isLost = job.history === undefined && open.state === 'failed'
+    return [isLost ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` } : ended]
+  }
   const { state, provider, reason } = answer
-  if (open?.state === state && open.reason === reason && open.providers === providers) return []
+  if (open?.state === state && open.reason === reason) return []
   const since = open?.state === state ? open.since : now
-  const note: Note = {
-    entity: answer.entity.key,
-    lane: 'live',
-    from: open?.from ?? from,
-    to: OPEN_END,
+  const tries = (open?.tries ?? 0) + 1
+  const times = { from: open?.from ?? from, to: OPEN_END, since, nextTry: now }
+  return [{ entity: answer.entity.key, lane: 'live', state, provider, reason, tries, ...times }]
+}
+
+/**
+ * What of a range has to be explained: all of it where nobody answered; else what came only at a longer step than was asked
+ * for, and what did not come. Of a bucket that is not over nothing is said: what is still to come was not asked for.
+ */
+function toTold(answer: Answer, payload: RangePayload, { job, now, reports }: Noted): Told[] {
+  const { cadence } = job.dataset
+  const { state, provider, reason, failure } = answer
+  const asked = toBuckets(
+    { from: payload.from, to: Math.min(payload.to, toBucketTime(toBucket(now, cadence), cadence)) },
+    cadence,
+  )
+  if (asked === undefined || state === 'put-off') return []
+  if (state === 'failed' || state === 'unserved') return [{ ...toTimes(asked, cadence), state, reason, failure }]
+  const own = reports.filter(({ entity }) => entity === answer.entity.key)
+  const step = toStepSeconds(payload.interval, cadence)
+  const coarse = intersect(union(own.filter(({ seconds }) => seconds > step)), asked)
+  const left = subtract(asked, union(own))
+  const gap = { first: left[0]?.first ?? 0, last: left.at(-1)?.last ?? -1 }
+  const why = (fallback: string) => (reason === '' ? fallback : reason)
+  return [
+    ...coarse.map((run) => ({
+      ...toTimes(run, cadence),
+      state: 'coarser' as const,
+      reason: why(`${provider} has nothing finer`),
+      failure,
+    })),
+    ...(left.length === 0 ? [] : [{ ...toTimes(gap, cadence), ...toGapReason(job.computedFrom.length > 0), failure }]),
+  ]
+  function toGapReason(isComputed: boolean): Pick<Told, 'state' | 'reason'> {
+    if (isComputed) return { state: 'unserved', reason: NOT_COMPUTED }
+    if (failure !== undefined) return { state: 'failed', reason: why(provider) }
+    return { state: 'pending', reason: `${provider} has nothing there yet` }
+  }
+}
+
+function toRangeNote(
+  { entity, provider }: Answer,
+  { from, to, state, reason, failure }: Told,
+  before: readonly Note[],
+  payload: RangePayload,
+  { job, now }: Noted,
+): Note {
+  const last = before.find((note) => note.lane === 'history' && note.from === from && note.state === state)
+  // The tries of one job count as one.
+  const tries = last === undefined ? 1 : last.nextTry > now ? last.tries : last.tries + 1
+  const seconds = toStepSeconds(payload.interval, job.dataset.cadence)
+  const nextTry = toNextTry({ state, failure }, { now, tries, seconds })
+  return {
+    entity: entity.key,
+    lane: 'history',
+    from,
+    to,
     state,
     provider,
     reason,
-    since,
-    tries: (open?.tries ?? 0) + 1,
-    nextTry: now,
-    providers,
+    since: last?.since ?? now,
+    tries,
+    nextTry,
   }
-  return [note]
 }
 
-/** Of a range that came it is explained what did not: buckets that are coarser, or that a provider may have that failed. */
-function toRangeNote(
-  answer: Answer,
-  before: readonly Note[],
-  { payload, job, now, providers, reports }: Noted,
-): Note[] {
-  if (payload.kind === 'slot') return []
-  const cadence = INTERVAL_SECONDS[job.dataset.cadence]
-  const isCoarser = reports.some(({ entity, state, seconds }) => {
-    return entity === answer.entity.key && state === 'stored' && seconds > cadence
-  })
-  const isComputed = job.computedFrom.length > 0 && hasGaps(answer.entity.key, payload, job, reports)
-  const told = answer.state === 'failed' || answer.state === 'unserved' ? answer.state : undefined
-  const state = told ?? (isComputed ? 'unserved' : isCoarser ? 'coarser' : answer.failure && 'failed')
-  if (state === undefined) return []
-  const last = before.find(({ lane, from }) => lane === 'history' && from === payload.from)
-  const isAgain = last?.state === state && last.providers === providers
-  const tries = isAgain ? last.tries + 1 : 1
-  const { provider, failure } = answer
-  const nothing = isComputed ? NOT_COMPUTED : `${provider} has nothing finer`
-  const reason = answer.reason === '' ? nothing : answer.reason
-  // Where nothing failed, only another provider could have it finer.
-  const isFinal = state === 'coarser' && failure === undefined
-  const nextTry = isFinal ? OPEN_END : now + toPause(state, tries, failure)
-  // A range may end with a bucket of its step that is not over: what is still to come is not explained by it.
-  const { from } = payload
-  const to = Math.min(payload.to, toBucketTime(toBucket(now, job.dataset.cadence), job.dataset.cadence))
-  if (to <= from) return []
-  const since = isAgain ? last.since : now
-  return [
-    { entity: answer.entity.key, lane: 'history', from, to, state, provider, reason, since, tries, nextTry, providers },
-  ]
-}
-
-/** Whether a range has buckets that no report of the entity is about. */
-function hasGaps(entity: number, range: TimeRange, { dataset }: Job, reports: readonly Report[]): boolean {
-  const asked = toBuckets(range, dataset.cadence)
-  const own = union(reports.filter((report) => report.entity === entity))
-  return asked !== undefined && subtract(asked, own).length > 0
+/**
+ * Until when nobody asks again: what failed has growing pauses, what nobody has is asked for once a week, what the
+ * provider may have later three times until it is settled. Where nothing failed only another provider has it finer.
+ */
+function toNextTry(
+  { state, failure }: Pick<Told, 'state' | 'failure'>,
+  { now, tries, seconds }: { now: number; tries: number; seconds: number },
+): number {
+  if (state === 'coarser' && failure === undefined) return OPEN_END
+  if (state === 'unserved') return now + 7 * DAY_MS
+  if (state === 'pending') return now + (now - toSettledEnd(now, seconds)) / 3
+  const pause = Math.min(state === 'coarser' ? DAY_MS : 6 * HOUR_MS, FIRST_PAUSE_MS * 2 ** (tries - 1))
+  return now + Math.max(pause, failure?.retryAfterMs ?? 0)
 }

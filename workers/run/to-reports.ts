@@ -1,5 +1,6 @@
 import {
   type Buckets,
+  intersect,
   subtract,
   toBucket,
   toBuckets,
@@ -9,11 +10,11 @@ import {
 } from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
-import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { JobPayload } from '../../shared/queue/queues.ts'
+import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Job } from '../job/define-job.ts'
-import type { Collected, Given } from './collect.ts'
+import type { Collected, Given, Step } from './collect.ts'
 
 /** What the coverage is told about a run: what its answers were, for what, and when (Unix milliseconds). */
 export interface Reported {
@@ -21,8 +22,8 @@ export interface Reported {
   readonly payload: JobPayload
   readonly collected: Collected
   readonly now: number
-  /** The newest bucket that was stored of each entity before; only where a job resumes. */
-  readonly newest?: ReadonlyMap<number, number>
+  /** The newest bucket that was stored before of each entity from each provider; only where a job resumes. */
+  readonly newest?: readonly { readonly entity: number; readonly provider: string; readonly last: number }[]
 }
 
 /**
@@ -69,7 +70,10 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, now }: R
 const toEntityKey = ({ dataset }: Job, row: object): number =>
   dataset.entity === undefined ? WHOLE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
 
-/** A slot covers everything since the last reading; a range itself. */
+/**
+ * A slot covers everything since the provider's last reading, as another one's cursor says nothing of where it began; a
+ * range covers itself.
+ */
 function toReadReports({ provider, read }: Given, { job, payload, collected, newest }: Reported): Report[] {
   const { cadence } = job.dataset
   const seconds = INTERVAL_SECONDS[cadence]
@@ -82,7 +86,8 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, new
   })
   if (payload.kind === 'slot') {
     const last = toBucket(payload.slot, cadence)
-    return read.map((entity) => report(entity, { first: Math.min(newest?.get(entity) ?? last, last), last }))
+    const before = new Map(newest?.filter((one) => one.provider === provider).map((one) => [one.entity, one.last]))
+    return read.map((entity) => report(entity, { first: Math.min(before.get(entity) ?? last, last), last }))
   }
   const buckets = toBuckets(payload, cadence)
   if (buckets === undefined) return []
@@ -93,24 +98,46 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, new
 }
 
 /**
- * The buckets of a range in which the provider that answered has nothing. Not so the newest ones, which it may not have
- * yet, not where an earlier provider failed that may have more, and not of what is computed, whose inputs may come.
+ * The buckets of a range in which the provider that answered has nothing, at the step at which it has that time. Not so the
+ * newest ones, which it may not have yet, not where an earlier provider failed that may have more, and not of what is
+ * computed, whose inputs may come.
  */
 function toEmptyReports(stored: readonly Report[], { job, payload, collected, now }: Reported): Report[] {
   if (payload.kind !== 'range' || job.resumes || job.computedFrom.length > 0) return []
   const { cadence } = job.dataset
-  const seconds = toStepSeconds(payload.interval, cadence)
-  const asked = toBuckets({ from: payload.from, to: Math.min(payload.to, toSettledEnd(now, cadence)) }, cadence)
+  const asked = toBuckets(payload, cadence)
   if (asked === undefined) return []
+  const stepsOf = new Map(collected.given.map(({ provider, steps }) => [provider, steps]))
   return collected.answers.all().flatMap(({ entity, state, provider, failure }) => {
     if (failure !== undefined || (state !== 'rows' && state !== 'nothing')) return []
     const had = union(stored.filter((report) => report.entity === entity.key))
-    return subtract(asked, had).map((run) => ({
-      entity: entity.key,
-      state: 'nothing' as const,
-      provider,
-      seconds,
-      ...run,
-    }))
+    const left = subtract(asked, had)
+    return toStepped(payload, cadence, stepsOf.get(provider) ?? []).flatMap(({ from, to, seconds }) => {
+      const settled = toBuckets({ from, to: Math.min(to, toSettledEnd(now, seconds)) }, cadence)
+      return intersect(left, settled).map((run) => ({
+        entity: entity.key,
+        state: 'nothing' as const,
+        provider,
+        seconds,
+        ...run,
+      }))
+    })
   })
+}
+
+/** The parts of a range with the step at which a provider has each: where it says nothing, the one that is asked for. */
+function toStepped(range: RangePayload, cadence: Cadence, steps: readonly Step[]): Step[] {
+  const inside = steps
+    .map((step) => ({ ...step, from: Math.max(step.from, range.from), to: Math.min(step.to, range.to) }))
+    .filter(({ from, to }) => from < to)
+    .sort((a, b) => a.from - b.from)
+  const seconds = toStepSeconds(range.interval, cadence)
+  let at = range.from
+  const parts: Step[] = []
+  for (const step of inside) {
+    if (at < step.from) parts.push({ from: at, to: step.from, seconds })
+    parts.push(step)
+    at = Math.max(at, step.to)
+  }
+  return at < range.to ? [...parts, { from: at, to: range.to, seconds }] : parts
 }

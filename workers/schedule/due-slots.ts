@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
-import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueues, toSlotJobId } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -49,6 +49,8 @@ export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerC
 async function wantFrom({ dataset, cadence, history }: Job, slot: number, db: Database): Promise<void> {
   const wanted = await readWanted(db, dataset)
   if (wanted.some(({ entity, to }) => entity === EVERYBODY && to === OPEN_END)) return
-  const from = slot - (history?.firstRunDays ?? 0) * DAY_MS
+  // After an upgrade also what has passed since: till then the stored rows say that the dataset was collected.
+  const upgraded = wanted.filter(({ entity, seconds }) => entity === EVERYBODY && seconds === INTERVAL_SECONDS['7d'])
+  const from = Math.min(slot - (history?.firstRunDays ?? 0) * DAY_MS, ...upgraded.map(({ to }) => to))
   await want(db, dataset, [{ entity: EVERYBODY, from, interval: history?.intervals[0] ?? cadence }])
 }

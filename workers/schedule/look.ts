@@ -1,11 +1,11 @@
-import { type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
+import { ANY_STEP, type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
-import { type Note, OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
+import { OPEN_END, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/notes.ts'
 import { readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
 import type { Entity, Job } from '../job/define-job.ts'
-import { readProvidersMark } from '../job/providers-mark.ts'
+import { readProvidersChange } from '../job/providers-mark.ts'
 import { isPoison } from '../run/crashes.ts'
 import type { Chunk } from './chunks.ts'
 import type { SchedulerContext } from './due-slots.ts'
@@ -26,7 +26,8 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
   const wanted = await readWanted(context.db, job.dataset)
   let enqueued = 0
   for (const seconds of toSteps(job, wanted)) {
-    const missing = await findMissing(job, wanted, seconds, context)
+    // What has no history has come at the step at which it was given.
+    const missing = await findMissing(job, wanted, seconds, job.history === undefined ? ANY_STEP : seconds, context)
     if (missing.length === 0) continue
     const open = await withoutExplained(job, missing, context)
     if (job.history === undefined) await tellLost(job, await withoutNotes(job, open, context), context)
@@ -40,10 +41,10 @@ export async function enqueueMissing(job: Job, queue: DatasetQueue, context: Sch
 const toSteps = ({ dataset }: Job, wanted: readonly Wanted[]): number[] =>
   [...new Set(wanted.map(({ seconds }) => Math.max(seconds, INTERVAL_SECONDS[dataset.cadence])))].sort((a, b) => a - b)
 
-/** The step that a range is asked for at. Weeks mean that any is good enough, and days are. */
+/** The step that a range is asked for at. Weeks mean that any is good enough: the finest is as good as what is around it. */
 function toInterval(job: Job, seconds: number): Interval {
-  const step = Math.min(seconds, INTERVAL_SECONDS['1d'])
-  return job.history?.intervals.find((interval) => INTERVAL_SECONDS[interval] === step) ?? toGapInterval(job)
+  const intervals = job.history?.intervals.filter((interval) => interval !== '7d') ?? []
+  return intervals.find((interval) => INTERVAL_SECONDS[interval] === seconds) ?? toGapInterval(job)
 }
 
 async function enqueueRepair(
@@ -94,8 +95,7 @@ async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, c
   const entities = job.entities(registry).filter(({ id }) => ids.has(id))
   const { from, to } = payload
   const times = { from, to, since: now(), nextTry: now() + DAY_MS }
-  const providers = (await readProvidersMark(db, job.name)) ?? ''
-  const told = { lane: 'history', state: 'failed', provider: '', reason, tries: 1, providers } as const
+  const told = { lane: 'history', state: 'failed', provider: '', reason, tries: 1 } as const
   await writeNotes(
     db,
     job.dataset,
@@ -103,11 +103,12 @@ async function tellPoison(job: Job, payload: Chunk['payload'], reason: string, c
   )
 }
 
-/** What is missing of what is wanted at a step. */
+/** What is not known, at a step of at most `most` seconds, of what is wanted at one of `seconds`. */
 async function findMissing(
   job: Job,
   wanted: readonly Wanted[],
   seconds: number,
+  most: number,
   { db, now, registry }: SchedulerContext,
 ): Promise<Missing[]> {
   const entities = job.entities(registry)
@@ -116,7 +117,7 @@ async function findMissing(
   for (const group of toGroups(entities, some)) {
     const runs = toWantedRuns(some, group[0]?.key ?? 0, job.dataset, toDueEnd(job.dataset, now()))
     const keys = group.map(({ key }) => key)
-    const missing = await readMissing(db, job.dataset, keys, { wanted: runs, seconds })
+    const missing = await readMissing(db, job.dataset, keys, { wanted: runs, seconds: most })
     for (const [key, own] of missing) found.set(key, own)
   }
   return entities.flatMap((entity) => {
@@ -140,11 +141,11 @@ function toGroups(entities: readonly Entity[], wanted: readonly Wanted[]): Entit
  */
 async function withoutExplained(job: Job, missing: readonly Missing[], context: SchedulerContext): Promise<Missing[]> {
   const now = context.now()
-  const mark = await readProvidersMark(context.db, job.name)
+  const changedAt = await readProvidersChange(context.db, job.name)
   const today = toBucketStart(now, '1d')
-  const isBlocking = (note: Note) =>
-    note.lane === 'live' ? note.to === OPEN_END : note.nextTry > now && (mark === undefined || note.providers === mark)
-  const toRange = (note: Note) =>
+  const isBlocking = (note: StoredNote) =>
+    note.lane === 'live' ? note.to === OPEN_END : note.nextTry > now && note.writtenAt >= changedAt
+  const toRange = (note: StoredNote) =>
     note.lane === 'live' && note.state === 'failed' ? { ...note, from: Math.max(note.from, today) } : note
   return without(job, missing, context, (note) => (isBlocking(note) ? toRange(note) : undefined))
 }
@@ -157,7 +158,7 @@ async function without(
   job: Job,
   missing: readonly Missing[],
   context: SchedulerContext,
-  toExplained: (note: Note) => { from: number; to: number } | undefined,
+  toExplained: (note: StoredNote) => { from: number; to: number } | undefined,
 ): Promise<Missing[]> {
   const keys = missing.map(({ entity }) => entity.key)
   const notes = await readNotes(context.db, job.dataset, keys, { from: 0, to: OPEN_END })

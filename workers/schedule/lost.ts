@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toBatches } from '../../shared/batches.ts'
 import { type Buckets, countBuckets, subtract, toTimes, union } from '../../shared/coverage/grid.ts'
 import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
@@ -44,38 +45,46 @@ const toNote = (job: Job, entity: number, run: Buckets, now: number): Note => ({
   since: now,
   tries: 0,
   nextTry: OPEN_END,
-  providers: '',
 })
 
 const stored = z.object({ entity: z.number(), bucket: z.int() })
 
 /** The buckets in question that have rows; who gave them is told where only one can have. */
 async function readStored(job: Job, missing: readonly Missing[], db: Database): Promise<Report[]> {
-  const { dataset, providerNames } = job
+  const provider = job.providerNames.length === 1 ? (job.providerNames[0] ?? '') : 'unknown'
+  const seconds = INTERVAL_SECONDS[job.dataset.cadence]
+  const found: Report[] = []
+  for (const batch of toBatches(missing, ENTITIES_AT_ONCE)) {
+    const runsOf = new Map(batch.map(({ entity, runs }) => [entity.key, runs]))
+    for (const { entity, bucket } of await readBuckets(job, batch, db)) {
+      const isAsked = runsOf.get(entity)?.some((run) => run.first <= bucket && bucket <= run.last) ?? false
+      if (isAsked) found.push({ entity, state: 'stored', provider, seconds, first: bucket, last: bucket })
+    }
+  }
+  return found
+}
+
+/** A year of an hourly dataset is 8,760 buckets of each. */
+const ENTITIES_AT_ONCE = 20
+
+async function readBuckets({ dataset }: Job, missing: readonly Missing[], db: Database) {
   const { table, entity = String(WHOLE_REGISTRY.key), time } = dataset.series
-  const cadence = INTERVAL_SECONDS[dataset.cadence]
   const all = missing.flatMap(({ runs }) => runs)
-  const [first, last] = [Math.min(...all.map((run) => run.first)), Math.max(...all.map((run) => run.last))]
-  const rows = await db.rows({
+  const first = all.reduce((least, run) => Math.min(least, run.first), Number.POSITIVE_INFINITY)
+  const last = all.reduce((most, run) => Math.max(most, run.last), 0)
+  const { from, to } = toTimes({ first, last }, dataset.cadence)
+  return db.rows({
     name: 'stored-after-all',
     sql: `SELECT DISTINCT ${entity} AS entity, intDiv(toUnixTimestamp(toDateTime(${time}, 'UTC')), {cadence: UInt32}) AS bucket
 FROM ${table}
-WHERE bucket BETWEEN {first: UInt32} AND {last: UInt32}`,
-    params: { cadence, first, last },
+WHERE ${time} >= toDateTime({from: UInt32}, 'UTC') AND ${time} < toDateTime({to: UInt32}, 'UTC')
+  AND ${entity} IN {keys: Array(UInt64)}`,
+    params: {
+      cadence: INTERVAL_SECONDS[dataset.cadence],
+      from: from / 1000,
+      to: to / 1000,
+      keys: missing.map(({ entity: one }) => one.key),
+    },
     schema: stored,
   })
-  const provider = providerNames.length === 1 ? (providerNames[0] ?? '') : 'unknown'
-  const isMissing = (row: z.infer<typeof stored>) =>
-    missing.some(
-      ({ entity: one, runs }) =>
-        one.key === row.entity && runs.some((run) => run.first <= row.bucket && row.bucket <= run.last),
-    )
-  return rows.filter(isMissing).map((row) => ({
-    entity: row.entity,
-    state: 'stored',
-    provider,
-    seconds: cadence,
-    first: row.bucket,
-    last: row.bucket,
-  }))
 }

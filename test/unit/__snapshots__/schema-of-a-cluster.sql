@@ -796,13 +796,12 @@ CREATE TABLE IF NOT EXISTS coverage_notes_local ON CLUSTER 'dao'
     lane        Enum8('live' = 1, 'history' = 2),
     begins_at   DateTime64(3, 'UTC'),
     ends_at     DateTime64(3, 'UTC'),
-    state       Enum8('coarser' = 1, 'failed' = 2, 'unserved' = 3),
+    state       Enum8('coarser' = 1, 'failed' = 2, 'unserved' = 3, 'pending' = 4),
     provider    LowCardinality(String),
     reason      String,
     since       DateTime64(3, 'UTC'),
     tries       UInt32,
     next_try_at DateTime64(3, 'UTC'),
-    providers   LowCardinality(String),
     written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
 )
 ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/coverage_notes', '{replica}', written_at)

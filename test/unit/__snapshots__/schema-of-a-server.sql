@@ -782,7 +782,7 @@ FROM coverage_in;
 -- Why buckets are not stored, or only at a coarser step: what the last try that was about them came to. A note of the live
 -- lane begins with the first slot that an entity missed and stays open until a slot has it again; one of the history lane
 -- is about the range that a job asked for. A note explains the buckets of its time that `coverage` does not have, and no
--- others. `providers` are those that were set up, with their keys: when that changes, what they could not give is due.
+-- others.
 CREATE TABLE IF NOT EXISTS coverage_notes
 (
     dataset     LowCardinality(String),
@@ -790,13 +790,12 @@ CREATE TABLE IF NOT EXISTS coverage_notes
     lane        Enum8('live' = 1, 'history' = 2),
     begins_at   DateTime64(3, 'UTC'),
     ends_at     DateTime64(3, 'UTC'),
-    state       Enum8('coarser' = 1, 'failed' = 2, 'unserved' = 3),
+    state       Enum8('coarser' = 1, 'failed' = 2, 'unserved' = 3, 'pending' = 4),
     provider    LowCardinality(String),
     reason      String,
     since       DateTime64(3, 'UTC'),
     tries       UInt32,
     next_try_at DateTime64(3, 'UTC'),
-    providers   LowCardinality(String),
     written_at  DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
 )
 ENGINE = ReplacingMergeTree(written_at)
