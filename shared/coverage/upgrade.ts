@@ -64,7 +64,7 @@ async function readFirst(db: Database, { series }: Recounted): Promise<number | 
   const [row] = await db.rows({
     name: 'first-stored',
     sql: `SELECT count() AS entities, if(entities = 0, NULL, toUnixTimestamp64Milli(quantileExactLow(0.5)(first))) AS first
-FROM (SELECT toDateTime64(min(${series.time}), 3, 'UTC') AS first FROM ${series.table} GROUP BY ${series.entity ?? '1'} HAVING count() > 0)`,
+FROM (SELECT toDateTime64(min(${series.time}), 3, 'UTC') AS first FROM ${series.table} GROUP BY ${series.entity ?? 'tuple()'} HAVING count() > 0)`,
     schema: held,
   })
   return row?.first === undefined || row.first === null ? undefined : Math.max(row.first, Date.parse(HISTORY_START))

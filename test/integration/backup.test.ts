@@ -12,8 +12,10 @@ import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { noteStored } from '../../shared/coverage/computations.ts'
 import { OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { recountUpgraded } from '../../shared/coverage/upgrade.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
+import { datasets } from '../../shared/datasets/list.ts'
 import { marketCap } from '../../shared/datasets/market-cap.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toProgram } from '../../tools/children.ts'
@@ -49,11 +51,12 @@ async function createEmpty() {
   return { ...target, config }
 }
 
-/** The backup of a database with a few prices, of the shipped schema or of that of a folder. */
+/** The backup of a database with a few prices and their coverage, of the shipped schema or of that of a folder. */
 async function backUpPrices(name: string, migrations?: string) {
   const source = await createEmpty()
   await migrate(source.server, source.db, source.db.name, silent, migrations)
   await storeMarket(source.db, { keys: [1, 2], until: SITE_NOW, points: 3, stepMs: 300_000 })
+  await recountUpgraded(source.db, datasets, silent, SITE_NOW)
   const folder = join(folders, name)
   const told = await backUp(source.db, folder, () => {})
   return { source, folder, told }
