@@ -89,9 +89,15 @@ const toText = (ms: number) => new Date(ms).toISOString()
 /** Writes notes; one that has the same beginning as an older one of the same entity and lane takes its place. */
 export async function writeNotes(db: Database, dataset: Pick<Covered, 'name'>, notes: readonly Note[]): Promise<void> {
   if (notes.length === 0) return
-  const rows = notes.map(({ from, to, since, nextTry, ...note }) => ({
-    ...note,
+  // Member by member: a note that was read has its time of writing beside.
+  const rows = notes.map(({ entity, lane, from, to, state, provider, reason, since, tries, nextTry }) => ({
     dataset: dataset.name,
+    entity,
+    lane,
+    state,
+    provider,
+    reason,
+    tries,
     begins_at: toText(from),
     ends_at: toText(to),
     since: toText(since),

@@ -1,0 +1,195 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
+import { OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
+import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { DataError } from '../../shared/errors.ts'
+import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
+import type { Collector, Job } from '../../workers/job/define-job.ts'
+import { recordProviders } from '../../workers/job/providers-mark.ts'
+import holders from '../../workers/jobs/holders.ts'
+import prices from '../../workers/jobs/prices.ts'
+import telegram from '../../workers/jobs/telegram.ts'
+import treasury from '../../workers/jobs/treasury.ts'
+import { runJob } from '../../workers/run/run-job.ts'
+import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const NOW = Date.parse('2024-05-06T07:05:09Z')
+const YESTERDAY = Date.parse('2024-05-05T00:00:00Z')
+
+let pipeline: Pipeline
+beforeAll(async () => {
+  pipeline = await createPipeline({ now: NOW, settings: { MORALIS_API_KEY: '' } })
+})
+afterAll(() => pipeline?.close())
+afterEach(async () => {
+  pipeline.clock.now = NOW
+  for (const table of ['coverage', 'coverage_notes', 'coverage_wanted'])
+    await pipeline.context.db.command({ name: 'empty', sql: `TRUNCATE TABLE ${table}` })
+})
+
+const look = (job: Job) => {
+  const { db, redis, registry, log, now, config } = pipeline.context
+  const scheduler = { db, redis, registry, log, now, prefix: config.redis.prefix }
+  return enqueueMissing(job, pipeline.queue(job.name, 'history'), scheduler)
+}
+
+/** A scheduler looks every minute, and a worker does what it found; how often the provider was asked. */
+async function countAsked(job: Job, minutes: number, answer: () => object[]): Promise<number> {
+  let asked = 0
+  const collect = async () => {
+    asked += 1
+    return answer()
+  }
+  const provider: Collector = { provider: job.providerNames[0] ?? '', covers: () => true, collect }
+  const queue = pipeline.queue(job.name, 'history')
+  const start = pipeline.clock.now
+  for (let minute = 0; minute < minutes; minute += 1) {
+    pipeline.clock.now = start + minute * 60_000
+    await look(job)
+    for (const queued of await queue.getJobs(['waiting', 'prioritized'])) {
+      await runJob(job, [provider], pipeline.context, queued.data)
+      await queued.remove()
+    }
+  }
+  return asked
+}
+
+/** What everybody has, but for the last `fewer` buckets of the first entity. */
+const stored = (job: Job, from: number, to: number, fewer: number): Report[] => {
+  const seconds = INTERVAL_SECONDS[job.cadence]
+  const [first, last] = [from / seconds / 1000, to / seconds / 1000 - 1]
+  const provider = job.providerNames[0] ?? ''
+  return job.entities(pipeline.registry).map(({ key }, at) => ({
+    entity: key,
+    state: 'stored',
+    provider,
+    seconds,
+    first,
+    last: at === 0 ? last - fewer : last,
+  }))
+}
+
+describe('a provider that has nothing yet', () => {
+  it('is asked for the newest buckets three times until it is sure to have them, not each minute', async () => {
+    const { db } = pipeline.context
+    const range = { from: Date.parse('2024-05-06T06:00:00Z'), to: Date.parse('2024-05-06T06:55:00Z') }
+    await want(db, prices.dataset, [{ entity: EVERYBODY, ...range, interval: '5m' }])
+    await addCoverage(db, prices.dataset, stored(prices, range.from, range.to, 5))
+    pipeline.clock.now = Date.parse('2024-05-06T07:00:30Z')
+    expect(await countAsked(prices, 5, () => [])).toBe(1)
+    const [first] = prices.entities(pipeline.registry)
+    const notes = await readNotes(db, prices.dataset, [first?.key ?? 0], { from: 0, to: OPEN_END })
+    expect(notes.map(({ state, reason }) => [state, reason])).toEqual([
+      ['pending', `${prices.providerNames[0]} has nothing there yet`],
+    ])
+    expect(await countAsked(prices, 75, () => [])).toBe(3)
+    const what = { range, interval: undefined, now: pipeline.clock.now }
+    expect(await findLedgerGaps(db, prices, pipeline.registry, what)).toEqual([])
+  })
+
+  it('is asked once for the day that has just passed', async () => {
+    const { db } = pipeline.context
+    await want(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
+    await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
+    expect(await countAsked(treasury, 5, () => [])).toBe(1)
+  })
+})
+
+describe('workers whose settings differ', () => {
+  it('make what could not be given due once for each change, not at every look', async () => {
+    const { db, config } = pipeline.context
+    await want(db, treasury.dataset, [{ entity: EVERYBODY, from: YESTERDAY, interval: '1d' }])
+    await addCoverage(db, treasury.dataset, stored(treasury, YESTERDAY, YESTERDAY + DAY_MS, 0).slice(1))
+    const unconfigured = () => {
+      throw new DataError('provider_unconfigured', 'goldrush: GOLDRUSH_API_KEY is not set')
+    }
+    const goldrush = { ...config.providers.goldrush, apiKey: 'added' }
+    const other = { ...config, providers: { ...config.providers, goldrush } }
+    await recordProviders(db, treasury.name, config)
+    expect(await countAsked(treasury, 5, unconfigured)).toBe(1)
+    await recordProviders(db, treasury.name, other)
+    expect(await countAsked(treasury, 5, unconfigured)).toBe(1)
+  })
+})
+
+describe('a dataset without history', () => {
+  it('whose tokens take turns has lost nothing between the turns', async () => {
+    const { db } = pipeline.context
+    const start = YESTERDAY
+    await want(db, holders.dataset, [{ entity: EVERYBODY, from: start, interval: '1h' }])
+    const keys = holders.entities(pipeline.registry).map(({ key }) => key)
+    for (let turn = 0; turn < 14; turn += 1) {
+      const slot = start + turn * HOUR_MS
+      pipeline.clock.now = slot + 10_000
+      await runJob(holders, holders.connect(pipeline.context), pipeline.context, { kind: 'slot', slot })
+    }
+    pipeline.clock.now = start + 14 * HOUR_MS + 90_000
+    await look(holders)
+    const notes = await readNotes(db, holders.dataset, keys, { from: 0, to: OPEN_END })
+    // Those whose first turn comes later have none before it.
+    expect(notes.filter(({ from }) => from >= start + 12 * HOUR_MS)).toEqual([])
+  })
+
+  it('says of what nobody gave that it is lost, and why', async () => {
+    const { db } = pipeline.context
+    const day = Date.parse('2024-05-03T00:00:00Z')
+    await want(db, telegram.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    const [first, ...others] = stored(telegram, day, day + 4 * DAY_MS, 0)
+    if (first === undefined) throw new Error('nobody is on Telegram')
+    await addCoverage(db, telegram.dataset, [{ ...first, first: first.first + 1 }, ...others])
+    const times = { from: day, to: OPEN_END, since: day, nextTry: day }
+    const failed = { lane: 'live', state: 'failed', provider: 'telegram', reason: 'HTTP 500', tries: 1 } as const
+    await writeNotes(db, telegram.dataset, [{ entity: first.entity, ...failed, ...times }])
+    const entities = telegram.entities(pipeline.registry).filter(({ key }) => key === first.entity)
+    const row = {
+      dao: first.entity,
+      observed_at: new Date(day + DAY_MS).toISOString(),
+      total_members: 10,
+      active_members: 1,
+    }
+    const again: Collector = { provider: 'telegram', covers: () => true, collect: async () => [row] }
+    await runJob(telegram, [again], pipeline.context, {
+      kind: 'slot',
+      slot: day + 2 * DAY_MS,
+      entities: entities.map(({ id }) => id),
+      again: true,
+    })
+    await look(telegram)
+    const gaps = await findLedgerGaps(db, telegram, pipeline.registry, {
+      range: { from: 0, to: NOW },
+      interval: undefined,
+      now: NOW,
+    })
+    expect(gaps.map(({ state, reason }) => [state, reason])).toEqual([
+      ['lost', expect.stringMatching(/^HTTP 500; it has no history/)],
+    ])
+  })
+})
+
+describe('a chunk', () => {
+  const collected: string[] = []
+  const provider: Collector = {
+    provider: 'coingecko',
+    covers: () => true,
+    collect: async ({ entities }) => {
+      collected.push(...entities.map(({ id }) => id))
+      return []
+    },
+  }
+  const range = { kind: 'range', from: YESTERDAY, to: YESTERDAY + HOUR_MS, interval: '5m' } as const
+
+  it('that names a token that has left the registry does the rest', async () => {
+    const [token] = prices.entities(pipeline.registry)
+    await runJob(prices, [provider], pipeline.context, { ...range, entities: [token?.id ?? '', 'gone'] })
+    expect(collected).toEqual([token?.id])
+  })
+
+  it('of which nobody is left says whom it named', async () => {
+    const payload = { ...range, entities: ['gone', 'left'] }
+    await expect(runJob(prices, [provider], pipeline.context, payload)).rejects.toThrow(
+      'prices: no live entity has any of the ids gone, left',
+    )
+  })
+})
