@@ -20,8 +20,11 @@ export const toStepSeconds = (interval: Interval, cadence: Cadence): number =>
 /** Longer than any step: a bucket that is known at all. In seconds. */
 export const ANY_STEP = 4_294_967_295
 
-/** Until when a provider of points every `seconds` is sure to have what it will ever have, both in Unix milliseconds. */
-export const toSettledEnd = (now: number, seconds: number): number => now - Math.max(HOUR_MS, 2 * seconds * 1000)
+/** Until when a provider of points every `seconds` is sure to have what it will ever have: whole steps, in Unix milliseconds. */
+export function toSettledEnd(now: number, seconds: number): number {
+  const step = seconds * 1000
+  return Math.floor((now - Math.max(HOUR_MS, 2 * step)) / step) * step
+}
 
 /** The year in which a bucket begins, by which the coverage is stored. */
 export const toYear = (bucket: number, cadence: Cadence): number =>

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
 import { OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
-import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
@@ -12,6 +12,7 @@ import prices from '../../workers/jobs/prices.ts'
 import telegram from '../../workers/jobs/telegram.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { runJob } from '../../workers/run/run-job.ts'
+import { enqueueDue } from '../../workers/schedule/due-slots.ts'
 import { enqueueMissing } from '../../workers/schedule/look.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
@@ -29,11 +30,12 @@ afterEach(async () => {
     await pipeline.context.db.command({ name: 'empty', sql: `TRUNCATE TABLE ${table}` })
 })
 
-const look = (job: Job) => {
+const scheduler = () => {
   const { db, redis, registry, log, now, config } = pipeline.context
-  const scheduler = { db, redis, registry, log, now, prefix: config.redis.prefix }
-  return enqueueMissing(job, pipeline.queue(job.name, 'history'), scheduler)
+  return { db, redis, registry, log, now, prefix: config.redis.prefix }
 }
+
+const look = (job: Job) => enqueueMissing(job, pipeline.queue(job.name, 'history'), scheduler())
 
 /** A scheduler looks every minute, and a worker does what it found; how often the provider was asked. */
 async function countAsked(job: Job, minutes: number, answer: () => object[]): Promise<number> {
@@ -166,6 +168,19 @@ describe('a dataset without history', () => {
       ['lost', expect.stringMatching(/^HTTP 500; it has no history/)],
     ])
   })
+})
+
+it('the first slot wants all that has passed since an upgrade', async () => {
+  const { db } = pipeline.context
+  const upgraded = Date.parse('2024-05-04T09:00:00Z')
+  const before = { from: Date.parse('2024-01-01T00:00:00Z'), to: upgraded }
+  await want(db, treasury.dataset, [{ entity: EVERYBODY, ...before, interval: '7d' }])
+  await enqueueDue({ job: treasury, queues: pipeline.queues('treasury') }, scheduler())
+  const wanted = await readWanted(db, treasury.dataset)
+  expect(wanted.map(({ from, to }) => ({ from, to }))).toEqual(
+    expect.arrayContaining([before, { from: expect.any(Number), to: OPEN_END }]),
+  )
+  expect(wanted.find(({ to }) => to === OPEN_END)?.from).toBeLessThanOrEqual(upgraded)
 })
 
 describe('a chunk', () => {

@@ -45,6 +45,16 @@ const statesOf = ({ answers }: Collected) => answers.all().map(({ state }) => st
 const reasonsOf = ({ answers }: Collected) => [...new Set(answers.all().map(({ reason }) => reason))]
 
 describe('collect', () => {
+  it('keeps the rows of entities of which some were refused, also when that is true of all of them', async () => {
+    const rows = [{ token: 1 }, { token: 1 }]
+    const { collector } = provider('first', {})
+    const refused = new Map([[1, rejection]])
+    const some = { ...wanted, entities: [entity(1)], range, check: () => ({ rows, rejected: 1, refused }) }
+    const collected = await collect([collector], some, silent)
+    expect(rowsOf(collected)).toEqual([1, 1])
+    expect(statesOf(collected)).toEqual(['failed'])
+  })
+
   it('asks only the first provider when it answers for everyone', async () => {
     const [first, second] = [provider('first', {}), provider('second', {})]
     const collected = await collect([first.collector, second.collector], wanted, silent)

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest'
+import dexTrades from '../../workers/jobs/dex-trades.ts'
 import indexToken from '../../workers/jobs/index-token.ts'
 import type { Collected } from '../../workers/run/collect.ts'
 import { toReports } from '../../workers/run/to-reports.ts'
@@ -17,3 +18,18 @@ it.each(['2026-05-06T06:59:50.000Z', '2026-05-06T07:00:02.000Z'])(
     expect(others).toEqual([])
   },
 )
+
+it.each([
+  ['its own last reading', 'moralis', 90],
+  ['this slot alone where another provider read before', 'ethereum', 0],
+])('a slot of a provider that resumes covers what came since %s', (_, provider, buckets) => {
+  const last = Math.floor(SLOT / 3_600_000)
+  const given = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
+  const collected = { given } as unknown as Collected
+  const payload = { kind: 'slot', slot: SLOT } as const
+  const newest = [{ entity: 7, provider, last: last - 90 }]
+  const reports = toReports({ job: dexTrades, payload, collected, now: SLOT + 20_000, newest })
+  expect(reports).toEqual([
+    { entity: 7, state: 'stored', provider: 'moralis', seconds: 3600, first: last - buckets, last },
+  ])
+})

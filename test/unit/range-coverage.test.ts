@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import { toBucketTime } from '../../shared/coverage/grid.ts'
+import { HOUR_MS } from '../../shared/intervals.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import type { Job } from '../../workers/job/define-job.ts'
+import prices from '../../workers/jobs/prices.ts'
+import tvl from '../../workers/jobs/tvl.ts'
+import { createAnswers } from '../../workers/run/answers.ts'
+import type { Given } from '../../workers/run/collect.ts'
+import { toNotes } from '../../workers/run/to-notes.ts'
+import { toReports } from '../../workers/run/to-reports.ts'
+
+const NOW = Date.parse('2024-05-06T07:02:00Z')
+const registry = loadRegistry()
+
+/** What a range job makes known and notes of its first entity, whose rows are at `times`. */
+function tell(job: Job, range: { from: string; to: string; interval: '5m' | '1d' }, given: Given) {
+  const [entity] = job.entities(registry)
+  if (entity === undefined) throw new Error(`${job.name} is about nobody`)
+  const payload = { kind: 'range', ...range, from: Date.parse(range.from), to: Date.parse(range.to) } as const
+  const answers = createAnswers([entity], true)
+  const withRows = new Set([entity.key])
+  answers.given([entity], given.provider, { withRows, read: new Set(), refused: new Map(), putOff: new Set() })
+  const reported = {
+    job,
+    payload,
+    now: NOW,
+    collected: { given: [given], rejected: 0, answers, failures: [], more: false },
+  }
+  const reports = toReports(reported)
+  const time = (bucket: number) => new Date(toBucketTime(bucket, job.dataset.cadence)).toISOString().slice(0, 16)
+  return {
+    reports: reports.map(({ state, seconds, first, last }) => [state, seconds, time(first), time(last + 1)]),
+    notes: toNotes({ ...reported, reports, before: [] }).map(({ state, from, to }) => [
+      state,
+      new Date(from).toISOString().slice(0, 16),
+      new Date(to).toISOString().slice(0, 16),
+    ]),
+  }
+}
+
+const every = (stepMs: number, from: string, to: string) =>
+  Array.from({ length: (Date.parse(to) - Date.parse(from)) / stepMs }, (_, at) => Date.parse(from) + at * stepMs)
+
+describe('a range of prices of which a provider has the older part at a longer step', () => {
+  const token = prices.entities(registry)[0]?.key
+  const range = { from: '2024-05-05T00:00:00Z', to: '2024-05-06T07:00:00Z', interval: '5m' } as const
+  const fine = '2024-05-06T00:00:00Z'
+  const hours = every(HOUR_MS, range.from, fine).filter((at) => ![5, 6, 7].includes(new Date(at).getUTCHours()))
+  const rows = [...hours, ...every(300_000, fine, '2024-05-06T06:50:00Z')].map((at) => ({
+    token,
+    observed_at: new Date(at).toISOString(),
+  }))
+  const steps = [{ from: Date.parse(range.from), to: Date.parse(fine), seconds: 3600 }]
+  const told = tell(prices, range, { provider: 'coingecko', rows, read: [], steps })
+
+  it('knows each part at its own step, and that a hole has nothing at that step only', () => {
+    expect(told.reports).toEqual([
+      ['stored', 3600, '2024-05-05T00:00', '2024-05-05T05:00'],
+      ['stored', 3600, '2024-05-05T08:00', '2024-05-06T00:00'],
+      ['stored', 300, '2024-05-06T00:00', '2024-05-06T06:50'],
+      ['nothing', 3600, '2024-05-05T05:00', '2024-05-05T08:00'],
+    ])
+  })
+
+  it('notes what is coarser by itself, and the newest buckets as still to come', () => {
+    expect(told.notes).toEqual([
+      ['coarser', '2024-05-05T00:00', '2024-05-06T00:00'],
+      ['pending', '2024-05-06T06:50', '2024-05-06T07:00'],
+    ])
+  })
+})
+
+it('a day that is not over, or may still be told, is not known to be nothing', () => {
+  const dao = tvl.entities(registry)[0]?.key
+  const rows = [{ dao, [tvl.dataset.series.time]: '2024-05-05T00:00:00Z' }]
+  const range = { from: '2024-05-03T00:00:00Z', to: '2024-05-07T00:00:00Z', interval: '1d' } as const
+  const told = tell(tvl, range, { provider: 'defillama', rows, read: [], steps: [] })
+  expect(told.reports).toEqual([
+    ['stored', 86_400, '2024-05-05T00:00', '2024-05-06T00:00'],
+    ['nothing', 86_400, '2024-05-03T00:00', '2024-05-04T00:00'],
+  ])
+  expect(told.notes).toEqual([['pending', '2024-05-04T00:00', '2024-05-06T07:00']])
+})
