@@ -15,6 +15,8 @@ import { isAsGoodAsProviders } from '../workers/backfill/outcome.ts'
 import { toOutcomeTable } from '../workers/backfill/outcome-table.ts'
 import { planBackfill } from '../workers/commands/backfill.ts'
 import { jobs } from '../workers/jobs/list.ts'
+import { probeProviders } from '../workers/probe/probe.ts'
+import { toShortReport } from '../workers/probe/report.ts'
 import { createRecomputation } from '../workers/schedule/recompute.ts'
 import { collectPastDays } from './demo-history.ts'
 import { lockFolder } from './lock.ts'
@@ -162,6 +164,22 @@ Ctrl-C stops everything.
 `)
 }
 
+/** The first question to each provider: a wrong key is told now, and not by data that is missing tomorrow. */
+async function tellProviders(config: Config): Promise<void> {
+  const db = createDatabase(config.clickhouse, 'read')
+  const registry = loadRegistry()
+  const [log, now] = [createLog('providers', 'silent'), Date.now()]
+  const { signal } = stopping
+  try {
+    const probes = await probeProviders({ config, registry, db, log, now, signal, isShort: true, timeoutMs: 30_000 })
+    console.log(toShortReport(probes))
+  } catch (error) {
+    if (!signal.aborted) throw error
+  } finally {
+    await db.close()
+  }
+}
+
 /** How the commands find the stores: addresses and passwords are in the data folder, or with whoever gave them. */
 function toReach({ dataDir }: Config): string {
   const other = 'The other commands of the README find these stores'
@@ -202,7 +220,7 @@ async function main(): Promise<void> {
   ]
   await Promise.all(parts.map(supervisor.start))
   printAddresses(config)
-  if (upstream === undefined) return
+  if (upstream === undefined) return tellProviders(config)
   await collectDemoHistory(config, upstream)
 }
 

@@ -136,7 +136,7 @@ async function listen(providers: string, rpcUrl: string): Promise<string> {
   return [...(await said), metrics].join('\n')
 }
 
-/** Everything that Redis holds under the queues' prefix, and what jobs remember in ClickHouse. */
+/** Everything that Redis holds under the queues' prefix, and what of jobs and answers is remembered in ClickHouse. */
 async function readStored(): Promise<string> {
   const client = new Redis(redisUrl)
   const found: unknown[] = []
@@ -147,9 +147,11 @@ async function readStored(): Promise<string> {
     if (kind === 'stream') found.push(await client.xrange(key, '-', '+'))
   }
   client.disconnect()
-  const sql = 'SELECT * FROM job_state FINAL'
-  const state = await pipeline.database.db.rows({ name: 'state', sql, schema: z.unknown() })
-  return JSON.stringify([found, state])
+  for (const table of ['job_state', 'coverage_notes']) {
+    const sql = `SELECT * FROM ${table} FINAL`
+    found.push(await pipeline.database.db.rows({ name: 'stored', sql, schema: z.unknown() }))
+  }
+  return JSON.stringify(found)
 }
 
 const SECRETS = [toSecret('wrong'), REDIS_PASSWORD, CLICKHOUSE_PASSWORD, ...Object.values(KEYS), ...NODE_SECRETS]

@@ -16,6 +16,8 @@ export interface Answer {
 /** One request that did not succeed, and what that means for the next. */
 export interface Failure {
   readonly status: number | undefined
+  /** The beginning of what came with the status. */
+  readonly said: { readonly contentType: string | null; readonly body: string } | undefined
   readonly quotaLeft: number | undefined
   readonly code: ErrorAnswer | 'provider_malformed'
   readonly reason: string
@@ -66,7 +68,7 @@ export async function attempt(
       : stop.signal.aborted
         ? `no whole answer within ${timeoutMs} ms`
         : `the connection failed (${toNetworkReason(cause)})`
-    return { status, quotaLeft: undefined, code, reason, retryAfterMs: undefined, cause }
+    return { status, said: undefined, quotaLeft: undefined, code, reason, retryAfterMs: undefined, cause }
   } finally {
     clearTimeout(timer)
     request.signal.removeEventListener('abort', abort)
@@ -107,6 +109,7 @@ async function toFailure(settings: HttpSettings, response: Response, target: Tar
   const says = redirect ? `redirect to ${redirect.host} not followed` : toExcerpt(reading?.says ?? body, target.secrets)
   return {
     status,
+    said: { contentType: headers.get('content-type'), body },
     quotaLeft: toQuotaLeft(response),
     code,
     reason: says === '' ? `status ${status}` : `status ${status}: ${says}`,

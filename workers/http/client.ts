@@ -1,12 +1,12 @@
 import { DataError } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { type Answer, attempt } from './attempt.ts'
+import { type Answer, attempt, type Failure, toMethod } from './attempt.ts'
 import { inAttemptSpan } from './attempt-span.ts'
 import { isJsonType } from './body.ts'
 import { createHistoryLimit } from './history-limit.ts'
 import { createHourLimit } from './hour-limit.ts'
 import { createRateLimit, type RateLimit } from './rate-limit.ts'
-import type { HttpRequest, HttpSettings } from './request.ts'
+import type { Exchange, HttpRequest, HttpSettings } from './request.ts'
 import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './retry.ts'
 import { type Target, toExcerpt, toTarget } from './target.ts'
 
@@ -55,6 +55,8 @@ interface Options {
   /** How much of each limit repairing history may use, over 0 and at most 1; all of it by default. */
   readonly historyShare?: number
   readonly observe?: (call: ProviderCall) => void
+  /** Gets every answer, those that are errors included. Its secrets are still in it. */
+  readonly record?: ((exchange: Exchange) => void) | undefined
   /** The first backoff before jitter; each further one doubles. 500 by default. */
   readonly backoffMs?: number
 }
@@ -114,7 +116,7 @@ function toLimit({ provider, requestsPerMinute, requestsPerHour }: Limited, opti
 
 function createClient(settings: HttpSettings, limit: RateLimit, options: Options): HttpClient {
   const { provider } = settings
-  const { backoffMs = 500, log, observe } = options
+  const { backoffMs = 500, log, observe, record } = options
 
   async function fetchAnswer<T>(request: HttpRequest, read: (answer: Answer, target: Target) => T): Promise<T> {
     const headers = toHeaders(provider, { ...settings.headers, ...request.headers })
@@ -145,6 +147,7 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
       await limit.take(signal, request.cost)
       const traced = { provider, request, target, retries: progress.retries }
       const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
+      if (result.status !== undefined) record?.(toExchange(provider, request, target, result.status, result))
       progress.status = result.status
       progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
       if ('body' in result) return result
@@ -165,6 +168,25 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
   return {
     json: (request) => fetchAnswer(request, (answer, target) => toJson(provider, answer, target)),
     text: (request) => fetchAnswer(request, (answer) => answer.body),
+  }
+}
+
+function toExchange(
+  provider: string,
+  request: HttpRequest,
+  { url }: Target,
+  status: number,
+  result: Answer | Failure,
+): Exchange {
+  const { contentType, body } = 'body' in result ? result : (result.said ?? { contentType: null, body: '' })
+  return {
+    provider,
+    method: toMethod(request),
+    url: url.href,
+    sent: request.body,
+    status,
+    contentType,
+    body,
   }
 }
 

@@ -63,3 +63,16 @@ export interface HttpRequest {
   /** How many requests the provider bills it as, such as the calls of a batch; 1 by default. */
   readonly cost?: number
 }
+
+/** One request and what came back, as bytes on the wire but for the secrets in it. */
+export interface Exchange {
+  readonly provider: string
+  readonly method: 'GET' | 'POST'
+  /** Where it went, with its query. */
+  readonly url: string
+  /** What was sent as JSON. */
+  readonly sent: unknown
+  readonly status: number
+  readonly contentType: string | null
+  readonly body: string
+}

@@ -4,6 +4,7 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import type { CheckedRows, Collector, Entity, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 import { type Answers, createAnswers } from './answers.ts'
+import { type Redact, toClean } from './clean.ts'
 
 /** A provider that failed as a whole, and why. */
 export interface ProviderFailure {
@@ -46,6 +47,8 @@ interface Assignment {
   resumes: boolean
   state: JobState
   signal: AbortSignal
+  /** Takes out of a failure's words what must not be stored with them. */
+  redact?: Redact | undefined
   /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
 }
@@ -87,7 +90,7 @@ export async function collect(
       const reason = toWholeFailure(asked, one.refused)
       if (reason !== undefined) failures.push({ provider, reason })
     } catch (error) {
-      const reason = toFailure(error, provider, assignment.signal)
+      const reason = toClean(toFailure(error, provider, assignment.signal), assignment.redact)
       answers.failed(asked, provider, reason)
       const told = { provider, entities: asked.length, reason: toReason(reason) }
       if (NOT_ASKED.has(reason.code)) log.debug(told, 'provider is not set up')
@@ -118,7 +121,7 @@ async function askOne(collector: Collector, asked: readonly Entity[], assignment
     noteRead: (entities) => {
       for (const { key } of entities) read.add(key)
     },
-    refuse: ({ key }, reason) => void refused.set(key, reason),
+    refuse: ({ key }, reason) => void refused.set(key, toClean(reason, assignment.redact)),
     putOff: (entities) => {
       for (const { key } of entities) putOff.add(key)
     },

@@ -12,6 +12,7 @@ import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
 import { announce } from './announce.ts'
 import type { Answer } from './answers.ts'
+import type { Redact } from './clean.ts'
 import { type Collected, collect } from './collect.ts'
 import { cover } from './cover.ts'
 import { narrow } from './narrow.ts'
@@ -31,6 +32,8 @@ export interface JobContext {
   readonly log: Logger
   readonly now: () => number
   readonly metrics?: WorkerMetrics
+  /** Takes the settings' secrets out of what is said and stored. */
+  readonly redact?: Redact
   /** Aborted when running jobs must be handed back to their queues, because the worker has to end. */
   readonly handBack?: AbortSignal
 }
@@ -156,6 +159,7 @@ async function collectChecked(
     resumes: job.resumes,
     state,
     signal,
+    redact: context.redact,
     check: (provider: string, candidates: readonly object[]) => {
       const checked = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
       return doubt === undefined ? checked : doubt(provider, checked, { log, onRejected })

@@ -15,6 +15,7 @@ import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
 import { isLate } from '../schedule/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
 import { announce } from './announce.ts'
+import { toClean } from './clean.ts'
 import { type CrashWatch, createCrashWatch } from './crashes.ts'
 import type { Queued } from './job-notes.ts'
 import { moveToHistory } from './move-to-history.ts'
@@ -30,8 +31,6 @@ export interface RunnerContext extends JobContext, Omit<ProviderContext, 'now'> 
   readonly blocking: Redis
   /** How soon the jobs of a killed worker are taken over; `TAKEOVER` unless given. */
   readonly takeover?: Takeover
-  /** Takes secrets out of the reasons of failures, which the queue keeps. */
-  readonly redact?: (text: string) => string
 }
 
 /**
@@ -141,10 +140,4 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
     if (error instanceof PendingError) await queued.updateData({ ...payload, entities: [...error.entities] })
     throw toClean(error, context.redact)
   }
-}
-
-/** The same failure without secrets, which a provider may have repeated in its answer. */
-function toClean(error: unknown, redact: (text: string) => string = (text) => text): unknown {
-  if (!(error instanceof DataError) || redact(error.message) === error.message) return error
-  return new DataError(error.code, redact(error.message), { retryAfterMs: error.retryAfterMs })
 }

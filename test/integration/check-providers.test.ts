@@ -1,0 +1,208 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { DataError } from '../../shared/errors.ts'
+import { toProgram } from '../../tools/children.ts'
+import { jobs } from '../../workers/jobs/list.ts'
+import type { Probe } from '../../workers/probe/finding.ts'
+import { type ProbeOptions, probeProviders } from '../../workers/probe/probe.ts'
+import { createRecorder } from '../../workers/probe/recording.ts'
+import { isWrong, toDatasetTable, toReport } from '../../workers/probe/report.ts'
+import { createTestConfig } from '../support/database.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { createReplayed } from '../support/replayed.ts'
+import { silent } from '../support/silent.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
+import type { Fault } from '../upstream/faults.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
+
+let pipeline: Pipeline
+let folder: string
+beforeAll(async () => {
+  pipeline = await createPipeline()
+  folder = mkdtempSync(join(tmpdir(), 'dao-data-recorded-'))
+})
+afterAll(async () => {
+  await pipeline?.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+afterEach(() => pipeline.upstream.faults.clear())
+
+function probe(options: Partial<ProbeOptions> = {}): Promise<Probe[]> {
+  const { config, registry, db, now } = pipeline.context
+  const signal = new AbortController().signal
+  const own = { config, registry, db, now: now(), log: silent, isShort: false, timeoutMs: 20_000, backoffMs: 1, signal }
+  return probeProviders({ ...own, ...options })
+}
+
+/** With other settings than those of the healthy stand-in. */
+const withSettings = (settings: Record<string, string>) =>
+  createTestConfig({ ...toStandInSettings(pipeline.upstream.url), ...settings })
+
+const find = (probes: readonly Probe[], provider: string, dataset: string, asked = 'now') =>
+  probes.find((one) => one.provider === provider && one.dataset === dataset && one.asked === asked)
+
+describe('providers that are all well', () => {
+  let probes: Probe[]
+  beforeAll(async () => {
+    probes = await probe()
+  })
+
+  it('are each asked once for every dataset that they give', () => {
+    const asked = jobs.filter(({ computedFrom }) => computedFrom.length === 0)
+    const expected = asked.flatMap((job) => job.providerNames.map((provider) => `${provider} ${job.name}`))
+    const told = probes.filter((one) => one.asked === 'now').map(({ provider, dataset }) => `${provider} ${dataset}`)
+    expect([...new Set(told)].sort()).toEqual(expected.sort())
+  })
+
+  it('have their values told, what is left, and what they cost', () => {
+    const report = toReport(probes)
+    expect(report).toMatch(/^coinmarketcap +prices +now +works +1 +- +Uniswap +price [\d.]+, volume_24h [\d.]+$/m)
+    expect(report).toMatch(/^x +twitter +now +works +1 +\d+ +Uniswap +followers \d+, following \d+$/m)
+    expect(report).toMatch(/^ratings-file +ratings +now +not set up .* RATINGS_SOURCE is not set$/m)
+    expect(report).toMatch(/^moralis +50 compute units a call/m)
+    expect(report).toMatch(/^prices +coinmarketcap, then coingecko$/m)
+    expect(report).toMatch(/^market-cap +computed from prices$/m)
+  })
+
+  it('leave nothing to do but what needs prices that are stored', () => {
+    expect(probes.filter(isWrong).map(({ dataset }) => dataset)).toEqual(['index-token'])
+  })
+
+  it('are asked one question each for the short form', async () => {
+    const short = await probe({ isShort: true })
+    expect(new Set(short.map(({ provider }) => provider)).size).toBeGreaterThan(12)
+    expect(short.every(({ asked }) => asked === 'now')).toBe(true)
+    expect(short.length).toBeLessThan(probes.length / 2 + 2)
+  })
+})
+
+describe('trouble with one provider is told in its own words', () => {
+  const html = 'expected JSON, received text/html'
+  const troubles: [string, Fault, string, RegExp][] = [
+    ['a key that is refused', { kind: 'status', status: 401 }, 'refused', /status 401: .*API Key/],
+    ['a plan without it', { kind: 'status', status: 403 }, 'refused', /status 403/],
+    ['a key that has to be paid for', { kind: 'status', status: 402 }, 'refused', /status 402/],
+    ['a limit', { kind: 'status', status: 429, retryAfter: 120 }, 'unreached', /status 429/],
+    ['a fault of its own', { kind: 'status', status: 500 }, 'unreached', /status 500/],
+    ['maintenance', { kind: 'status', status: 503, html: true }, 'unreached', /status 503/],
+    ['a connection that is reset', { kind: 'reset' }, 'unreached', /the connection failed \(\w+\)/],
+    ['silence', { kind: 'timeout' }, 'unreached', /no whole answer within 500 ms/],
+    ['a body that breaks off', { kind: 'truncate' }, 'unreached', /the connection failed/],
+    ['half a body', { kind: 'cut' }, 'malformed', /not JSON/],
+    ['another shape', { kind: 'shape' }, 'malformed', /quotes\/latest: .*expected array, received undefined/],
+    ['a page to sign in', { kind: 'content-type' }, 'malformed', new RegExp(html)],
+    ['an answer without anything', { kind: 'empty' }, 'nothing', /without any data/],
+  ]
+
+  it.each(troubles)('%s', async (_, fault, finding, reason) => {
+    pipeline.upstream.faults.set('coinmarketcap', fault)
+    const config = withSettings({ PROVIDER_TIMEOUT_MS: '500' })
+    const probes = await probe({ config, isShort: true })
+    const told = find(probes, 'coinmarketcap', 'prices')
+    expect(told).toMatchObject({ finding, reason: expect.stringMatching(reason), sample: undefined })
+    expect(isWrong(told as Probe)).toBe(true)
+    // The others are as well as they were, and it says who collects instead.
+    expect(
+      probes
+        .filter((one) => one.provider !== 'coinmarketcap')
+        .filter(isWrong)
+        .map(({ dataset }) => dataset),
+    ).toEqual(['index-token'])
+  })
+
+  it('a key that is not set', async () => {
+    const probes = await probe({
+      config: createTestConfig({ ...toStandInSettings(pipeline.upstream.url), MORALIS_API_KEY: '' }),
+    })
+    const told = find(probes, 'moralis', 'holders')
+    expect(told).toMatchObject({ finding: 'unconfigured', reason: 'moralis: MORALIS_API_KEY is not set', requests: 0 })
+    expect(toDatasetTable(probes)).toMatch(/^holders +ethplorer$/m)
+  })
+
+  it('a host that is not there, for every dataset that only it has', async () => {
+    const probes = await probe({ config: withSettings({ SNAPSHOT_BASE_URL: 'http://127.0.0.1:9' }) })
+    expect(find(probes, 'snapshot', 'governance')).toMatchObject({ finding: 'unreached' })
+    expect(toDatasetTable(probes)).toMatch(/^governance +nobody: snapshot .*the connection failed/m)
+  })
+
+  it('history that is coarser, or only of a while', async () => {
+    const { log, ...options } = { log: silent, now: Date.parse('2024-05-06T07:05:09Z') }
+    const probes = await probe({ ...options, config: withSettings({ COINGECKO_API_KEY: '' }) })
+    expect(find(probes, 'coingecko', 'prices', 'oldest')?.finding).toMatch(/works|unconfigured|coarser/)
+  })
+})
+
+describe('npm run providers', () => {
+  const command = (settings: Record<string, string>, ...args: string[]) => {
+    const file = join(import.meta.dirname, '../../workers/commands/check-providers.ts')
+    const own = { ...toStoreSettings(pipeline.config), ...toStandInSettings(pipeline.upstream.url), ...settings }
+    const env = { ...process.env, ...own }
+    return promisify(execFile)(process.execPath, [...toProgram(file), ...args], { env }).then(
+      ({ stdout }) => ({ code: 0, stdout, stderr: '' }),
+      ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
+    )
+  }
+
+  it('ends with 1 where a provider that is set up does not answer, and says which', async () => {
+    const { code, stdout } = await command({ SNAPSHOT_BASE_URL: 'http://127.0.0.1:9' }, '--short')
+    expect(stdout).toMatch(/^snapshot +governance +now +no answer +\d+ +- +Uniswap +snapshot .*the connection failed/m)
+    expect(code).toBe(1)
+  })
+
+  it('names an option that makes no sense', async () => {
+    expect(await command({}, '--timeout', 'soon')).toMatchObject({
+      code: 1,
+      stderr: '--timeout: soon is no number of seconds\n',
+    })
+  })
+})
+
+describe('a recording', () => {
+  it('has every answer without a key in it, and whoever asks it is told the same', async () => {
+    const secret = 'a-key-that-nobody-may-see'
+    const keys = Object.fromEntries(
+      ['COINMARKETCAP', 'COINGECKO', 'MORALIS', 'ETHPLORER', 'GOLDRUSH'].map((name) => [`${name}_API_KEY`, secret]),
+    )
+    const config = withSettings({ ...keys, X_BEARER_TOKEN: secret, TELEGRAM_BOT_TOKEN: secret })
+    const now = pipeline.context.now()
+    const told = await probe({ config, record: createRecorder(folder, config, now) })
+    const texts = readdirSync(folder).map((file) => readFileSync(join(folder, file), 'utf8'))
+    expect(texts.length).toBeGreaterThan(40)
+    expect(texts.filter((text) => text.includes(secret))).toEqual([])
+    const { probes, unknown } = await replay(folder)
+    expect(unknown).toEqual([])
+    // As texts: what holds a hundred holders is long to compare.
+    expect(probes.map(toText)).toEqual(told.map(toText))
+  })
+
+  it('that cannot be kept is said before anything is asked', () => {
+    expect(() => createRecorder('/proc/nope', pipeline.config, 0)).toThrow(DataError)
+  })
+})
+
+/** Headers are not recorded. */
+const toText = ({ quotaLeft: _, ...probe }: Probe) => JSON.stringify(probe).slice(0, 400)
+
+async function replay(recorded: string) {
+  const replayed = await createReplayed(recorded)
+  try {
+    const redacted = '[redacted]'
+    const config = createTestConfig({ ...toStandInSettings(replayed.url), TELEGRAM_BOT_TOKEN: redacted })
+    const probes = await probe({ config, now: replayed.now })
+    return { probes, unknown: replayed.unknown }
+  } finally {
+    await replayed.close()
+  }
+}
+
+const recordings = process.env.PROVIDER_RECORDINGS
+describe.runIf(recordings !== undefined)('the recordings of PROVIDER_RECORDINGS', () => {
+  it('are in the shape that is expected', async () => {
+    const { probes } = await replay(recordings ?? '')
+    expect(probes.filter(({ finding }) => finding === 'malformed')).toEqual([])
+  })
+})

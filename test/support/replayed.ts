@@ -1,0 +1,66 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import {
+  FACTS_FILE,
+  type RecordedAnswer,
+  recordedAnswer,
+  recordingFacts,
+  toPath,
+} from '../../workers/probe/recording.ts'
+
+/** Providers of one host whose path begins as the settings say. */
+export interface Replayed {
+  /** When it was recorded, in Unix milliseconds. */
+  readonly now: number
+  readonly url: string
+  /** What was asked for and is not in the recording. */
+  readonly unknown: string[]
+  close(): Promise<void>
+}
+
+const toQuestion = ({ method, path, sent }: Pick<RecordedAnswer, 'method' | 'path' | 'sent'>) =>
+  `${method} ${path} ${sent === undefined ? '' : JSON.stringify(sent)}`
+
+/** Serves a folder of recorded answers: whoever asks the same gets the same, in the order in which it came. */
+export async function createReplayed(folder: string): Promise<Replayed> {
+  const read = (file: string): unknown => JSON.parse(readFileSync(join(folder, file), 'utf8'))
+  const { now } = recordingFacts.parse(read(FACTS_FILE))
+  const answers = new Map<string, RecordedAnswer[]>()
+  const files = readdirSync(folder).filter((file) => file.endsWith('.json') && file !== FACTS_FILE)
+  for (const file of files.sort((a, b) => toNumber(a) - toNumber(b))) {
+    const answer = recordedAnswer.parse(read(file))
+    const question = toQuestion(answer)
+    answers.set(question, [...(answers.get(question) ?? []), answer])
+  }
+  const unknown: string[] = []
+  const server = createServer(async (request, response) => {
+    const body = await text(request)
+    const question = toQuestion({
+      method: request.method === 'POST' ? 'POST' : 'GET',
+      path: toPath(`http://replayed${request.url}`),
+      sent: body === '' ? undefined : JSON.parse(body),
+    })
+    const left = answers.get(question) ?? []
+    const answer = left.length > 1 ? left.shift() : left[0]
+    if (answer === undefined) unknown.push(question)
+    response.writeHead(answer?.status ?? 404, { 'content-type': answer?.contentType ?? 'text/plain' })
+    response.end(answer?.body ?? 'this was not recorded')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    now,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    unknown,
+    close: () =>
+      new Promise((resolve, reject) => {
+        server.close((error) => (error ? reject(error) : resolve()))
+        // Those who were told what they did not want to read to its end hold their connections.
+        server.closeAllConnections()
+      }),
+  }
+}
+
+const toNumber = (file: string) => Number(/-(\d+)\.json$/.exec(file)?.[1])

@@ -1,0 +1,208 @@
+import type { Config } from '../../shared/config/config.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { DAY_MS, HISTORY_START, HOUR_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import { createHttpClients } from '../http/client.ts'
+import { createRateLimit, type RateLimit } from '../http/rate-limit.ts'
+import type { Exchange } from '../http/request.ts'
+import type { Collector, Entity, Job, Range } from '../job/define-job.ts'
+import type { JobState } from '../job/state.ts'
+import { jobs } from '../jobs/list.ts'
+import { checkRows } from '../run/rows.ts'
+import { type Asked, type Probe, toFinding } from './finding.ts'
+import { toSamples } from './samples.ts'
+
+export interface ProbeOptions {
+  readonly config: Config
+  readonly registry: Registry
+  readonly db: Database
+  readonly log: Logger
+  /** Unix milliseconds. */
+  readonly now: number
+  /** One question of each provider only, about now. */
+  readonly isShort: boolean
+  /** How long one question may take, retries and waits included. */
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+  /** The first pause before a request is sent again, as in the HTTP client. */
+  readonly backoffMs?: number
+  readonly record?: ((exchange: Exchange) => void) | undefined
+}
+
+/** Posts and hours of a first reading: what a check needs no more of, as they are billed. */
+const FEWEST_POSTS = 10
+const FEWEST_HOURS = 1
+
+/**
+ * Asks every provider that is used for one small thing per dataset, by the code that collects: what it says of an answer
+ * is what a worker would. Stores nothing. Providers are asked at the same time, each one thing after the other.
+ */
+export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
+  const { x } = options.config.providers
+  const config = {
+    ...options.config,
+    dex: { ...options.config.dex, firstRunHours: FEWEST_HOURS },
+    providers: { ...options.config.providers, x: { ...x, postsPerDao: FEWEST_POSTS } },
+  }
+  const limits = new Map<string, RateLimit>()
+  const createLimit = (provider: string, perMinute: number) => {
+    const limit = limits.get(provider) ?? createRateLimit(perMinute)
+    limits.set(provider, limit)
+    return limit
+  }
+  const questions = toQuestions(options)
+  const byProvider = new Map<string, Question[]>()
+  for (const question of questions)
+    byProvider.set(question.provider, [...(byProvider.get(question.provider) ?? []), question])
+  const groups = [...byProvider.values()].map((group) => (options.isShort ? group.slice(0, 1) : group))
+  const asked = await Promise.all(
+    groups.map(async (group) => {
+      const probes: Probe[] = []
+      for (const question of group) probes.push(...(await ask(question, { ...options, config, createLimit })))
+      return probes
+    }),
+  )
+  return asked.flat()
+}
+
+interface Question {
+  readonly job: Job
+  readonly provider: string
+  readonly asked: Asked
+}
+
+/** What is computed from stored rows asks nobody. */
+function toQuestions({ isShort }: ProbeOptions): Question[] {
+  return jobs
+    .filter(({ computedFrom }) => computedFrom.length === 0)
+    .flatMap((job) => job.providerNames.map((provider) => ({ job, provider })))
+    .flatMap(({ job, provider }) => {
+      const hasDays = job.history?.intervals.includes('1d') ?? false
+      const now = { job, provider, asked: 'now' as const }
+      if (isShort || job.history === undefined) return [now]
+      const history = { job, provider, asked: 'history' as const }
+      return hasDays ? [now, history, { job, provider, asked: 'oldest' as const }] : [now, history]
+    })
+}
+
+type Asking = ProbeOptions & { readonly createLimit: (provider: string, perMinute: number) => RateLimit }
+
+/** One probe for each host that the provider has: a node for each chain, else one. */
+async function ask(question: Question, options: Asking): Promise<Probe[]> {
+  const { job, provider, asked } = question
+  const calls = { requests: 0, quotaLeft: undefined as number | undefined }
+  const http = createHttpClients({
+    log: options.log,
+    createLimit: options.createLimit,
+    ...(options.backoffMs === undefined ? {} : { backoffMs: options.backoffMs }),
+    observe: ({ retries, quotaLeft }) => {
+      calls.requests += 1 + retries
+      calls.quotaLeft = quotaLeft ?? calls.quotaLeft
+    },
+    record: options.record,
+  })
+  const context = { config: options.config, http, db: options.db, log: options.log, now: () => options.now }
+  const collector = job.connect(context).find((one) => one.provider === provider)
+  if (collector === undefined) return []
+  const samples = toSamples(job, collector, options.registry)
+  const probes: Probe[] = []
+  for (const entity of samples) {
+    calls.requests = 0
+    const told = await askAbout(entity, collector, question, options)
+    probes.push({ provider, dataset: job.name, asked, entity: entity.name, ...told, ...calls })
+  }
+  if (samples.length > 0) return probes
+  const reason = 'the settings or the registry leave nobody to it'
+  return [
+    { provider, dataset: job.name, asked, entity: '', finding: 'unconfigured', reason, sample: undefined, ...calls },
+  ]
+}
+
+type Told = Pick<Probe, 'finding' | 'reason' | 'sample'>
+
+async function askAbout(
+  entity: Entity,
+  collector: Collector,
+  { job, asked }: Question,
+  options: Asking,
+): Promise<Told> {
+  const { now, log } = options
+  const range = toRange(job, asked, now)
+  const steps: number[] = []
+  let isRead = false
+  let refusal: DataError | undefined
+  try {
+    const candidates = await collector.collect({
+      entities: [entity],
+      slot: toBucketStart(now, job.cadence),
+      range,
+      state: createState(),
+      log,
+      signal: AbortSignal.any([options.signal, AbortSignal.timeout(options.timeoutMs)]),
+      noteRead: () => {
+        isRead = true
+      },
+      refuse: (_, reason) => {
+        refusal = reason
+      },
+      putOff: () => {},
+      noteStep: (_, seconds) => void steps.push(seconds),
+      noteMore: () => {},
+    })
+    const { rows, refused } = checkRows(job.dataset, collector.provider, candidates, { now, log })
+    refusal ??= [...refused.values()][0]
+    return toTold({ rows, isRead, refusal, coarsest: range === undefined ? 0 : Math.max(0, ...steps), range })
+  } catch (error) {
+    if (error instanceof DataError) return toRefused(error)
+    if (options.signal.aborted || !isTimeout(error)) throw error
+    return { finding: 'unreached', reason: `no answer within ${options.timeoutMs / 1000} s`, sample: undefined }
+  }
+}
+
+const isTimeout = (error: unknown) => error instanceof Error && error.name === 'TimeoutError'
+
+interface Answered {
+  readonly rows: readonly object[]
+  /** Said to hold all that there is, rows or not. */
+  readonly isRead: boolean
+  readonly refusal: DataError | undefined
+  /** The longest step of what came, in seconds. */
+  readonly coarsest: number
+  readonly range: Range | undefined
+}
+
+function toTold({ rows, isRead, refusal, coarsest, range }: Answered): Told {
+  const sample = rows.at(-1)
+  if (refusal !== undefined) return { ...toRefused(refusal), sample }
+  if (sample === undefined && !isRead) return { finding: 'nothing', reason: 'an answer without any data', sample }
+  const isCoarser = range !== undefined && coarsest > INTERVAL_SECONDS[range.interval]
+  if (isCoarser)
+    return { finding: 'coarser', reason: `asked for ${range.interval}, has one every ${coarsest} s`, sample }
+  return { finding: 'works', reason: '', sample }
+}
+
+const toRefused = (error: DataError): Told => ({
+  finding: toFinding(error.code),
+  reason: toReason(error),
+  sample: undefined,
+})
+
+/** Recent history is an hour, or a day; the oldest is two days of it. */
+function toRange(job: Job, asked: Asked, now: number): Range | undefined {
+  if (asked === 'now') return undefined
+  const first = Date.parse(HISTORY_START)
+  if (asked === 'oldest') return { from: first, to: first + 2 * DAY_MS, interval: '1d' }
+  const interval = job.history?.intervals[0] ?? job.cadence
+  const length = INTERVAL_SECONDS[interval] < INTERVAL_SECONDS['1d'] ? HOUR_MS : DAY_MS
+  const to = Math.floor(now / length) * length - length
+  return { from: to - length, to, interval }
+}
+
+/** Remembers for one question. */
+function createState(): JobState {
+  const values = new Map<string, string>()
+  const keep = async (name: string, value: string) => void values.set(name, value)
+  return { get: async (name) => values.get(name), set: (name, value) => void values.set(name, value), save: keep }
+}
