@@ -42,6 +42,48 @@ describe('the simulated market', () => {
     expect(firsts.size).toBeGreaterThan(1)
   })
 
+  test('is as wide as a real one: no token is a quarter of it, and each is traded for a part of its worth', () => {
+    const listings = registry.tokens.flatMap((token) => world.listing(token, NOW) ?? [])
+    const caps = listings.map(({ marketCap }) => marketCap ?? 0)
+    const total = caps.reduce((sum, cap) => sum + cap, 0)
+    expect(total).toBeGreaterThan(1e10)
+    expect(total).toBeLessThan(2e11)
+    expect(Math.max(...caps) / total).toBeLessThan(0.25)
+    for (const { volume24h, marketCap } of listings) {
+      const turnover = (volume24h ?? 0) / (marketCap ?? 1)
+      expect(turnover).toBeGreaterThan(0.01)
+      expect(turnover).toBeLessThan(0.3)
+    }
+  })
+
+  test('has prices in the order of magnitude of the real ones', () => {
+    const priceOf = (symbol: string) => {
+      const token = registry.tokens.find((one) => one.symbol === symbol)
+      return token === undefined ? 0 : (world.listing(token, NOW)?.price ?? 0)
+    }
+    for (const [symbol, price] of Object.entries({ UNI: 7, AAVE: 110, YFI: 7000, CRV: 0.7, LDO: 1.8 })) {
+      expect(priceOf(symbol)).toBeGreaterThan(price / 5)
+      expect(priceOf(symbol)).toBeLessThan(price * 5)
+    }
+  })
+
+  test('moves together: the daily returns of any two tokens mostly have the same sign', () => {
+    const days = Array.from({ length: 365 }, (_, index) => NOW - index * DAY)
+    const assets = launched.filter((asset) => (world.history(asset)?.first ?? NOW) < NOW - 400 * DAY).slice(0, 30)
+    const returns = assets
+      .filter(({ symbol }) => !['USDC', 'USDT', 'DAI'].includes(symbol))
+      .map((asset) => {
+        const priceAt = (at: number) => world.history(asset)?.lastAt(at)?.price ?? Number.NaN
+        return days.map((at) => Math.log(priceAt(at) / priceAt(at - DAY)))
+      })
+    const pairs = returns.flatMap((one, at) => returns.slice(at + 1).map((other) => correlation(one, other)))
+    const mean = pairs.reduce((sum, each) => sum + each, 0) / pairs.length
+    expect(mean).toBeGreaterThan(0.35)
+    expect(mean).toBeLessThan(0.85)
+    const spreads = returns.map((own) => Math.sqrt(own.reduce((sum, each) => sum + each * each, 0) / own.length))
+    expect(Math.max(...spreads) / Math.min(...spreads)).toBeGreaterThan(1.5)
+  })
+
   test('moves at every 5-minute slot', () => {
     const [asset] = launched
     const history = asset ? world.history(asset) : null
@@ -82,3 +124,11 @@ describe('the simulated market', () => {
     }
   })
 })
+
+function correlation(one: readonly number[], other: readonly number[]): number {
+  const meanOf = (values: readonly number[]) => values.reduce((sum, each) => sum + each, 0) / values.length
+  const [a, b] = [meanOf(one), meanOf(other)]
+  const sumOf = (toTerm: (x: number, y: number) => number) =>
+    one.reduce((sum, x, at) => sum + toTerm(x - a, (other[at] ?? 0) - b), 0)
+  return sumOf((x, y) => x * y) / Math.sqrt(sumOf((x) => x * x) * sumOf((_, y) => y * y))
+}

@@ -1,6 +1,7 @@
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import { SIMULATION_START } from './market-process.ts'
 import { noise, toNoiseKey, unit } from './noise.ts'
+import { toWorth } from './token-facts.ts'
 import { DAY, HOUR, type Protocol, percentChange, type TvlPoint, type WorldRegistry } from './world.ts'
 
 const CATEGORIES = ['Dexs', 'Lending', 'Liquid Staking', 'Yield', 'Derivatives', 'CDP', 'Services']
@@ -33,7 +34,9 @@ export function createSimulatedProtocols(registry: WorldRegistry, seed: number):
   slices.push(...strangers(seed))
   const bySlug = new Map(slices.map((slice) => [slice.protocol.slug, slice]))
   const known = new Set(listed.map((dao) => dao.slug))
-  const tvlOf = (slice: Slice, at: number): number => Math.round(tvlOfOwner(slice.owner, seed, at) * slice.share)
+  const worth = new Map(listed.map((dao) => [dao.slug, toWorth(tokens.get(dao.token ?? '')?.symbol)]))
+  const tvlOfOwner = (owner: string, at: number) => toTvl(owner, worth.get(owner) ?? toWorth(undefined), seed, at)
+  const tvlOf = (slice: Slice, at: number): number => Math.round(tvlOfOwner(slice.owner, at) * slice.share)
 
   return {
     list(now) {
@@ -59,17 +62,17 @@ export function createSimulatedProtocols(registry: WorldRegistry, seed: number):
       points.push({ date: Math.floor(now / 1000), totalLiquidityUSD: tvlOf(slice, now) })
       return points
     },
-    tvlOfDao: (slug, at) => (known.has(slug) ? Math.round(tvlOfOwner(slug, seed, at)) : null),
+    tvlOfDao: (slug, at) => (known.has(slug) ? Math.round(tvlOfOwner(slug, at)) : null),
   }
 }
 
-/** TVL moves by the hour, more slowly than prices. */
-function tvlOfOwner(owner: string, seed: number, at: number): number {
+/** A tenth to five times what the DAO's tokens are worth. TVL moves by the hour, more slowly than prices. */
+function toTvl(owner: string, worth: number, seed: number, at: number): number {
   const key = toNoiseKey(seed, `tvl ${owner}`)
   const hours = Math.floor(at / HOUR)
   const logarithm =
     0.02 * noise(key, hours / 5) + 0.1 * noise(key ^ 1, hours / 170) + 0.6 * noise(key ^ 2, hours / 4_000)
-  return 2e6 * 2_000 ** unit(key, -1) * Math.exp(logarithm)
+  return worth * 0.1 * 50 ** unit(key, -1) * Math.exp(logarithm)
 }
 
 /** The members that depend on the moment, which `list` computes. */

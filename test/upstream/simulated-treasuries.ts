@@ -1,6 +1,7 @@
 import type { Dao, Treasury } from '../../shared/registry/entities.ts'
 import { createMarketProcess, type MarketProcess, SIMULATION_START } from './market-process.ts'
 import { noise, toNoiseKey, unit } from './noise.ts'
+import { toWorth } from './token-facts.ts'
 import { type Asset, DAY, type TreasuryHolding, type WorldRegistry } from './world.ts'
 
 /** Money that lies on several chains, by its contract there; that of BNB Chain has decimals of its own. */
@@ -49,17 +50,19 @@ export function createSimulatedTreasuries(
     const name = `${chain}:${address}`
     const dao = owners.get(name)
     if (dao === undefined) return null
-    const lines = known.get(name) ?? toLines(chain, toNoiseKey(seed, `treasury ${name}`), dao.token)
+    const lines = known.get(name) ?? toLines(chain, toNoiseKey(seed, `treasury ${name}`), dao)
     known.set(name, lines)
     return lines
   }
 
-  function toLines(chain: string, key: number, ownToken: string | null): readonly Line[] {
+  function toLines(chain: string, key: number, dao: Dao): readonly Line[] {
     const onChain = registry.tokens.filter((token) => token.chain === chain)
-    const own = onChain.find(({ id }) => id === ownToken)
+    const own = onChain.find(({ id }) => id === dao.token)
     const stranger = onChain[Math.floor(unit(key, -1) * onChain.length)]
     const [usdc, decimals] = USDC[chain] ?? []
-    const size = 2e5 * 500 ** unit(key, -2)
+    // All wallets of a DAO together hold about a fiftieth to a tenth of what its tokens are worth.
+    const worth = toWorth(registry.tokens.find(({ id }) => id === dao.token)?.symbol)
+    const size = (worth * 0.02 * 5 ** unit(key, -2)) / toWallets(dao).length
     const line = (token: Line['token'], process: MarketProcess | null, weight: number, index: number): Line => {
       return { token, process, weight: weight * size, key: key ^ (index * 0x9e37) }
     }
