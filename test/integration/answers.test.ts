@@ -36,14 +36,14 @@ interface Source {
   readonly host?: string
   readonly payload: Payload
   /** What an empty answer of two entities comes to. */
-  readonly empty: 'failed' | 'unserved' | 'nothing' | 'rows'
+  readonly empty: 'failed' | 'unserved' | 'nothing' | 'stored'
   /** Its answers are pages and not JSON: half of one may be enough. */
   readonly isPage?: true
   /** 403 says that one chat is closed to it, and nothing of the others. */
   readonly is403AboutOne?: true
 }
 
-/** Every provider of every dataset that is asked over HTTP, but for those that have a file of their own. */
+/** Every provider of every dataset that is asked over HTTP, but for the Index Token, which has a file of its own. */
 const SOURCES: readonly Source[] = [
   { dataset: 'prices', provider: 'coinmarketcap', payload: slotAt(HOUR), empty: 'unserved' },
   {
@@ -76,6 +76,11 @@ const SOURCES: readonly Source[] = [
     empty: 'failed',
     is403AboutOne: true,
   },
+  { dataset: 'twitter', provider: 'x', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'twitter-sentiment', provider: 'x', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'governance', provider: 'snapshot', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'dex-trades', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
+  { dataset: 'dex-trades', provider: 'moralis-swaps', host: 'moralis', payload: slotAt(HOUR), empty: 'stored' },
   { dataset: 'daos', provider: 'coinmarketcap', payload: slotAt(TODAY), empty: 'unserved' },
   { dataset: 'daos', provider: 'defillama', payload: slotAt(TODAY), empty: 'unserved' },
   { dataset: 'daos', provider: 'coingecko', payload: slotAt(TODAY), empty: 'failed' },

@@ -76,9 +76,9 @@ WHERE dataset = {dataset: String} AND entity IN {keys: Array(UInt64)}`,
   })
 }
 
-/** Forgets what is known, so that the next case begins with nothing. */
+/** Forgets what is known and what was bought, so that the next case begins with nothing. */
 export async function emptyLedger({ database }: Pipeline): Promise<void> {
-  for (const table of ['coverage', 'coverage_notes'])
+  for (const table of ['coverage', 'coverage_notes', 'job_state'])
     await database.db.command({ name: 'forget', sql: `TRUNCATE TABLE ${table}` })
 }
 

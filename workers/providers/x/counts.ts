@@ -49,7 +49,9 @@ const user = z.object({ username: z.string(), public_metrics: z.record(z.string(
 const problem = z.object({ value: z.string().optional(), title: z.string().optional() })
 
 /** Partial success has both lists; without anybody found there is no `data` (providers document, section 13). */
-const usersAnswer = z.object({ data: z.array(user).optional(), errors: z.array(problem).optional() })
+const usersAnswer = z
+  .object({ data: z.array(user).optional(), errors: z.array(problem).optional() })
+  .refine(({ data, errors }) => data !== undefined || errors !== undefined, 'neither data nor errors')
 
 /** The users that an answer tells, a row each; names are the same in any case. */
 export function toCounts(
