@@ -27,6 +27,8 @@ export function createCompany(
   const slots: Record<Role, number> = { worker: 0, scheduler: 0 }
 
   async function start(name: string): Promise<void> {
+    // Somebody else may have replaced it at the same time: a second process under one name would never hear of the clock.
+    if (running.has(name)) return
     const role = toRole(name)
     const child = startChild(name, join(import.meta.dirname, 'part.ts'), environment, [role, JSON.stringify(standIns)])
     const member: Member = { role, child, ended: once(child.process, 'exit'), isJoined: false, onSlot: () => {} }
@@ -65,6 +67,7 @@ export function createCompany(
     },
     renew: async (name) => {
       await running.get(name)?.child.stop()
+      running.delete(name)
       await start(name)
     },
     moveTo: async (slot) => {

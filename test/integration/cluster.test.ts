@@ -8,6 +8,10 @@ import { renderStatement } from '../../clickhouse/cluster/render.ts'
 import { loadMigrations, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
+import { addCoverage, readCoverage } from '../../shared/coverage/ledger.ts'
+import { addFromRows, findUnfounded } from '../../shared/coverage/recount.ts'
+import { removeUnfounded } from '../../shared/coverage/repair.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { onCluster } from '../../shared/store/topology.ts'
 import { findFreePort } from '../../tools/redis-server.ts'
@@ -115,6 +119,20 @@ describe('two shards', () => {
     },
   )
 
+  it('have what is noted without a row taken out of their coverage', async () => {
+    for (const { db } of [one.database, two.database]) {
+      expect(await addFromRows(db, tokenPrices, SITE_NOW)).toBe(0)
+      const whole = await readAll(db)
+      const known = whole[0]
+      if (known === undefined) throw new Error('nothing is known of prices')
+      const unfounded = { ...known, first: known.last + 1000, last: known.last + 1002 }
+      await addCoverage(db, tokenPrices, [unfounded])
+      expect(await findUnfounded(db, tokenPrices)).toEqual([unfounded])
+      await removeUnfounded(db, tokenPrices, [unfounded])
+      expect(await readAll(db)).toEqual(whole)
+    }
+  })
+
   it('are not mixed with a single server', async () => {
     const { clickhouse } = two.config
     const single = createDatabase({ ...clickhouse, cluster: undefined }, 'write')
@@ -124,6 +142,15 @@ describe('two shards', () => {
     await Promise.all([single.close(), other.close()])
   })
 })
+
+/** All that the coverage says of prices. */
+async function readAll(db: Database) {
+  const sql = "SELECT DISTINCT entity FROM coverage WHERE dataset = 'prices'"
+  const found = await db.rows({ name: 'entities', sql, schema: z.object({ entity: z.number() }) })
+  const keys = found.map(({ entity }) => entity)
+  const reports = await readCoverage(db, tokenPrices, keys, { first: 0, last: 10_000_000 })
+  return reports.toSorted((a, b) => a.entity - b.entity || a.seconds - b.seconds || a.first - b.first)
+}
 
 const left = async (db: Database) =>
   db.rows({
