@@ -77,9 +77,13 @@ export interface Dao {
   tokenomics: string | null
   twitterId: string | null
   snapshotSpace: string | null
+  /** Spaces that it voted in before, or besides: what is stored of them stays its own. */
+  formerSnapshotSpaces: string[]
   treasuries: Treasury[]
-  /** DefiLlama slug, of the parent protocol if there is one ("aave" for parent#aave). */
+  /** DefiLlama's id, of the parent protocol if there is one ("maker" for parent#maker). */
   defillama: string | null
+  /** The slug of DefiLlama's name ("sky"), by which a protocol and its treasury are asked for; null where it is the id. */
+  defillamaSlug: string | null
   /** Id of the token that stands for the DAO. */
   token: string | null
   live: boolean

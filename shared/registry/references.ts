@@ -29,10 +29,17 @@ export function checkReferences(files: RegistryFiles): string[] {
     ...files.daos.records.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
     ...duplicateMistakes(files.daos.records, 'slug', (record) => record.slug),
     // Votes are read on by space: two DAOs of one space would each miss what the other has read.
-    ...duplicateMistakes(files.daos.records, 'snapshotSpace', (record) => record.snapshotSpace),
+    ...duplicateMistakes(toSpaces(files.daos.records), 'snapshotSpace', (space) => space),
     ...duplicateMistakes(files.daos.records, 'key', (record) => toKey(toId('dao', record.slug))),
     ...primaryMistakes(files.tokens.records),
   ]
+}
+
+/** Every space of every DAO, where it votes and where it did. */
+function toSpaces(daos: readonly Placed<DaoRecord>[]): Placed<string | null>[] {
+  return daos.flatMap(({ place, record }) =>
+    [record.snapshotSpace, ...record.formerSnapshotSpaces].map((space) => ({ place, record: space })),
+  )
 }
 
 /** One mistake for each record whose value an earlier record has; null values never clash. */
