@@ -20,6 +20,7 @@ export function toTestToken(key: number, ids: { cmcId?: string; coingeckoId?: st
     dao: `dao-${key}`,
     cmcId: ids.cmcId ?? null,
     coingeckoId: ids.coingeckoId ?? null,
+    ended: null,
     live: true,
     livePrice: true,
   }
@@ -50,6 +51,7 @@ export function toTestDao(key: number, defillama: string | null): Dao {
     defillama,
     defillamaSlug: null,
     token: null,
+    ended: null,
     live: true,
     verified: true,
     isOtc: false,

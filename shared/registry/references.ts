@@ -62,7 +62,7 @@ function tokenDuplicates(tokens: readonly Placed<TokenRecord>[], evmBySlug: Read
   const addressOf = (record: TokenRecord) =>
     toStoredAddress(record.contractAddress, evmBySlug.get(record.chain) ?? false)
   // A token on a second chain with the same market-data id would count its market cap twice in the aggregates.
-  const live = tokens.filter(({ record }) => record.live)
+  const live = tokens.filter(({ record }) => record.live || record.ended !== null)
   return [
     ...duplicateMistakes(tokens, 'contractAddress', (record) => `${record.chain}:${addressOf(record)}`),
     ...duplicateMistakes(distinctAddresses(tokens, addressOf), 'key', (record) =>
@@ -91,11 +91,27 @@ function tokenMistakes(
     ...unknownReference(place, 'chain', record.chain, files.chains),
     ...unknownReference(place, 'dao', record.dao, files.daos),
     ...addressMistakes(place, 'contractAddress', record.contractAddress, evmBySlug.get(record.chain)),
+    ...successorMistakes({ place, record }, files, evmBySlug),
     ...(record.live && !hasMarketDataId ? [`${place}: cmcId: a live token needs a cmcId or a coingeckoId`] : []),
     ...(record.livePrice === true && !(record.live && hasMarketDataId)
       ? [`${place}: livePrice: needs a live token with a market-data id`]
       : []),
   ]
+}
+
+function successorMistakes(
+  { place, record }: Placed<TokenRecord>,
+  { tokens }: RegistryFiles,
+  evmBySlug: ReadonlyMap<string, boolean>,
+): string[] {
+  const successor = record.ended?.successor
+  if (successor === undefined) return []
+  const nameOf = (token: TokenRecord) =>
+    `${token.chain}/${toStoredAddress(token.contractAddress, evmBySlug.get(token.chain) ?? false)}`
+  const named = tokens.records.find((other) => nameOf(other.record) === successor)
+  if (named === undefined)
+    return [`${place}: ended.successor: ${successor} is not a <chain>/<address> of ${tokens.file}`]
+  return named.record === record ? [`${place}: ended.successor: is the token itself`] : []
 }
 
 function daoMistakes(
