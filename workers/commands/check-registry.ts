@@ -64,7 +64,7 @@ async function main(): Promise<void> {
 
 async function askProviders(registry: ReturnType<typeof loadRegistry>): Promise<Lists> {
   const config = loadConfig()
-  const http = createHttpClients({ log: createLog('registry', config.logLevel) })
+  const http = createHttpClients({ log: createLog('registry', 'error') })
   return fetchLists(registry, { config, http }, new AbortController().signal)
 }
 
