@@ -19,6 +19,7 @@ import { readyRoute } from './routes/health/ready.ts'
 import { indexCompositionRoute } from './routes/index/composition.ts'
 import { indexHistoricRoute } from './routes/index/historic.ts'
 import { indexTokenRoute } from './routes/index/token-data.ts'
+import { marksRoute } from './routes/marks.ts'
 import { coverageRoute } from './routes/status/coverage.ts'
 import { statusRoute } from './routes/status.ts'
 import { dexDataRoute } from './routes/tokens/dex-data.ts'
@@ -40,6 +41,7 @@ export const routes = [
   categoriesRoute,
   chainsRoute,
   chart24hRoute,
+  marksRoute,
   statusRoute,
   coverageRoute,
   liveRoute,

@@ -55,7 +55,7 @@ export async function readRanges(
     const { reports = [], notes = [] } = known.of(entity)
     const isCollected = collected.includes(entity)
     const end = toBucketTime(within.last + 1, cadence)
-    const wanted = isCollected ? toWantedRuns(known.wanted, entity.key, dataset, end) : []
+    const wanted = isCollected ? toWantedRuns(known.wanted, entity, dataset, end) : []
     for (const stretch of explain(dataset, { wanted, reports, notes }, within, toBucket(due, cadence))) {
       if (ranges.length === MOST_RANGES) throw tooMany()
       const start = Math.max(from, toBucketTime(stretch.first, cadence))

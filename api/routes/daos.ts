@@ -59,7 +59,7 @@ export const daosRoute = defineList({
   aliases: ['/data/daos/'],
   summary: 'Live DAOs with their token and links',
   description:
-    "All live DAOs, or those that `id` and `name` select; a name also fits by the symbol of the DAO's token. Exact name matches come first, then by the token's market cap, largest first, then by name. `discord` is a link; `category` and `chain` are ids of /data/categories and /data/chains; `__v` counts how often the record changed since `createdAt`.",
+    "All live DAOs, or those that `id` and `name` select; a name also fits by the symbol of the DAO's token. Exact name matches come first, then by the token's market cap, largest first, then by name. `discord` is a link; `image` is null where none is known, and /marks/{_id}.svg has a mark in its place; `category` and `chain` are ids of /data/categories and /data/chains; `__v` counts how often the record changed since `createdAt`.",
   of: listedDaos,
   record: daoRecord,
   datasets: [daoLinks, tokenPrices],

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../datasets/list.ts'
 import { INTERVAL_SECONDS } from '../intervals.ts'
+import { isThereAt } from '../registry/ends.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
@@ -77,7 +78,7 @@ function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wa
   const due = toDueEnd(dataset, now)
   const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()
   for (const entity of dataset.entities(registry)) {
-    const runs = toWantedRuns(wanted, entity.key, dataset, due)
+    const runs = toWantedRuns(wanted, entity, dataset, due)
     const alike = JSON.stringify(runs)
     const group = groups.get(alike) ?? { dataset, entities: [], runs }
     groups.set(alike, group)
@@ -115,10 +116,15 @@ function toCompleteness(dataset: DatasetFacts, groups: readonly Group[], known: 
 }
 
 /** Whether the slots of an entity have gone by without it, though some provider serves it. */
-function isLost(dataset: DatasetFacts, { key }: Entity, { newest }: Counted, { wanted, notes, now }: Known): boolean {
-  const collected = wanted.find(({ entity, to }) => (entity === EVERYBODY || entity === key) && to === OPEN_END)
-  if (collected === undefined) return false
-  if (notes.some(({ entity, state }) => entity === key && state === 'unserved')) return false
+function isLost(
+  dataset: DatasetFacts,
+  { key, ...entity }: Entity,
+  { newest }: Counted,
+  { wanted, notes, now }: Known,
+): boolean {
+  const collected = wanted.find(({ entity: of, to }) => (of === EVERYBODY || of === key) && to === OPEN_END)
+  if (collected === undefined || !isThereAt(entity, now)) return false
+  if (notes.some(({ entity: of, state }) => of === key && state === 'unserved')) return false
   const cadence = INTERVAL_SECONDS[dataset.cadence] * 1000
   // The slot that filled a bucket is the one after it, where rows have times of their own.
   const slot = toBucketTime(newest, dataset.cadence) + (dataset.hasOwnTimes ? cadence : 0)

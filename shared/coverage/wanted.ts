@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
 import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../intervals.ts'
+import type { Entity } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, toBuckets, union } from './grid.ts'
 import { type Covered, groupByDataset } from './ledger.ts'
@@ -71,17 +72,27 @@ export function toDueEnd({ cadence, hasOwnTimes }: Pick<Dataset, 'cadence' | 'ha
   return hasOwnTimes ? current - INTERVAL_SECONDS[cadence] * 1000 : current
 }
 
-/** The buckets of an entity that are wanted and lie before `until` (Unix milliseconds), as runs in order. */
+/** Those of whom the same is wanted: everybody whom no range names and who has no end, and each of the others by itself. */
+export function groupByWanted(entities: readonly Entity[], wanted: readonly Wanted[]): [Entity, ...Entity[]][] {
+  const named = new Set(wanted.map(({ entity }) => entity))
+  const isOwn = ({ key, until }: Entity) => named.has(key) || until !== undefined
+  const [first, ...others] = entities.filter((entity) => !isOwn(entity))
+  const alone = entities.filter(isOwn).map((entity): [Entity] => [entity])
+  return first === undefined ? alone : [[first, ...others], ...alone]
+}
+
+/** The buckets of an entity that are wanted and lie before `until` (Unix milliseconds) and before its end, as runs in order. */
 export function toWantedRuns(
   wanted: readonly Wanted[],
-  entity: number,
+  entity: Pick<Entity, 'key' | 'until'>,
   { cadence }: Covered,
   until: number,
 ): readonly Buckets[] {
-  const own = wanted.filter((one) => one.entity === EVERYBODY || one.entity === entity)
+  const own = wanted.filter((one) => one.entity === EVERYBODY || one.entity === entity.key)
+  const end = Math.min(until, entity.until ?? OPEN_END)
   return union(
     own.flatMap(({ from, to }) => {
-      const buckets = toBuckets({ from, to: Math.min(to, until) }, cadence)
+      const buckets = toBuckets({ from, to: Math.min(to, end) }, cadence)
       return buckets === undefined ? [] : [buckets]
     }),
   )

@@ -2,7 +2,7 @@ import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
 import { defineDataset } from './define-dataset.ts'
 
-/** The market capitalization of all live tokens together, by day. */
+/** The market capitalization of all tokens together that were live then, by day. */
 export const marketCap = defineDataset({
   name: 'market-cap',
   cadence: '1d',

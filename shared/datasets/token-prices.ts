@@ -47,7 +47,11 @@ export const tokenPrices = defineDataset({
   cadence: '5m',
   table: 'token_quotes_in',
   row: tokenPriceRow,
-  entities: (registry) => registry.tokens.filter((token) => token.live && token.livePrice),
+  // One that has ended is not quoted any more; its past is asked for as everybody's.
+  entities: ({ tokens }) =>
+    tokens.filter(({ live, livePrice, ended, cmcId, coingeckoId }) =>
+      live ? livePrice : ended !== null && (cmcId !== null || coingeckoId !== null),
+    ),
   entity: 'token',
   isCollected: true,
   hasOwnTimes: true,

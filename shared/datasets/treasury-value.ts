@@ -2,7 +2,7 @@ import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
 import { defineDataset } from './define-dataset.ts'
 
-/** The treasuries of all live DAOs together, by day. */
+/** The treasuries by day of all DAOs together that were live then. */
 export const treasuryValue = defineDataset({
   name: 'treasury-value',
   cadence: '1d',

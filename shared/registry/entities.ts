@@ -1,7 +1,8 @@
 import { toId, toKey } from '../ids.ts'
+import type { Ended, Lifetime } from './ends.ts'
 
 /** A member of the registry that data is collected for; `key` is its integer in ClickHouse. */
-export interface Entity {
+export interface Entity extends Lifetime {
   readonly id: string
   readonly key: number
   readonly name: string
@@ -30,7 +31,7 @@ export interface Chain {
   evm: boolean
 }
 
-export interface Token {
+export interface Token extends Lifetime {
   id: string
   /** The integer under which ClickHouse stores the token. */
   key: number
@@ -45,6 +46,8 @@ export interface Token {
   dao: string
   cmcId: string | null
   coingeckoId: string | null
+  /** Null for a token that has no end. `successor` is the id of the token that it was exchanged for. */
+  ended: (Ended & { readonly successor: string | null }) | null
   live: boolean
   livePrice: boolean
 }
@@ -56,7 +59,7 @@ export interface Treasury {
   address: string
 }
 
-export interface Dao {
+export interface Dao extends Lifetime {
   id: string
   /** The integer under which ClickHouse stores the DAO. */
   key: number
@@ -77,11 +80,16 @@ export interface Dao {
   tokenomics: string | null
   twitterId: string | null
   snapshotSpace: string | null
+  /** Spaces that it voted in before, or besides: what is stored of them stays its own. */
+  formerSnapshotSpaces: string[]
   treasuries: Treasury[]
-  /** DefiLlama slug, of the parent protocol if there is one ("aave" for parent#aave). */
+  /** DefiLlama's id, of the parent protocol if there is one ("maker" for parent#maker). */
   defillama: string | null
+  /** The slug of DefiLlama's name ("sky"), by which a protocol and its treasury are asked for; null where it is the id. */
+  defillamaSlug: string | null
   /** Id of the token that stands for the DAO. */
   token: string | null
+  ended: Ended | null
   live: boolean
   verified: boolean
   isOtc: boolean

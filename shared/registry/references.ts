@@ -29,10 +29,17 @@ export function checkReferences(files: RegistryFiles): string[] {
     ...files.daos.records.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
     ...duplicateMistakes(files.daos.records, 'slug', (record) => record.slug),
     // Votes are read on by space: two DAOs of one space would each miss what the other has read.
-    ...duplicateMistakes(files.daos.records, 'snapshotSpace', (record) => record.snapshotSpace),
+    ...duplicateMistakes(toSpaces(files.daos.records), 'snapshotSpace', (space) => space),
     ...duplicateMistakes(files.daos.records, 'key', (record) => toKey(toId('dao', record.slug))),
     ...primaryMistakes(files.tokens.records),
   ]
+}
+
+/** Every space of every DAO, where it votes and where it did. */
+function toSpaces(daos: readonly Placed<DaoRecord>[]): Placed<string | null>[] {
+  return daos.flatMap(({ place, record }) =>
+    [record.snapshotSpace, ...record.formerSnapshotSpaces].map((space) => ({ place, record: space })),
+  )
 }
 
 /** One mistake for each record whose value an earlier record has; null values never clash. */
@@ -55,7 +62,7 @@ function tokenDuplicates(tokens: readonly Placed<TokenRecord>[], evmBySlug: Read
   const addressOf = (record: TokenRecord) =>
     toStoredAddress(record.contractAddress, evmBySlug.get(record.chain) ?? false)
   // A token on a second chain with the same market-data id would count its market cap twice in the aggregates.
-  const live = tokens.filter(({ record }) => record.live)
+  const live = tokens.filter(({ record }) => record.live || record.ended !== null)
   return [
     ...duplicateMistakes(tokens, 'contractAddress', (record) => `${record.chain}:${addressOf(record)}`),
     ...duplicateMistakes(distinctAddresses(tokens, addressOf), 'key', (record) =>
@@ -84,11 +91,27 @@ function tokenMistakes(
     ...unknownReference(place, 'chain', record.chain, files.chains),
     ...unknownReference(place, 'dao', record.dao, files.daos),
     ...addressMistakes(place, 'contractAddress', record.contractAddress, evmBySlug.get(record.chain)),
+    ...successorMistakes({ place, record }, files, evmBySlug),
     ...(record.live && !hasMarketDataId ? [`${place}: cmcId: a live token needs a cmcId or a coingeckoId`] : []),
     ...(record.livePrice === true && !(record.live && hasMarketDataId)
       ? [`${place}: livePrice: needs a live token with a market-data id`]
       : []),
   ]
+}
+
+function successorMistakes(
+  { place, record }: Placed<TokenRecord>,
+  { tokens }: RegistryFiles,
+  evmBySlug: ReadonlyMap<string, boolean>,
+): string[] {
+  const successor = record.ended?.successor
+  if (successor === undefined) return []
+  const nameOf = (token: TokenRecord) =>
+    `${token.chain}/${toStoredAddress(token.contractAddress, evmBySlug.get(token.chain) ?? false)}`
+  const named = tokens.records.find((other) => nameOf(other.record) === successor)
+  if (named === undefined)
+    return [`${place}: ended.successor: ${successor} is not a <chain>/<address> of ${tokens.file}`]
+  return named.record === record ? [`${place}: ended.successor: is the token itself`] : []
 }
 
 function daoMistakes(

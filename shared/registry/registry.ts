@@ -1,5 +1,6 @@
 import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
+import type { Ended } from './ends.ts'
 import type { Category, Chain, Dao, Token } from './entities.ts'
 import { type BasketIndex, toIndex } from './index-records.ts'
 import { indexRecord } from './index-schema.ts'
@@ -61,7 +62,7 @@ function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
   const categories = files.categories.records.map(({ record }) => ({ id: toId('category', record.slug), ...record }))
   const chains = files.chains.records.map(({ record }) => ({ id: toId('chain', record.slug), ...record }))
   const chainBySlug = toMap(chains, (chain) => chain.slug)
-  const tokens = files.tokens.records.map(({ record }) => toToken(record, isEvm(chainBySlug, record.chain)))
+  const tokens = withBeginnings(files.tokens.records.map(({ record }) => toToken(record, chainBySlug)))
   const primaryIds = new Map<string, string>()
   for (const [index, { record }] of files.tokens.records.entries()) {
     const token = tokens[index]
@@ -73,7 +74,8 @@ function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
       chain,
       address: toStoredAddress(address, isEvm(chainBySlug, chain)),
     }))
-    return { id, key: toKey(id), ...record, treasuries, token: primaryIds.get(record.slug) ?? null }
+    const token = primaryIds.get(record.slug) ?? null
+    return { id, key: toKey(id), ...record, treasuries, token, ...toUntil(record.ended) }
   })
   return {
     categories,
@@ -89,12 +91,29 @@ function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
   }
 }
 
-function toToken({ primary: _, ...record }: TokenRecord, evm: boolean): Token {
-  const contractAddress = toStoredAddress(record.contractAddress, evm)
+function toToken({ primary: _, ...record }: TokenRecord, chainBySlug: ReadonlyMap<string, Chain>): Token {
+  const contractAddress = toStoredAddress(record.contractAddress, isEvm(chainBySlug, record.chain))
   const id = toId('token', record.chain, contractAddress)
   const hasMarketDataId = record.cmcId !== null || record.coingeckoId !== null
   const livePrice = record.livePrice ?? (record.live && hasMarketDataId)
-  return { id, key: toKey(id), ...record, contractAddress, livePrice }
+  const [chain = '', address = ''] = record.ended?.successor?.split('/') ?? []
+  const successor = toId('token', chain, toStoredAddress(address, isEvm(chainBySlug, chain)))
+  const ended = record.ended && { ...record.ended, successor: record.ended.successor === undefined ? null : successor }
+  return { id, key: toKey(id), ...record, ended, contractAddress, livePrice, ...toUntil(ended) }
+}
+
+const toUntil = (ended: Ended | null) => (ended === null ? {} : { until: Date.parse(ended.at) })
+
+/** What a token was exchanged for counts from that token's end on. */
+function withBeginnings(tokens: readonly Token[]): Token[] {
+  const ends = new Map<string, number>()
+  for (const { ended, until = 0 } of tokens) {
+    if (ended?.successor) ends.set(ended.successor, Math.max(until, ends.get(ended.successor) ?? 0))
+  }
+  return tokens.map((token) => {
+    const since = ends.get(token.id)
+    return since === undefined ? token : { ...token, since }
+  })
 }
 
 function isEvm(chainBySlug: ReadonlyMap<string, Chain>, slug: string): boolean {

@@ -19,6 +19,9 @@ const twitterLink = z
 const telegramLink = z.string().regex(/^https:\/\/t\.me\/\S+$/, 'must be https://t.me/<name>')
 const digits = z.string().regex(/^[1-9][0-9]*$/, 'must be a positive whole number, written as a text')
 
+/** The first UTC day on which something is no more, and why. */
+const ended = z.strictObject({ at: z.iso.date('must be an ISO date'), reason: name })
+
 /** Addresses are checked against their chain's form where chains are known, see `checkReferences`. */
 const address = externalId
 
@@ -35,7 +38,8 @@ export const chainRecord = z.strictObject({
 
 /**
  * A record of tokens.json. `dao` is the slug of the DAO that the token governs; `primary` marks the one that stands for
- * its DAO where several tokens name it. `livePrice` follows from `live` and the market-data ids unless stated.
+ * its DAO where several tokens name it. `livePrice` follows from `live` and the market-data ids unless stated. A token
+ * that was exchanged for another one names it as `successor`, written `<chain>/<address>`.
  */
 export const tokenRecord = z.strictObject({
   symbol: name,
@@ -46,6 +50,7 @@ export const tokenRecord = z.strictObject({
   dao: slug,
   cmcId: digits.nullable().default(null),
   coingeckoId: externalId.nullable().default(null),
+  ended: ended.extend({ successor: name.optional() }).nullable().default(null),
   live: z.boolean(),
   livePrice: z.boolean().optional(),
   primary: z.boolean().default(false),
@@ -71,8 +76,11 @@ export const daoRecord = z.strictObject({
   tokenomics: link.nullable().default(null),
   twitterId: digits.nullable().default(null),
   snapshotSpace: externalId.nullable().default(null),
+  formerSnapshotSpaces: z.array(externalId).default([]),
   defillama: externalId.nullable().default(null),
+  defillamaSlug: externalId.nullable().default(null),
   treasuries: z.array(z.strictObject({ chain: slug, address })).default([]),
+  ended: ended.nullable().default(null),
   live: z.boolean(),
   verified: z.boolean(),
   isOtc: z.boolean(),

@@ -52,6 +52,8 @@ describe('failures', () => {
     ['/docs/errors?x=1', 'unknown_parameter', 'x'],
     ['/docs/assets/swagger-ui.css?x=1', 'unknown_parameter', 'x'],
     [`/charts/24h/${id}.svg`, 'not_found', 'tokenId'],
+    ['/marks/xyz.svg', 'invalid_parameter', 'markOf'],
+    [`/marks/${id}.svg`, 'not_found', 'markOf'],
     [`${series}?interval=1h&start=2024-01-01`, 'missing_parameter', 'id'],
     [`${series}?name=uniswap&start=2024-01-01`, 'missing_parameter', 'interval'],
     [`${series}?name=uniswap&interval=2h&start=2024-01-01`, 'invalid_parameter', 'interval'],

@@ -119,8 +119,8 @@ async function standOf(job: Job) {
   const wanted = await readWanted(db, dataset)
   const until = toDueEnd(dataset, nowOf(job))
   const stretches = []
-  for (const { key: entity, name } of job.entities(registry)) {
-    const runs = toWantedRuns(wanted, entity, dataset, until)
+  for (const { key: entity, name, ...more } of job.entities(registry)) {
+    const runs = toWantedRuns(wanted, { ...more, key: entity }, dataset, until)
     const [first, last] = [runs[0], runs.at(-1)]
     if (first === undefined || last === undefined) continue
     const within = { first: first.first, last: last.last }

@@ -6,6 +6,7 @@ import { addCoverage } from '../../shared/coverage/ledger.ts'
 import { type Note, writeNotes } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toProgram } from '../../tools/children.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -31,7 +32,7 @@ describe('the exit code of gaps', () => {
     const { status, stdout, stderr } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
     return { status, stdout, stderr }
   }
-  const tokens = prices.entities(loadRegistry())
+  const tokens = prices.entities(loadRegistry()).filter((token) => isThereAt(token, Date.now()))
   const store = (points: number, until: number) =>
     storeMarket(database.db, { keys: tokens.map(({ key }) => key), until, points, stepMs: STEP })
   const now = () => toBucketStart(Date.now(), '5m')

@@ -118,7 +118,9 @@ describe('governance in a simulated world', () => {
     expect(second.rows).toBeLessThan(first.rows / 4)
     const space = pipeline.upstream.requests.count('snapshot')
     await collect()
-    expect(pipeline.upstream.requests.count('snapshot') - space).toBe(2 * voting().length)
+    const former = voting().flatMap((dao) => dao.formerSnapshotSpaces)
+    expect(former.length).toBeGreaterThan(0)
+    expect(pipeline.upstream.requests.count('snapshot') - space).toBe(2 * (voting().length + former.length))
   })
 
   it('keeps one vote of a voter on a proposal: the last one', async () => {
@@ -170,6 +172,56 @@ describe('a space that exists and one that does not', () => {
 
   it('has no data where there is no space', async () => {
     expect((await ask('name=Unknown')).status).toBe(404)
+  })
+})
+
+describe('a DAO that moved to another space', () => {
+  const moved = { ...toDao('Moved', 'uniswapgovernance.eth'), formerSnapshotSpaces: ['old.eth'] }
+  const voter = (n: number) => `0x${String(n).padStart(40, '0')}`
+  const common = {
+    dao: moved.key,
+    space: 'old.eth',
+    at: new Date(MORNING - HOUR).toISOString(),
+    address: '',
+    proposal: '',
+  }
+  const stored = (proposal: string, ...voters: number[]) => [
+    { ...common, kind: 'proposal', proposal, address: voter(1) },
+    ...voters.map((n) => ({ ...common, kind: 'vote', proposal, address: voter(n) })),
+  ]
+  const store = async (rows: readonly object[]) => {
+    await pipeline.database.db.insert({ table: 'governance_in', rows })
+    commits.commit('governance')
+  }
+  beforeAll(() => open({ extra: [moved] }))
+  afterAll(close)
+
+  it('has what was stored of the former one until the new one is read, then both, each proposal once', async () => {
+    await store([...stored('0xleft', 1, 2), { ...common, kind: 'reading' }])
+    expect(await get('name=Moved')).toMatchObject({ votes: { count: 2, uniqueAddressesCount: 2 }, proposals: 1 })
+
+    // A part of the new space is not the whole of it.
+    await store([
+      { ...common, space: 'uniswapgovernance.eth', kind: 'proposal', proposal: '0xpart', address: voter(1) },
+    ])
+    expect(await get('name=Moved')).toMatchObject({ votes: { count: 2 }, proposals: 1 })
+
+    await collect()
+    const whole = await get('name=uniswap')
+    const expected = { votes: { count: whole.votes.count + 2 }, proposals: whole.proposals + 2 }
+    expect(await get('name=Moved')).toMatchObject(expected)
+
+    const sql = 'SELECT proposal FROM dao_proposals FINAL WHERE space = {space: String} LIMIT 1'
+    const params = { space: 'uniswapgovernance.eth' }
+    const [same] = await pipeline.database.db.rows({
+      name: 'one',
+      sql,
+      params,
+      schema: z.object({ proposal: z.string() }),
+    })
+    await store(stored(same?.proposal ?? expect.unreachable(), 1, 2, 3))
+    expect(await get('name=Moved')).toMatchObject(expected)
+    expect((await get('name=Moved')).votes.uniqueVotingAddresses).toContain(voter(2))
   })
 })
 

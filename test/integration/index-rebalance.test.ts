@@ -8,7 +8,7 @@ import { createTestConfig, createTestDatabase, type TestDatabase } from '../supp
 import { storeMarket } from '../support/market.ts'
 
 const SHIPPED = join(import.meta.dirname, '../../shared/registry')
-const AT = '2024-06-01T00:00:00Z'
+const AT = '2027-01-01T00:00:00Z'
 
 let database: TestDatabase
 let dir: string
@@ -63,7 +63,7 @@ describe('a rebalance', () => {
     const priceOf = (symbol: string) => members.get(symbol)?.priceUsd ?? Number.NaN
     expect(report.valueUsdAfter).toBeCloseTo(3.5 * priceOf('UNI') + 0.2 * priceOf('AAVE'), 9)
     expect(members.get('UNI')?.weightAfter).toBeCloseTo((3.5 * priceOf('UNI')) / report.valueUsdAfter, 12)
-    const { elements } = loadRegistry(dir).index.compositions[0] ?? { elements: [] }
+    const { elements } = loadRegistry(dir).index.compositions.at(-1) ?? { elements: [] }
     const value = elements.reduce((sum, { token, quantity }) => sum + Number(quantity) * priceOf(token.symbol), 0)
     expect(report.valueUsdBefore).toBeCloseTo(value, 9)
     expect(members.get('YFI')).toMatchObject({ quantityAfter: '0', weightAfter: 0 })
@@ -83,8 +83,8 @@ describe('a rebalance', () => {
     ['nothing at all', [], AT, /at least one element/],
     ['no list', { UNI: 1 }, AT, /expected array/],
     ['a time that is none', [uni], 'tomorrow', /--at tomorrow: must be an ISO date/],
-    ['the time of the newest composition', [uni], '2022-11-29', /--at 2022-11-29 is not after the newest/],
-    ['a time before it', [uni], '2022-11-28T23:59:59Z', /is not after the newest/],
+    ['the time of the newest composition', [uni], '2025-05-19', /--at 2025-05-19 is not after the newest/],
+    ['a time before it', [uni], '2025-05-18T23:59:59Z', /is not after the newest/],
   ])('is refused with %s', async (_, proposed, at, reason) => {
     const before = read()
     await expect(run(proposed, { at })).rejects.toMatchObject({

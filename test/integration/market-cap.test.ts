@@ -169,6 +169,27 @@ describe('the market cap of all tokens', () => {
     expect(await storedDays()).toEqual(before)
   })
 
+  it('counts a token up to its end, and what it was exchanged for from then on', async () => {
+    const [ribbon, aevo] = ['RBN', 'AEVO'].map((symbol) =>
+      pipeline.registry.tokens.find((one) => one.symbol === symbol),
+    )
+    if (ribbon?.until === undefined || aevo === undefined) throw new Error('no such tokens')
+    expect(ribbon).toMatchObject({ live: false, ended: { successor: aevo.id } })
+    const end = ribbon.until
+    const days = [end - 2 * DAY, end - DAY, end, end + DAY]
+    await store(
+      days.flatMap((at) => [ribbon, aevo].map((token, n) => ({ token, at: at + 1000, cap: n === 0 ? 5 : 7 }))),
+    )
+    expect(await compute(end - 2 * DAY, end + 2 * DAY)).toMatchObject({ rows: 4 })
+    const sums = (await storedDays()).filter(({ recorded_at }) => Date.parse(recorded_at) < end + 2 * DAY)
+    expect(sums.map(({ value_usd, member_count }) => [value_usd, member_count])).toEqual([
+      [5, 1],
+      [5, 1],
+      [7, 1],
+      [7, 1],
+    ])
+  })
+
   it('is computed on a slot for its day and the one before', async () => {
     const { context } = pipeline
     await pipeline.context.db.command({ name: 'truncate', sql: 'TRUNCATE TABLE market_caps' })

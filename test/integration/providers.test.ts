@@ -275,6 +275,14 @@ describe('defillama', () => {
     expect(calls.map((call) => call.path)).toEqual(['/protocol/{slug}', '/protocol/{slug}'])
   })
 
+  it('asks for the history of a renamed protocol by the slug of its name', async () => {
+    const answer = readFixture('defillama/protocol.json')
+    const { source, server } = await connect(defillama, (_, response) => sendJson(response, answer))
+    const renamed = { ...toTestDao(1, 'alfa'), defillamaSlug: 'omega.fi' }
+    await source.fetchTvlHistory([renamed], { from: start, to: start + DAY, interval: '1d' }, toRun().run)
+    expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/protocol/omega.fi'])
+  })
+
   it.each([
     ['an object', {}],
     ['a list of texts', ['x']],

@@ -1,10 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
-import { governanceRow, type VotingDao } from '../../shared/datasets/governance.ts'
+import { governanceRow } from '../../shared/datasets/governance.ts'
 import type { Cursors } from '../../workers/providers/contracts/governance.ts'
 import { snapshot } from '../../workers/providers/snapshot/governance.ts'
 import { createObservedClients } from '../provider-server.ts'
-import { toTestDao } from '../samples.ts'
 import { startHub, toVotes } from '../support/hub.ts'
 import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
@@ -13,7 +12,7 @@ import { INVALID_KEY, snapshot as standIn } from '../upstream/providers/snapshot
 import type { Space, SpaceVote } from '../upstream/world.ts'
 
 const { signal } = new AbortController()
-const dao: VotingDao = { ...toTestDao(7, null), snapshotSpace: 'test.eth' }
+const place = { dao: 7, space: 'test.eth' }
 const START: Cursors = { proposals: { from: 0, skip: 0 }, votes: { from: 0, skip: 0 } }
 const unlimited = { take: () => true }
 const closers: (() => Promise<void>)[] = []
@@ -28,7 +27,7 @@ async function open(space: Partial<Space> = {}, settings: Record<string, string>
   const { http, calls } = createObservedClients()
   const base = { SNAPSHOT_BASE_URL: hub.baseUrl, SNAPSHOT_REQUESTS_PER_MINUTE: '60000', ...settings }
   const source = snapshot.connect({ config: parseConfig(base), http, db: noDatabase, log: silent })
-  return { hub, calls, read: (cursors = START) => source.fetchGovernance(dao, cursors, unlimited, signal) }
+  return { hub, calls, read: (cursors = START) => source.fetchGovernance(place, cursors, unlimited, signal) }
 }
 
 const proposals = [{ id: '0xproposal', title: 'One', author: `0x${'aB'.repeat(20)}`, created: 90, end: 300 }]

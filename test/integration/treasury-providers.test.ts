@@ -251,6 +251,12 @@ describe('defillama', () => {
     expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/treasury/alfa', '/treasury/alfa'])
   })
 
+  it('asks for a renamed protocol by the slug of its name', async () => {
+    const { server, source } = await connect(defillamaTreasury, (_, response) => sendJson(response, fixture))
+    await source.fetchTreasury({ ...alfa, defillamaSlug: 'omega' }, TODAY, signal)
+    expect(server.requests.map(({ url }) => url.pathname)).toEqual(['/treasury/omega'])
+  })
+
   it.each([400, 404])('does not know a slug on %i, whose text is no JSON', async (status) => {
     const { server, source } = await connect(defillamaTreasury, (_, response) => {
       response.writeHead(status, { 'content-type': 'text/plain' }).end('Protocol not found')

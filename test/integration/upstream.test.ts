@@ -124,6 +124,17 @@ describe('DefiLlama', () => {
     expect(body.chainTvls.Ethereum.tvl).toEqual(series)
   })
 
+  test('knows a renamed protocol and its treasury by name, and its children by its id', async () => {
+    const renamed = registry.daos.filter(({ defillamaSlug }) => defillamaSlug !== null)
+    expect(renamed.length).toBeGreaterThan(5)
+    for (const { defillama: id, defillamaSlug: slug } of renamed) {
+      for (const route of ['protocol', 'treasury']) {
+        expect([slug, (await get(`/defillama/${route}/${slug}`)).status]).toEqual([slug, 200])
+        expect([id, (await get(`/defillama/${route}/${id}`)).status]).toEqual([id, 400])
+      }
+    }
+  })
+
   test('answers unknown protocols with plain text and 400', async () => {
     const response = await get('/defillama/protocol/nothing')
     expect([response.status, await response.text()]).toEqual([400, 'Protocol not found'])

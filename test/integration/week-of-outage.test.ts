@@ -5,6 +5,7 @@ import { readMissing } from '../../shared/coverage/ledger.ts'
 import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueues, toSlotJobId } from '../../shared/queue/queues.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { enqueueDue, type SchedulerContext } from '../../workers/schedule/due-slots.ts'
@@ -34,6 +35,8 @@ async function tick(): Promise<void> {
   await enqueueMissing(prices, queues.history, scheduler)
 }
 
+/** Those that are quoted at that time. */
+const collected = () => prices.entities(pipeline.registry).filter((token) => isThereAt(token, pipeline.clock.now))
 const current = () => toBucketStart(pipeline.clock.now, '5m')
 const waiting = new Map<string, () => void>()
 const untilDone = (slot: number) =>
@@ -95,15 +98,15 @@ describe('a week without anybody', () => {
     const last = current()
     expect(last - first).toBeGreaterThan(4 * SLOT_MS)
     const slots = Array.from({ length: (last - first) / SLOT_MS + 1 }, (_, at) => first + at * SLOT_MS)
-    const tokens = prices.entities(pipeline.registry).length
+    const tokens = collected().length
     for (const slot of slots) expect([slot, live.get(toSlotJobId('prices', slot))]).toEqual([slot, tokens])
   })
 
   it('has all of its history in the end, at the finest step that each token has', async () => {
     const { db } = pipeline.context
-    const entities = prices.entities(pipeline.registry).map(({ key }) => key)
+    const entities = collected().map(({ key }) => key)
     const until = toDueEnd(prices.dataset, pipeline.clock.now)
-    const wanted = toWantedRuns(await readWanted(db, prices.dataset), 0, prices.dataset, until)
+    const wanted = toWantedRuns(await readWanted(db, prices.dataset), { key: 0 }, prices.dataset, until)
     const [run] = wanted
     const begin = toBucketTime(run?.first ?? 0, '5m')
     expect(until - begin).toBeGreaterThan(OUTAGE_MS)

@@ -32,6 +32,17 @@ describe('protocols', () => {
     const same = [{ slug: 'alfa', parentProtocol: 'parent#alfa', tvl: 5 }]
     expect(toTvlRows(same, [toTestDao(1, 'alfa')], slot)).toMatchObject([{ tvl_usd: 5 }])
   })
+
+  it('of a renamed parent are found by its id, and its own by its name, never the other way round', () => {
+    const renamed = { ...toTestDao(1, 'alfa'), defillamaSlug: 'omega' }
+    const listed = [
+      { slug: 'omega-v2', parentProtocol: 'parent#alfa', tvl: 5 },
+      { slug: 'omega', parentProtocol: 'parent#alfa', tvl: 7 },
+      { slug: 'alfa', tvl: 100 },
+      { slug: 'stranger', parentProtocol: 'parent#omega', tvl: 1000 },
+    ]
+    expect(toTvlRows(listed, [renamed], slot)).toMatchObject([{ tvl_usd: 12 }])
+  })
 })
 
 describe('history', () => {

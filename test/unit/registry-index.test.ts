@@ -42,13 +42,31 @@ const mistakesOf = (...given: Parameters<typeof load>): readonly string[] => {
 }
 
 describe('the shipped index', () => {
-  it('is valid from its launch on, of live tokens with prices', () => {
+  it('is valid from its launch on, of tokens with prices as long as they are held', () => {
     const { index } = shipped
     expect(index.launch).toBe(Date.parse('2022-11-29'))
-    const elements = findComposition(index, index.launch)?.elements ?? []
-    expect(elements.length).toBeGreaterThanOrEqual(10)
-    expect(elements.filter(({ token }) => !token.live || !token.livePrice)).toEqual([])
+    for (const [at, { elements }] of index.compositions.entries()) {
+      expect(elements.length).toBeGreaterThanOrEqual(10)
+      const heldUntil = index.compositions[at + 1]?.validFrom
+      const gone = elements.filter(({ token: { live, livePrice, until } }) => {
+        return heldUntil === undefined ? !live || !livePrice : until === undefined ? !live : until < heldUntil
+      })
+      expect(gone.map(({ token }) => token.symbol)).toEqual([])
+    }
     expect(findComposition(index, index.launch - 1)).toBeUndefined()
+  })
+
+  it('holds SKY for MKR from the day on which MKR ended, in the ratio of the exchange', () => {
+    const [before, after] = shipped.index.compositions
+    const [maker] = before?.elements.filter(({ token }) => token.symbol === 'MKR') ?? []
+    const [sky] = after?.elements.filter(({ token }) => token.symbol === 'SKY') ?? []
+    expect(after?.validFrom).toBe(maker?.token.until)
+    expect(Number(sky?.quantity)).toBeCloseTo(24_000 * Number(maker?.quantity), 9)
+    const others = (composition: typeof before) =>
+      composition?.elements.flatMap(({ token, quantity }) =>
+        token.dao === 'makerdao' ? [] : [`${token.symbol} ${quantity}`],
+      )
+    expect(others(after)).toEqual(others(before))
   })
 
   it('is written as the rebalance command writes it', () => {

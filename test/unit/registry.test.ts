@@ -147,6 +147,27 @@ describe('loading', () => {
     expect(loadRegistry(dir).daos[0]?.token).toBe(toId('token', 'solana', 'uni'))
   })
 
+  it('knows when a token ended, and that its successor counts from then on', () => {
+    const successor = { ...token, symbol: 'TWO', contractAddress: `0x${'2'.repeat(40)}`, cmcId: '2', coingeckoId: null }
+    const ended = { at: '2024-03-01', reason: 'exchanged', successor: `ethereum/${successor.contractAddress}` }
+    write({
+      tokens: [
+        { ...token, live: false, ended },
+        { ...successor, primary: true },
+      ],
+    })
+    const { tokens, daos } = loadRegistry(dir)
+    const [old, next] = tokens
+    expect(old).toMatchObject({
+      ended: { ...ended, successor: next?.id },
+      until: Date.parse('2024-03-01'),
+      livePrice: false,
+    })
+    expect(next).toMatchObject({ ended: null, since: old?.until, live: true })
+    expect(next).not.toHaveProperty('until')
+    expect(daos[0]?.token).toBe(next?.id)
+  })
+
   it('lets a file switch the live price off', () => {
     write({ tokens: [{ ...token, livePrice: false }] })
     expect(loadRegistry(dir).tokens[0]?.livePrice).toBe(false)
@@ -182,6 +203,35 @@ describe('mistakes', () => {
     ['too many decimals', { tokens: [{ ...token, decimals: 300 }] }, 'decimals: must be at most 77'],
     ['no market-data id', { tokens: [{ ...token, cmcId: null, coingeckoId: null }] }, 'cmcId: a live token needs'],
     ['live price of a dead token', { tokens: [{ ...token, live: false, livePrice: true }] }, 'livePrice: needs a live'],
+    [
+      'an end that is no day',
+      { tokens: [{ ...token, ended: { at: 'soon', reason: 'x' } }] },
+      'ended.at: must be an ISO',
+    ],
+    [
+      'an unknown successor',
+      { tokens: [{ ...token, ended: { at: '2024-03-01', reason: 'x', successor: 'ethereum/0x12' } }] },
+      'ended.successor: ethereum/0x12 is not a <chain>/<address> of tokens.json',
+    ],
+    [
+      'itself as successor',
+      {
+        tokens: [
+          { ...token, ended: { at: '2024-03-01', reason: 'x', successor: `ethereum/${ADDRESS.toLowerCase()}` } },
+        ],
+      },
+      'ended.successor: is the token itself',
+    ],
+    [
+      'a space of two DAOs',
+      {
+        daos: [
+          { ...dao, snapshotSpace: 'a.eth' },
+          { ...dao, slug: 'two', formerSnapshotSpaces: ['a.eth'] },
+        ],
+      },
+      'daos.json[1] (two): snapshotSpace: a.eth is already used by daos.json[0] (uniswap)',
+    ],
     ['a plain-http image', { daos: [{ ...dao, image: 'ipfs://x' }] }, 'image: must be an https URL'],
     [
       'twitter',

@@ -116,9 +116,10 @@ describe('the simulated market', () => {
     expect(children.length).toBeGreaterThan(0)
     for (const token of registry.tokens) {
       const tvl = world.listing(token, NOW)?.tvl ?? null
-      const slug = registry.daoBySlug.get(token.dao)?.defillama
-      if (tvl === null || !slug) continue
-      const parts = protocols.filter((protocol) => protocol.slug === slug || protocol.parent === slug)
+      const { defillama, defillamaSlug } = registry.daoBySlug.get(token.dao) ?? {}
+      if (tvl === null || !defillama) continue
+      const slug = defillamaSlug ?? defillama
+      const parts = protocols.filter((protocol) => protocol.slug === slug || protocol.parent === defillama)
       const sum = parts.reduce((total, part) => total + (part.tvl ?? 0), 0)
       expect(Math.abs(sum - tvl)).toBeLessThanOrEqual(1)
     }

@@ -121,10 +121,11 @@ function toListing(coin: RecordedCoin): Listing {
  * the DAO's parent when its slug is the DAO's with a version behind it ("uniswap-v3" of "uniswap").
  */
 function toProtocols(recorded: readonly RecordedProtocol[], registry: WorldRegistry): readonly Protocol[] {
-  const parents = new Set(registry.daos.flatMap((dao) => (dao.defillama === null ? [] : [dao.defillama])))
+  const parents = new Map(registry.daos.map(({ defillama, defillamaSlug }) => [defillamaSlug ?? defillama, defillama]))
   return recorded.map((entry, index) => {
     const slug = toLlamaSlug(entry.name)
     const family = slug.replace(/-v\d+$/, '')
+    const parent = family === slug ? null : (parents.get(family) ?? null)
     return {
       id: String(index + 1),
       name: entry.name,
@@ -137,7 +138,8 @@ function toProtocols(recorded: readonly RecordedProtocol[], registry: WorldRegis
       chains: entry.chains,
       geckoId: null,
       cmcId: null,
-      parent: family !== slug && parents.has(family) ? family : null,
+      parent,
+      parentSlug: parent === null ? null : family,
       listedAt: 0,
       tvl: entry.tvl ?? null,
       change1h: null,

@@ -79,7 +79,8 @@ function toTvl(owner: string, worth: number, seed: number, at: number): number {
 const UNVALUED = { tvl: null, change1h: null, change1d: null, change7d: null, marketCap: null }
 
 function toSlices(dao: Dao, token: Token | undefined, seed: number, index: number): Slice[] {
-  const slug = dao.defillama ?? dao.slug
+  const parent = dao.defillama ?? dao.slug
+  const slug = dao.defillamaSlug ?? parent
   const key = toNoiseKey(seed, `protocol ${dao.slug}`)
   const whole: Protocol = {
     id: String(1_000 + index * 10),
@@ -94,6 +95,7 @@ function toSlices(dao: Dao, token: Token | undefined, seed: number, index: numbe
     geckoId: token?.coingeckoId ?? null,
     cmcId: token?.cmcId ?? null,
     parent: null,
+    parentSlug: null,
     listedAt: SIMULATION_START / 1000,
     ...UNVALUED,
   }
@@ -103,7 +105,7 @@ function toSlices(dao: Dao, token: Token | undefined, seed: number, index: numbe
     const name = `${dao.name} ${version}`
     const childSlug = `${slug}-${version.toLowerCase()}`
     const id = String(1_001 + index * 10 + child)
-    return { protocol: { ...whole, id, name, slug: childSlug, parent: slug }, owner: dao.slug, share }
+    return { protocol: { ...whole, id, name, slug: childSlug, parent, parentSlug: slug }, owner: dao.slug, share }
   })
 }
 
@@ -123,6 +125,7 @@ function strangers(seed: number): Slice[] {
       geckoId: null,
       cmcId: null,
       parent: null,
+      parentSlug: null,
       listedAt: SIMULATION_START / 1000,
       ...UNVALUED,
     }

@@ -43,7 +43,7 @@ export function createSimulatedTreasuries(
   const owners = new Map<string, Dao>(
     registry.daos.flatMap((dao) => toWallets(dao).map(({ chain, address }) => [`${chain}:${address}`, dao] as const)),
   )
-  const slugs = new Map(registry.daos.map((dao) => [dao.defillama, dao]))
+  const slugs = new Map(registry.daos.map((dao) => [dao.defillamaSlug ?? dao.defillama, dao]))
   const known = new Map<string, readonly Line[]>()
 
   function linesOf(chain: string, address: string): readonly Line[] | null {

@@ -95,8 +95,10 @@ export interface Protocol {
   readonly chains: readonly string[]
   readonly geckoId: string | null
   readonly cmcId: string | null
-  /** Slug of the parent protocol, without the "parent#" before it. */
+  /** Id of the parent protocol, without the "parent#" before it. */
   readonly parent: string | null
+  /** The slug of the parent's name, which is another one where it was renamed. */
+  readonly parentSlug: string | null
   readonly listedAt: number
   readonly tvl: number | null
   readonly change1h: number | null

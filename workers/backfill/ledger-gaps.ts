@@ -9,7 +9,7 @@ import {
 } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { isLost, type Note, OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
-import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
+import { groupByWanted, readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -40,15 +40,9 @@ export async function findLedgerGaps(db: Database, job: Job, registry: Registry,
   const wanted = await readWanted(db, job.dataset)
   const until = Math.min(sought.range.to, toDueEnd(job.dataset, sought.now))
   const begin = toBuckets({ from: sought.range.from, to: OPEN_END }, job.dataset.cadence)?.first ?? 0
-  const named = new Set(wanted.map(({ entity }) => entity))
-  const entities = job.entities(registry)
-  const groups = [
-    entities.filter(({ key }) => !named.has(key)),
-    ...entities.filter(({ key }) => named.has(key)).map((entity) => [entity]),
-  ]
   const found: LedgerGap[] = []
-  for (const group of groups.filter(({ length }) => length > 0)) {
-    const runs = toWantedRuns(wanted, group[0]?.key ?? 0, job.dataset, until)
+  for (const group of groupByWanted(job.entities(registry), wanted)) {
+    const runs = toWantedRuns(wanted, group[0], job.dataset, until)
     const own = runs.flatMap((run) => (run.last < begin ? [] : [{ ...run, first: Math.max(run.first, begin) }]))
     found.push(...(await findOf(db, job, group, own, sought)))
   }

@@ -4,6 +4,7 @@ import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import type { Ask } from '../backfill/ask.ts'
 import { type CollectOptions, collectAsks } from '../backfill/collect-ask.ts'
@@ -52,7 +53,9 @@ export function planBackfill(request: Request, registry: Registry, now: number):
     mistakes.push(`--from ${request.from} is not before --to ${request.to ?? 'now'}`)
   if (to !== undefined && to > now) mistakes.push(`--to ${request.to} is in the future`)
   const interval = job === undefined ? undefined : toInterval(job, request.interval, mistakes)
-  const entities = job === undefined ? [] : toEntities(job.entities(registry), request.only, mistakes)
+  // One that ended before the range has nothing in it.
+  const there = (job?.entities(registry) ?? []).filter((entity) => isThereAt(entity, from ?? now))
+  const entities = job === undefined ? [] : toEntities(there, request.only, mistakes)
   if (mistakes.length > 0 || !job || !interval || from === undefined || to === undefined) {
     throw new DataError('payload', mistakes.join('\n'))
   }

@@ -5,14 +5,14 @@ import { type Candidate, defineJob } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
 import { askEach } from '../providers/ask-each.ts'
-import type { Cursors } from '../providers/contracts/governance.ts'
+import type { Cursors, Reading, Space } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
 /**
  * Votes and proposals of every live DAO with a Snapshot space. Each run goes on from the cursors that the last one
  * stored, and takes a bounded number of pages: the first reading of millions of votes takes many, and one
- * that dies costs only its own pages. A space's counts are served from the moment at which it was read to its end. Runs
- * come every hour, so that this moment comes soon.
+ * that dies costs only its own pages. A DAO's counts are served from the moment at which its spaces were read to their
+ * ends. Runs come every hour, so that this moment comes soon.
  */
 export default defineJob({
   name: 'governance',
@@ -23,23 +23,29 @@ export default defineJob({
   run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff, noteMore }) => {
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)
-    const read = async ({ dao, cursors }: Turn) => {
-      // No pages are left for this space: it is the first when what came is stored.
-      if (!allowance.isLeft()) {
-        putOff([dao])
-        noteMore()
-        return []
-      }
-      const reading = await provider.fetchGovernance(dao, cursors, allowance, signal)
-      if (reading === undefined) return undefined
-      state.set(dao.snapshotSpace, JSON.stringify({ ...reading.cursors, slot } satisfies Remembered))
-      if (!reading.isComplete) {
-        putOff([dao])
-        noteMore()
-        return reading.rows
+    const read = async ({ dao, spaces }: Turn) => {
+      const rows: Candidate<GovernanceRow>[][] = []
+      const readings: Candidate<GovernanceRow>[] = []
+      for (const { cursors, ...space } of spaces) {
+        // When no pages are left for this space, it is the first when what came is stored.
+        const reading = allowance.isLeft()
+          ? await provider.fetchGovernance(space, cursors, allowance, signal)
+          : UNREACHED
+        // A space that was given up for another one may be gone.
+        if (reading === undefined && space.space !== dao.snapshotSpace) continue
+        if (reading === undefined) return undefined
+        if (reading !== UNREACHED)
+          state.set(space.space, JSON.stringify({ ...reading.cursors, slot } satisfies Remembered))
+        rows.push(reading.rows)
+        if (!reading.isComplete) {
+          putOff([dao])
+          noteMore()
+          return rows.flat()
+        }
+        readings.push(toReadingRow(space, slot))
       }
       noteRead([dao])
-      return [...reading.rows, toReadingRow(dao, slot)]
+      return [...rows.flat(), ...readings]
     }
     const answers = await askEach(turns, read, {
       concurrency: provider.concurrency,
@@ -51,18 +57,21 @@ export default defineJob({
 })
 
 const cursor = z.object({ from: z.number(), skip: z.number() })
+const START = { from: 0, skip: 0 }
 /** What is remembered of a space: up to where it was read, and in which slot it had its turn. */
 const remembered = z.object({ proposals: cursor, votes: cursor, slot: z.number() })
 type Remembered = z.infer<typeof remembered>
 
-const UNREAD: Remembered = { proposals: { from: 0, skip: 0 }, votes: { from: 0, skip: 0 }, slot: 0 }
+const UNREACHED: Reading = { rows: [], cursors: { proposals: START, votes: START }, isComplete: false }
+const UNREAD: Remembered = { proposals: START, votes: START, slot: 0 }
 
 interface Turn {
   readonly id: string
   readonly key: number
   readonly name: string
   readonly dao: VotingDao
-  readonly cursors: Cursors
+  /** The one where it votes first, then those where it did. */
+  readonly spaces: readonly (Space & { readonly cursors: Cursors })[]
   readonly slot: number
 }
 
@@ -70,14 +79,20 @@ interface Turn {
 async function toTurns(daos: readonly VotingDao[], state: JobState): Promise<Turn[]> {
   const turns = await Promise.all(
     daos.map(async (dao) => {
-      const value = await state.get(dao.snapshotSpace)
-      const { slot, ...cursors } = remembered.safeParse(JSON.parse(value ?? 'null')).data ?? UNREAD
-      return { id: dao.id, key: dao.key, name: dao.name, dao, cursors, slot }
+      const known = [dao.snapshotSpace, ...dao.formerSnapshotSpaces].map(async (space) => {
+        const value = await state.get(space)
+        const { slot, ...cursors } = remembered.safeParse(JSON.parse(value ?? 'null')).data ?? UNREAD
+        return { dao: dao.key, space, cursors, slot }
+      })
+      const [first, ...others] = await Promise.all(known)
+      if (first === undefined) throw new Error('a DAO that votes has a space')
+      const spaces = [first, ...others].map(({ slot: _, ...space }) => space)
+      return { id: dao.id, key: dao.key, name: dao.name, dao, spaces, slot: first.slot }
     }),
   )
   return turns.sort((left, right) => left.slot - right.slot)
 }
 
-function toReadingRow(dao: VotingDao, slot: number): Candidate<GovernanceRow> {
-  return { dao: dao.key, space: dao.snapshotSpace, kind: 'reading', proposal: '', address: '', at: toIso(slot) }
+function toReadingRow({ dao, space }: Space, slot: number): Candidate<GovernanceRow> {
+  return { dao, space, kind: 'reading', proposal: '', address: '', at: toIso(slot) }
 }

@@ -2,10 +2,10 @@ import { marketCap } from '../../shared/datasets/market-cap.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { defineJob } from '../job/define-job.ts'
-import { storedSeries, toDays, withinDays } from '../providers/stored/series.ts'
+import { isMember, storedSeries, sumDays, toSummed, withinDays } from '../providers/stored/series.ts'
 
 /**
- * Each live token's first known market cap of the day. Mostly that is the day's first observation, which the daily
+ * The first known market cap of the day of each token that counts on it. Mostly that is the day's first observation, which the daily
  * roll-up holds. Only where that one has no market cap are the day's other observations read. Sources send 0 when they
  * do not know the circulating supply, so 0 counts as unknown.
  */
@@ -15,7 +15,8 @@ const MARKET_CAPS = `
     (
       SELECT token, bucket_at, ifNull(market_cap, 0) AS first_cap
       FROM token_price_rollups FINAL
-      WHERE token IN (SELECT key FROM tokens FINAL WHERE live) AND interval_seconds = ${INTERVAL_SECONDS['1d']} AND ${withinDays('bucket_at')}
+      WHERE interval_seconds = ${INTERVAL_SECONDS['1d']} AND ${withinDays('bucket_at')}
+        AND ${isMember('token', 'bucket_at', 'tokens')}
     ),
     unknown AS (SELECT token, bucket_at FROM firsts WHERE first_cap <= 0)
   SELECT bucket_at AS day, first_cap AS usd FROM firsts WHERE first_cap > 0
@@ -26,19 +27,14 @@ const MARKET_CAPS = `
     AND (token, toStartOfDay(observed_at, 'UTC')) IN unknown AND market_cap > 0
   GROUP BY token, day`
 
-/** The market capitalization of all live tokens by day, from the stored prices (contract section 4). */
+/** The market capitalization by day of all tokens that were live then, from the stored prices (contract section 4). */
 export default defineJob({
   name: 'market-cap',
   cadence: '1d',
   dataset: marketCap,
   providers: [storedSeries],
   computedFrom: [tokenPrices],
-  entities: marketCap.entities,
+  entities: (registry) => toSummed(marketCap.entities(registry), registry.tokens),
   history: { intervals: ['1d'], chunkEntities: 1, chunkPoints: 366 },
-  run: (run) =>
-    run.provider.sumChangedDays(
-      { name: 'sum-market-caps', table: 'market_caps', members: MARKET_CAPS },
-      toDays(run),
-      run.signal,
-    ),
+  run: (run) => sumDays(run, { name: 'sum-market-caps', table: 'market_caps', members: MARKET_CAPS }),
 })

@@ -1,5 +1,6 @@
 import { DataError } from '../../shared/errors.ts'
 import { type JobPayload, jobPayload } from '../../shared/queue/queues.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 
@@ -11,12 +12,12 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
 }
 
 /**
- * Whom a payload is about: those that it names, else all of the job's.
+ * Whom a payload is about: those that it names, else all of the job's. Of a slot these are those that are still there.
  * Those that have left the registry since, or are not in this worker's yet, are left out.
  * @throws DataError `payload` when nobody is left.
  */
 export function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {
-  const all = job.entities(registry)
+  const all = job.entities(registry).filter((entity) => payload.kind !== 'slot' || isThereAt(entity, payload.slot))
   if (payload.entities === undefined) return all
   const ids = new Set(payload.entities)
   const known = all.filter(({ id }) => ids.has(id))

@@ -1,7 +1,7 @@
 import { ANY_STEP, type Buckets, subtract, toBuckets, toTimes, union } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { OPEN_END, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/notes.ts'
-import { readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
+import { groupByWanted, readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
 import type { Entity, Job } from '../job/define-job.ts'
@@ -114,8 +114,8 @@ async function findMissing(
   const entities = job.entities(registry)
   const some = wanted.filter((one) => Math.max(one.seconds, INTERVAL_SECONDS[job.dataset.cadence]) === seconds)
   const found = new Map<number, readonly Buckets[]>()
-  for (const group of toGroups(entities, some)) {
-    const runs = toWantedRuns(some, group[0]?.key ?? 0, job.dataset, toDueEnd(job.dataset, now()))
+  for (const group of groupByWanted(entities, some)) {
+    const runs = toWantedRuns(some, group[0], job.dataset, toDueEnd(job.dataset, now()))
     const keys = group.map(({ key }) => key)
     const missing = await readMissing(db, job.dataset, keys, { wanted: runs, seconds: most })
     for (const [key, own] of missing) found.set(key, own)
@@ -124,15 +124,6 @@ async function findMissing(
     const runs = found.get(entity.key)
     return runs === undefined ? [] : [{ entity, runs }]
   })
-}
-
-/** Those of whom the same is wanted: everybody whom no range names, and each of the others by itself. */
-function toGroups(entities: readonly Entity[], wanted: readonly Wanted[]): Entity[][] {
-  const named = new Set(wanted.map(({ entity }) => entity))
-  const others = entities.filter(({ key }) => !named.has(key))
-  return [others, ...entities.filter(({ key }) => named.has(key)).map((entity) => [entity])].filter(
-    (group) => group.length > 0,
-  )
 }
 
 /**

@@ -15,7 +15,7 @@ export const marketCapRoute = defineRoute({
   tag: 'Aggregated',
   summary: 'The market capitalization of all tokens together, by day',
   description:
-    'One point per UTC day, oldest first, from `limit` days ago on; never cut, so there are no further pages. `value` is the sum over the live tokens of the first market cap known that day, `tokensIncluded` their number: a token without data that day is left out.',
+    'One point per UTC day, oldest first, from `limit` days ago on; never cut, so there are no further pages. `value` is the sum over the tokens that were live that day of the first market cap known of it, `tokensIncluded` their number: a token without data that day is left out.',
   query: daysBack,
   record: point,
   datasets: [marketCap],

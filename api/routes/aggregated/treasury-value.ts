@@ -15,7 +15,7 @@ export const treasuryValueRoute = defineRoute({
   tag: 'Aggregated',
   summary: 'The value of all DAO treasuries together, by day',
   description:
-    'One point per UTC day, oldest first, from `limit` days ago on; never cut, so there are no further pages. `value` is the sum over the live DAOs of their treasuries that day, `daosIncluded` their number: a DAO without data that day is left out.',
+    'One point per UTC day, oldest first, from `limit` days ago on; never cut, so there are no further pages. `value` is the sum over the DAOs that were live that day of their treasuries, `daosIncluded` their number: a DAO without data that day is left out.',
   query: daysBack,
   record: point,
   datasets: [treasuryValue],

@@ -10,7 +10,8 @@ const MARGIN = 4
 const RISING = '#15803d'
 const FALLING = '#b91c1c'
 
-const toXml = (text: string) =>
+/** A text as it may stand in an element or an attribute. */
+export const toXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
 const svg = (label: string, content: string) =>

@@ -10,6 +10,7 @@ export const coingecko: Provider = {
   name: 'coingecko',
   handle(request, world) {
     const path = request.path.replace(/^\/api\/v3/, '')
+    if (path === '/coins/list') return answerList(request, world)
     if (path === '/coins/markets') return answerMarkets(request, world)
     const [, id] = /^\/coins\/([^/]+)\/market_chart\/range$/.exec(path) ?? []
     if (id !== undefined) return answerChart(decodeURIComponent(id), request, world)
@@ -43,6 +44,16 @@ function answerMarkets({ query, now }: UpstreamRequest, world: World): Reply {
   rows.sort((left, right) => (right.listing.marketCap ?? 0) - (left.listing.marketCap ?? 0))
   const shown = rows.slice((page - 1) * perPage, page * perPage)
   return jsonReply(shown.map(({ asset, listing }) => toMarket(asset, listing, spans)))
+}
+
+/** Every coin that there is; contracts only where they are asked for. */
+function answerList({ query }: UpstreamRequest, world: World): Reply {
+  const hasPlatforms = query.get('include_platform') === 'true'
+  const coins = world.assets.flatMap(({ coingeckoId, symbol, name, chain, contractAddress }) => {
+    const platforms = hasPlatforms ? { platforms: { [chain]: contractAddress } } : {}
+    return coingeckoId === null ? [] : [{ id: coingeckoId, symbol: symbol.toLowerCase(), name, ...platforms }]
+  })
+  return jsonReply(coins)
 }
 
 function toMarket(asset: Asset, listing: Listing, spans: readonly string[]) {

@@ -21,6 +21,7 @@ function toInfo(asset: Asset, profile: Profile) {
     name: asset.name,
     symbol: asset.symbol,
     slug: profile.slug,
+    contract_address: [{ contract_address: asset.contractAddress, platform: { name: asset.chain } }],
     category: 'token',
     description: '',
     logo: profile.logo ?? '',

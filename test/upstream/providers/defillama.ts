@@ -21,11 +21,11 @@ export const defillama: Provider = {
   empty: () => jsonReply([]),
 }
 
-/** The protocol of that slug, or the children of the parent of that slug. */
+/** The protocol of that name, or the children of the parent of that name; the id of a parent that was renamed leads nowhere. */
 function membersOf(slug: string, world: World, now: number): readonly Protocol[] {
   const all = world.protocols(now)
   const own = all.find((protocol) => protocol.slug === slug)
-  return own ? [own] : all.filter((protocol) => protocol.parent === slug)
+  return own ? [own] : all.filter((protocol) => protocol.parentSlug === slug)
 }
 
 function toTvl(members: readonly Protocol[]): number | null {
@@ -87,7 +87,7 @@ function toDetail(slug: string, members: readonly Protocol[], world: World, now:
   const { tvl: _tvl, chainTvls: _chainTvls, ...facts } = first ? toEntry(first) : { tvl: null, chainTvls: null }
   return {
     ...facts,
-    ...(parent ? { id: `parent#${slug}`, slug, isParentProtocol: true, parentProtocol: undefined } : {}),
+    ...(parent ? { id: `parent#${first.parent}`, slug, isParentProtocol: true, parentProtocol: undefined } : {}),
     chainTvls: chain === undefined ? {} : { [chain]: { tvl, tokensInUsd: [], tokens: [] } },
     tvl,
     tokensInUsd: [],

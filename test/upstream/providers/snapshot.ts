@@ -83,6 +83,11 @@ function resolve({ name, args, fields }: AskedField, world: World, now: number):
     const space = world.space(String(args.id), now)
     return space && pick(toSpace(space), fields)
   }
+  if (name === 'spaces') {
+    const { id_in: ids = [] } = (args.where ?? {}) as { readonly id_in?: readonly unknown[] }
+    const found = ids.flatMap((id) => world.space(String(id), now) ?? [])
+    return found.slice(0, Number(args.first ?? 20)).map((space) => pick(toSpace(space), fields))
+  }
   if (name !== 'votes' && name !== 'proposals') {
     throw new GraphqlMistake(`Cannot query field "${name}" on type "Query".`)
   }

@@ -5,7 +5,7 @@ import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
 
 /** The provider's host with the key that fits it. */
-export function openCoinGecko({ config, http }: ProviderContext): HttpClient {
+export function openCoinGecko({ config, http }: Pick<ProviderContext, 'config' | 'http'>): HttpClient {
   const { apiKey, ...settings } = config.providers.coingecko
   const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
   const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }

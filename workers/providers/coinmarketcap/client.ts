@@ -13,7 +13,7 @@ export interface CoinMarketCap {
 }
 
 /** CoinMarketCap's host with its key, where there is one (providers document, section 1). */
-export function openCoinMarketCap({ config, http }: ProviderContext): CoinMarketCap {
+export function openCoinMarketCap({ config, http }: Pick<ProviderContext, 'config' | 'http'>): CoinMarketCap {
   const { apiKey, ...settings } = config.providers.coinmarketcap
   const hasKey = apiKey !== undefined
   const headers = hasKey ? { 'X-CMC_PRO_API_KEY': apiKey } : {}

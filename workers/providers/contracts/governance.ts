@@ -1,4 +1,4 @@
-import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
+import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
 import type { Allowance } from '../../job/allowance.ts'
 import type { Candidate } from '../../job/define-job.ts'
 
@@ -14,6 +14,12 @@ export interface Cursors {
   readonly votes: Cursor
 }
 
+/** A space and the key of the DAO that votes in it, or did. */
+export interface Space {
+  readonly dao: number
+  readonly space: string
+}
+
 export interface Reading {
   readonly rows: Candidate<GovernanceRow>[]
   /** Where the next run goes on. */
@@ -27,9 +33,9 @@ export interface GovernanceSource {
   /** How many pages a run may take, so that its rows fit into memory and the run into its time. */
   readonly pagesPerRun: number
   readonly concurrency: number
-  /** What is new in a DAO's space, as far as the allowance goes; undefined for a space that does not exist. */
+  /** What is new in a space, as far as the allowance goes; undefined for one that does not exist. */
   fetchGovernance(
-    dao: VotingDao,
+    space: Space,
     cursors: Cursors,
     allowance: Pick<Allowance, 'take'>,
     signal: AbortSignal,

@@ -1,4 +1,5 @@
 import type { z } from 'zod'
+import type { Dao } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
@@ -14,6 +15,10 @@ export function openDefiLlama({ config, http }: Opening): HttpClient {
 export function openDefiLlamaCoins({ config, http }: Opening): HttpClient {
   return http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
 }
+
+/** The slug of a protocol's page, which follows from its name; its children name it by its id (providers document, section 3.1). */
+export const toNameSlug = ({ defillama, defillamaSlug }: Pick<Dao, 'defillama' | 'defillamaSlug'>): string | null =>
+  defillamaSlug ?? defillama
 
 const PROTOCOLS = '/protocols'
 

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent } from '../answer.ts'
 import { type DaoLinksSource, type Links, toLinkRows, toTwitterLink, type UnlinkedDao } from '../contracts/links.ts'
-import { fetchProtocols, openDefiLlama } from './client.ts'
-import { toParentSlug } from './tvl-rows.ts'
+import { fetchProtocols, openDefiLlama, toNameSlug } from './client.ts'
+import { isOf } from './tvl-rows.ts'
 
 const protocol = z.object({ slug: asSent, parentProtocol: asSent, url: asSent, twitter: asSent, logo: asSent })
 type Protocol = z.infer<typeof protocol>
@@ -25,9 +25,8 @@ export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   },
 }
 
-/** The links of the protocol with the DAO's slug, else of the first child of the parent with that slug. */
-function toLinks(protocols: readonly Protocol[], { defillama }: UnlinkedDao): Links {
-  const isChild = ({ parentProtocol }: Protocol) => toParentSlug(parentProtocol) === defillama
-  const own = protocols.find(({ slug }) => slug === defillama) ?? protocols.find(isChild)
+/** The links of the protocol of the DAO's name, else of the first child of its parent protocol. */
+function toLinks(protocols: readonly Protocol[], dao: UnlinkedDao): Links {
+  const own = protocols.find(({ slug }) => slug === toNameSlug(dao)) ?? protocols.find(isOf(dao))
   return own === undefined ? {} : { website: own.url, twitter: toTwitterLink(own.twitter), image: own.logo }
 }

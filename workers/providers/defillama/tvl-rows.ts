@@ -4,6 +4,7 @@ import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
 import { thin } from '../paging.ts'
+import { toNameSlug } from './client.ts'
 
 /** Protocols: several thousand, of which these members are read (providers document, section 3.1). */
 export const protocolsAnswer = z.array(z.object({ slug: asSent, parentProtocol: asSent, tvl: asSent }))
@@ -13,24 +14,25 @@ export const protocolAnswer = z.object({ tvl: z.array(z.object({ date: z.number(
 
 const PARENT = 'parent#'
 
+/** Whether a protocol is the DAO's: a child of the parent protocol of its id, or the one of its name. */
+export const isOf =
+  (dao: Pick<Dao, 'defillama' | 'defillamaSlug'>) =>
+  ({ slug, parentProtocol }: { readonly slug?: unknown; readonly parentProtocol?: unknown }): boolean =>
+    dao.defillama !== null && (toParentSlug(parentProtocol) === dao.defillama || slug === toNameSlug(dao))
+
 /**
- * One row for each DAO with a protocol of a known value: the sum over the children of the parent protocol of that slug
- * and over the protocol of that slug itself. Protocols without a value are left out of the sum.
+ * One row for each DAO with a protocol of a known value: the sum over the children of its parent protocol and over the
+ * protocol of its name, each counted once. Protocols without a value are left out of the sum.
  */
 export function toTvlRows(
   protocols: z.infer<typeof protocolsAnswer>,
   daos: readonly Dao[],
   slot: number,
 ): Candidate<ProtocolTvlRow>[] {
-  const sums = new Map<string, number>()
-  for (const { slug, parentProtocol, tvl } of protocols) {
-    if (typeof tvl !== 'number') continue
-    const names = new Set([slug, toParentSlug(parentProtocol)])
-    for (const name of names) if (typeof name === 'string') sums.set(name, (sums.get(name) ?? 0) + tvl)
-  }
   return daos.flatMap((dao) => {
-    const sum = dao.defillama === null ? undefined : sums.get(dao.defillama)
-    return sum === undefined ? [] : [{ dao: dao.key, observed_at: toIso(slot), tvl_usd: sum }]
+    const values = protocols.filter(isOf(dao)).flatMap(({ tvl }) => (typeof tvl === 'number' ? [tvl] : []))
+    if (values.length === 0) return []
+    return [{ dao: dao.key, observed_at: toIso(slot), tvl_usd: values.reduce((sum, value) => sum + value, 0) }]
   })
 }
 
@@ -48,7 +50,7 @@ export function toTvlHistoryRows(
 }
 
 /** The slug of a parent protocol; undefined where there is none. */
-export function toParentSlug(parentProtocol: unknown): string | undefined {
+function toParentSlug(parentProtocol: unknown): string | undefined {
   return typeof parentProtocol === 'string' && parentProtocol.startsWith(PARENT)
     ? parentProtocol.slice(PARENT.length)
     : undefined

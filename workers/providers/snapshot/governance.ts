@@ -2,7 +2,7 @@ import type { VotingDao } from '../../../shared/datasets/governance.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Allowance } from '../../job/allowance.ts'
 import type { Provider } from '../../job/define-job.ts'
-import type { Cursor, Cursors, GovernanceSource, Reading } from '../contracts/governance.ts'
+import type { Cursor, Cursors, GovernanceSource, Reading, Space } from '../contracts/governance.ts'
 import { ask, openSnapshot } from './client.ts'
 import { readByCreation } from './pages-by-creation.ts'
 import {
@@ -36,19 +36,20 @@ export const snapshot: Provider<GovernanceSource, VotingDao> = {
     return {
       pagesPerRun: Math.max(FEWEST_PAGES, Math.min(MOST_PAGES, MINUTES_PER_RUN * requestsPerMinute)),
       concurrency: CONCURRENCY,
-      fetchGovernance: (dao, cursors, allowance, signal) => fetchGovernance(client, dao, cursors, allowance, signal),
+      fetchGovernance: (space, cursors, allowance, signal) =>
+        fetchGovernance(client, space, cursors, allowance, signal),
     }
   },
 }
 
 async function fetchGovernance(
   client: HttpClient,
-  dao: VotingDao,
+  place: Space,
   cursors: Cursors,
   allowance: Pick<Allowance, 'take'>,
   signal: AbortSignal,
 ): Promise<Reading | undefined> {
-  const space = dao.snapshotSpace
+  const { space } = place
   const paging = { pageSize: PAGE_SIZE, mostSkipped: MOST_SKIPPED, allowance }
   const proposals = await readByCreation({
     ...paging,
@@ -72,7 +73,7 @@ async function fetchGovernance(
     },
   })
   return {
-    rows: [...toProposalRows(proposals.items, dao), ...toVoteRows(votes.items, dao)],
+    rows: [...toProposalRows(proposals.items, place), ...toVoteRows(votes.items, place)],
     cursors: { proposals: proposals.cursor, votes: votes.cursor },
     isComplete: proposals.isComplete && votes.isComplete,
   }

@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
+import type { GovernanceRow } from '../../../shared/datasets/governance.ts'
 import type { Candidate } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
+import type { Space } from '../contracts/governance.ts'
 import { toLowerCase } from '../holder-values.ts'
 
 /** The hub answers at most so many elements a page and skips at most so many (providers document, section 9). */
@@ -30,10 +31,9 @@ export const votesData = z.object({ votes: z.array(vote) })
 /** The hub's times are whole Unix seconds. */
 const toTime = (seconds: number) => toIso(seconds * 1000)
 
-export function toProposalRows(proposals: readonly Proposal[], dao: VotingDao): Candidate<GovernanceRow>[] {
+export function toProposalRows(proposals: readonly Proposal[], place: Space): Candidate<GovernanceRow>[] {
   return proposals.map(({ id, author, created }) => ({
-    dao: dao.key,
-    space: dao.snapshotSpace,
+    ...place,
     kind: 'proposal',
     proposal: id,
     address: toLowerCase(author),
@@ -42,11 +42,11 @@ export function toProposalRows(proposals: readonly Proposal[], dao: VotingDao): 
 }
 
 /** A vote whose proposal was taken back is no vote on anything. */
-export function toVoteRows(votes: readonly Vote[], dao: VotingDao): Candidate<GovernanceRow>[] {
+export function toVoteRows(votes: readonly Vote[], place: Space): Candidate<GovernanceRow>[] {
   return votes.flatMap(({ voter, proposal, created }) => {
     if (!proposal) return []
     const at = toTime(created)
     const address = toLowerCase(voter)
-    return [{ dao: dao.key, space: dao.snapshotSpace, kind: 'vote', proposal: proposal.id, address, at }]
+    return [{ ...place, kind: 'vote', proposal: proposal.id, address, at }]
   })
 }

@@ -1,7 +1,9 @@
 import { type DailySumRow, dailySumRow } from '../../../shared/datasets/daily-sum.ts'
 import { DAY_MS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
+import { type Lifetime, toLifetimes } from '../../../shared/registry/ends.ts'
+import type { Entity } from '../../../shared/registry/entities.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
-import type { Entity, Provider, Range } from '../../job/define-job.ts'
+import type { Provider, Run } from '../../job/define-job.ts'
 
 /** A sum over members of the registry by UTC day. */
 export interface DailySum {
@@ -23,26 +25,47 @@ export interface StoredSeries {
    * so that computing them again stores nothing. A day without members is left out, or withdrawn if it is stored.
    * @throws DataError `storage`
    */
-  sumChangedDays(sum: DailySum, days: TimeRange, signal: AbortSignal): Promise<DailySumRow[]>
+  sumChangedDays(sum: DailySum, members: Summed, days: TimeRange, signal: AbortSignal): Promise<DailySumRow[]>
 }
 
-/** The days that a run computes. A slot computes its own day and the one that ended when it began. */
-export function toDays({ slot, range }: { slot: number; range: Range | undefined }): TimeRange {
-  return range ?? { from: slot - DAY_MS, to: slot + DAY_MS }
+/** What a sum is about: all members together, with when each of them began and ended. */
+export interface Summed extends Entity {
+  readonly lifetimes: ReturnType<typeof toLifetimes>
+}
+
+export const toSummed = (all: readonly Entity[], members: readonly (Lifetime & Entity)[]): Summed[] =>
+  all.map((entity) => ({ ...entity, lifetimes: toLifetimes(members) }))
+
+/** The days of a run that changed. A slot computes its own day and the one that ended when it began. */
+export async function sumDays(run: Run<StoredSeries, Summed>, sum: DailySum): Promise<DailySumRow[]> {
+  const days = run.range ?? { from: run.slot - DAY_MS, to: run.slot + DAY_MS }
+  const changed = run.entities.map((members) => run.provider.sumChangedDays(sum, members, days, run.signal))
+  return (await Promise.all(changed)).flat()
 }
 
 /** The condition that a time lies in the days that a statement is asked for. */
 export const withinDays = (column: string) =>
   `${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
-export const storedSeries: Provider<StoredSeries, Entity> = {
+/**
+ * The condition that a member counts on a day: one of `table` that is live, or that had not ended, as `Summed` says.
+ */
+export const isMember = (
+  key: string,
+  day: string,
+  table: string,
+) => `${key} IN (SELECT key FROM ${table} FINAL WHERE live OR has({ended: Array(UInt64)}, key))
+    AND (NOT has({ended: Array(UInt64)}, ${key}) OR toUnixTimestamp(${day}) < {endedAt: Array(UInt32)}[indexOf({ended: Array(UInt64)}, ${key})])
+    AND toUnixTimestamp(${day}) >= {begunAt: Array(UInt32)}[indexOf({begun: Array(UInt64)}, ${key})]`
+
+export const storedSeries: Provider<StoredSeries, Summed> = {
   name: 'stored-series',
   covers: () => true,
-  connect: ({ db }) => ({ sumChangedDays: (sum, days, signal) => sumChangedDays(db, sum, days, signal) }),
+  connect: ({ db }) => ({ sumChangedDays: (...asked) => sumChangedDays(db, ...asked) }),
 }
 
-function sumChangedDays(db: Database, sum: DailySum, days: TimeRange, signal: AbortSignal) {
-  const params = { from: toBucketStart(days.from, '1d'), to: toBucketStart(days.to - 1, '1d') + DAY_MS }
+function sumChangedDays(db: Database, sum: DailySum, { lifetimes }: Summed, days: TimeRange, signal: AbortSignal) {
+  const params = { ...lifetimes, from: toBucketStart(days.from, '1d'), to: toBucketStart(days.to - 1, '1d') + DAY_MS }
   return db.rows({ name: sum.name, sql: toChangesSql(sum), params, schema: dailySumRow, signal })
 }
 

@@ -1,0 +1,31 @@
+import { z } from 'zod'
+import { oneId } from '../parameters/kinds.ts'
+import { Problem } from '../problem/problem.ts'
+import { defineRoute } from '../route/define-route.ts'
+import { daoKind, tokenKind } from '../route/entities.ts'
+import { toFileTime } from '../route/registry-files.ts'
+import { toInitials, toMark } from './marks/mark.ts'
+
+/** The registry is read once, when the process starts. */
+const LOADED_AS_OF = Math.max(toFileTime('daos.json'), toFileTime('tokens.json'))
+
+export const marksRoute = defineRoute({
+  path: '/marks/{markOf}.svg',
+  tag: 'Charts',
+  summary: 'A mark of a DAO or a token as an image',
+  description:
+    'Its letters on a colour that follows from its id: what a list can show where `image` is null or its host does not answer. It is no logo.',
+  query: { markOf: oneId('DAO or token', daoKind.example.id) },
+  response: z.string(),
+  contentType: 'image/svg+xml',
+  datasets: [],
+  handle: async ({ query, registry }) => {
+    const dao = daoKind.byId(registry, query.markOf)
+    const token = tokenKind.byId(registry, query.markOf)
+    const found = dao ?? token
+    if (found === undefined)
+      throw new Problem('not_found', 'There is no DAO and no token with this id.', { param: 'markOf' })
+    const letters = dao === undefined ? (token?.symbol ?? '') : toInitials(dao.name)
+    return { body: Buffer.from(toMark(found.id, found.name, letters)), asOf: LOADED_AS_OF }
+  },
+})

@@ -1,0 +1,34 @@
+/** Why and from which day on a token or a DAO is no more. */
+export interface Ended {
+  /** The first UTC day without it, as an ISO date. */
+  readonly at: string
+  readonly reason: string
+}
+
+/** From when on and until when something stands for itself, in Unix milliseconds; without them always. */
+export interface Lifetime {
+  /** The first moment at which it counts: what another token turned into counts from that token's end on. */
+  readonly since?: number
+  /** The first moment without it: nothing is collected of it from then on, and it counts on the days before. */
+  readonly until?: number
+}
+
+/** Whether something is still collected at a time in Unix milliseconds. */
+export const isThereAt = ({ until = Number.POSITIVE_INFINITY }: Lifetime, at: number): boolean => at < until
+
+/**
+ * The parameters of a statement that sums members of the registry by day: the keys of those that end or begin, and when,
+ * in Unix seconds. A token that was exchanged for another one counts up to that day, and its successor from then on:
+ * neither is missing on a past day, and no day counts both.
+ */
+export function toLifetimes(members: readonly (Lifetime & { readonly key: number })[]) {
+  const pick = (member: 'since' | 'until') =>
+    members.flatMap(({ key, [member]: at }) => (at === undefined ? [] : [{ key, at: at / 1000 }]))
+  const [begun, ended] = [pick('since'), pick('until')]
+  return {
+    begun: begun.map(({ key }) => key),
+    begunAt: begun.map(({ at }) => at),
+    ended: ended.map(({ key }) => key),
+    endedAt: ended.map(({ at }) => at),
+  }
+}

@@ -1,0 +1,111 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createHttpClients } from '../../workers/http/client.ts'
+import { compareRegistry } from '../../workers/registry-check/compare.ts'
+import { judge, loadExplained } from '../../workers/registry-check/explained.ts'
+import { fetchLists } from '../../workers/registry-check/provider-lists.ts'
+import { readRecordedLists } from '../../workers/registry-check/recorded-lists.ts'
+import { silent } from '../support/silent.ts'
+import { createUpstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
+
+const NOW = Date.parse('2024-05-06T07:05:09Z')
+const registry = loadRegistry()
+
+/** The registry with other facts of one token and one DAO. */
+function withFacts(token: Partial<Registry['tokens'][number]>, dao: Partial<Registry['daos'][number]>): Registry {
+  return {
+    ...registry,
+    tokens: registry.tokens.map((one) => (one.symbol === 'UNI' ? { ...one, ...token } : one)),
+    daos: registry.daos.map((one) => (one.slug === 'uniswap' ? { ...one, ...dao } : one)),
+  }
+}
+
+describe('the registry and the lists of its providers', () => {
+  let upstream: Awaited<ReturnType<typeof createUpstream>>
+  beforeAll(async () => {
+    upstream = await createUpstream({ registry, now: () => NOW, dataDir: null, chains: {} })
+  })
+  afterEach(() => upstream.faults.clear())
+  afterAll(() => upstream?.close())
+
+  async function check(ours: Registry, settings: Record<string, string> = {}) {
+    const config = parseConfig({ ...toStandInSettings(upstream.url), ...settings })
+    const http = createHttpClients({ log: silent, backoffMs: 1 })
+    const lists = await fetchLists(ours, { config, http }, new AbortController().signal)
+    return { differences: compareRegistry(ours, lists, NOW), lists }
+  }
+
+  it('do not differ where they say the same, and every list is read', async () => {
+    const { differences, lists } = await check(registry)
+    expect(differences).toEqual([])
+    expect(lists.unread).toEqual([])
+    expect(lists.coins.map(({ list, byId }) => [list, byId.size > 90])).toEqual([
+      ['coingecko', true],
+      ['coinmarketcap', true],
+    ])
+    expect(lists.spaces[0]?.known?.size).toBeGreaterThan(80)
+  })
+
+  it.each([
+    ['an id that is unknown', { cmcId: '999999' }, {}, ['coinmarketcap', 'cmcId', '999999', null]],
+    ['another id that is unknown', { coingeckoId: 'nothing' }, {}, ['coingecko', 'coingeckoId', 'nothing', null]],
+    ['a protocol that is unknown', {}, { defillama: 'nothing' }, ['defillama', 'defillama', 'nothing', null]],
+    ['a space that is unknown', {}, { snapshotSpace: 'no.eth' }, ['snapshot', 'snapshotSpace', 'no.eth', null]],
+  ])('differ by %s', async (_, token, dao, [list, field, ours, theirs]) => {
+    const { differences } = await check(withFacts(token, dao))
+    expect(differences).toEqual([expect.objectContaining({ list, field, ours, theirs })])
+  })
+
+  it('differ by a name, a symbol and a contract in each list that has them', async () => {
+    const contractAddress = `0x${'1'.repeat(40)}`
+    const { differences } = await check(withFacts({ name: 'Other', symbol: 'OTH', contractAddress }, {}))
+    for (const list of ['coingecko', 'coinmarketcap']) {
+      const fields = differences.filter((one) => one.list === list).map(({ field }) => field)
+      expect([list, fields]).toEqual([list, ['name', 'symbol', 'contractAddress']])
+    }
+  })
+
+  it('differ by a token that is live after its end', async () => {
+    const ended = { at: '2024-05-01', reason: 'gone', successor: null }
+    const { differences } = await check(withFacts({ ended, until: Date.parse(ended.at) }, {}))
+    expect(differences).toEqual([expect.objectContaining({ list: 'calendar', theirs: 'ended on 2024-05-01' })])
+  })
+
+  it('are compared as far as lists can be read; the others are told, and whether that is a failure', async () => {
+    upstream.faults.set('defillama', { kind: 'status', status: 403 })
+    const { differences, lists } = await check(registry, { COINMARKETCAP_API_KEY: '' })
+    expect(differences).toEqual([])
+    expect(lists.unread).toEqual([
+      { list: 'coinmarketcap', reason: 'not asked without COINMARKETCAP_API_KEY', isFailure: false },
+      { list: 'defillama', reason: expect.stringContaining('403'), isFailure: true },
+    ])
+    expect(lists.spaces).toHaveLength(1)
+  })
+})
+
+it('a difference is explained for the value that was explained, and for no other', () => {
+  const difference = { list: 'a', of: 'b', field: 'c', ours: '1', theirs: '2' }
+  const explained = [{ list: 'a', of: 'b', field: 'c', theirs: '2', reason: 'because' }]
+  expect(judge([difference, { ...difference, theirs: '3' }], explained).map(({ reason }) => reason)).toEqual([
+    'because',
+    null,
+  ])
+})
+
+const dataDir = process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data')
+const isAbsent = !existsSync(dataDir)
+if (isAbsent) console.log(`the registry is not compared with recorded lists: no folder ${dataDir}`)
+
+it.skipIf(isAbsent)(
+  'recorded lists differ from the registry only where it is explained, and every explanation is needed',
+  () => {
+    const explained = loadExplained()
+    const judged = judge(compareRegistry(registry, readRecordedLists(dataDir), NOW), explained)
+    expect(judged.filter(({ reason }) => reason === null)).toEqual([])
+    expect(judged).toHaveLength(explained.length)
+  },
+)

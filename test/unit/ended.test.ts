@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest'
+import { groupByWanted, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { isThereAt, toLifetimes } from '../../shared/registry/ends.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { planBackfill } from '../../workers/commands/backfill.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { toEntities } from '../../workers/run/payload.ts'
+
+const DAY = 86_400_000
+const registry = loadRegistry()
+const tokenOf = (symbol: string) => {
+  const token = registry.tokens.find((one) => one.symbol === symbol)
+  if (token === undefined) throw new Error(`no ${symbol}`)
+  return token
+}
+const maker = tokenOf('MKR')
+const END = maker.until ?? Number.NaN
+
+describe('a token that ended', () => {
+  const symbolsAt = (slot: number) =>
+    toEntities(prices, registry, { kind: 'slot', slot }).map(({ key }) => registry.tokenByKey.get(key)?.symbol)
+
+  it('is collected by slots before its end and by none from then on', () => {
+    expect(symbolsAt(END - 300_000)).toContain('MKR')
+    expect(symbolsAt(END)).not.toContain('MKR')
+    expect(symbolsAt(END)).toContain('SKY')
+    // Its past can be collected at any time.
+    const range = { from: END - DAY, to: END, interval: '1d' } as const
+    expect(toEntities(prices, registry, { kind: 'range', ...range, entities: [maker.id] })).toEqual([maker])
+  })
+
+  it('is back-filled where the range begins before its end', () => {
+    const plan = (from: string) =>
+      planBackfill(
+        { dataset: 'prices', from, to: '2025-12-01', interval: '1d', only: undefined },
+        registry,
+        END + 400 * DAY,
+      )
+    expect(plan('2025-05-18').entities).toContainEqual(maker)
+    expect(plan('2025-05-19').entities).not.toContainEqual(maker)
+  })
+
+  it('is wanted up to its end, apart from everybody else', () => {
+    const wanted: Wanted[] = [{ entity: 0, from: END - DAY, to: END + DAY, seconds: 300, askedAt: 0 }]
+    const [all, ...alone] = groupByWanted(tokenPrices.entities(registry), wanted)
+    expect(alone.map(([token]) => token)).toContainEqual(maker)
+    expect(all).not.toContainEqual(maker)
+    const slots = DAY / 300_000
+    const lengths = [tokenOf('UNI'), maker].map((token) =>
+      toWantedRuns(wanted, token, tokenPrices, END + DAY).map(({ first, last }) => last - first + 1),
+    )
+    expect(lengths).toEqual([[2 * slots], [slots]])
+    // What is to end is still there until that day.
+    expect(isThereAt(tokenOf('ACX'), (tokenOf('ACX').until ?? 0) - 1)).toBe(true)
+  })
+
+  it('counts up to its end, and its successor from that day on', () => {
+    const { ended, endedAt, begun, begunAt } = toLifetimes(registry.tokens)
+    expect(endedAt[ended.indexOf(maker.key)]).toBe(END / 1000)
+    expect(begunAt[begun.indexOf(tokenOf('SKY').key)]).toBe(END / 1000)
+    expect(ended).not.toContain(tokenOf('UNI').key)
+  })
+})
