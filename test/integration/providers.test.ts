@@ -76,13 +76,15 @@ describe('coinmarketcap', () => {
     const answer = { data: {} }
     const { server, source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
     const fiveMinutes = 300_000
-    await source.fetchHistory(tokens(3), { from: start, to: start + 10_001 * fiveMinutes, interval: '5m' }, toRun().run)
+    await source.fetchHistory(tokens(3), { from: start, to: start + 10_000 * fiveMinutes, interval: '5m' }, toRun().run)
     expect(paramOf(server, 'id')).toEqual(['1,2', '3', '1,2,3'])
-    expect(paramOf(server, 'count')).toEqual(['10000', '10000', '1'])
+    expect(paramOf(server, 'count')).toEqual(['10000', '10000', '2'])
     expect(paramOf(server, 'interval')).toEqual(['5m', '5m', '5m'])
-    const split = start + 10_000 * fiveMinutes
+    const split = start + 9_999 * fiveMinutes
     const isoOf = (ms: number) => new Date(ms).toISOString()
-    expect(paramOf(server, 'time_start')).toEqual([isoOf(start), isoOf(start), isoOf(split)])
+    // The provider's start is exclusive.
+    const starts = [start, start, split].map((ms) => isoOf(ms - fiveMinutes))
+    expect(paramOf(server, 'time_start')).toEqual(starts)
     expect(paramOf(server, 'time_end')).toEqual([
       isoOf(split - 1000),
       isoOf(split - 1000),

@@ -50,7 +50,8 @@ function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], { signal, 
 }
 
 function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Range, { signal, refuse }: AskRun) {
-  const pages = toPages(range, POINTS_PER_COIN * INTERVAL_SECONDS[range.interval] * 1000)
+  const stepMs = INTERVAL_SECONDS[range.interval] * 1000
+  const pages = toPages(range, (POINTS_PER_COIN - 1) * stepMs)
   const batches = pages.flatMap((page) => {
     const coins = Math.min(IDS_PER_CALL, Math.max(1, Math.floor(POINTS_PER_CALL / countSteps(page))))
     return toBatches(tokens, coins).map((entities) => ({ entities, page }))
@@ -58,12 +59,13 @@ function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Ra
   const ask = async ({ entities, page }: Batch<Token> & { page: Range }) => {
     const query = {
       id: toIds(entities),
-      time_start: new Date(page.from).toISOString(),
+      // The provider's start is exclusive: its first step is the one after it.
+      time_start: new Date(page.from - stepMs).toISOString(),
       // The provider's end is inclusive and counts whole seconds.
       time_end: new Date(page.to - 1000).toISOString(),
       interval: page.interval,
-      // Without it the provider's default of ten points may apply.
-      count: countSteps(page),
+      // Without it the provider's default of ten points may apply. One more, in case the start counts after all.
+      count: countSteps(page) + 1,
       convert: 'USD',
     }
     return toHistoryRows(await client.fetch(HISTORICAL, query, historicalAnswer, signal), entities, page)

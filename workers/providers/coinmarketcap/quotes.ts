@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
+import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
@@ -78,24 +79,41 @@ export function toLatestRows(
   })
 }
 
-/** The rows inside the range: the provider's end is inclusive, the range's is not. */
+/**
+ * One row for each step of the range that has a quote. The provider gives for a step the quote closest to it, which may be
+ * from before it: such a quote tells the price at the step, and its row has the step's time, in whose bucket it counts.
+ * Otherwise it would stand in the bucket before, or before the range. The start of what is asked for is one step early, and
+ * its end is inclusive: steps outside the range are left out.
+ */
 export function toHistoryRows(
   coins: z.infer<typeof historicalAnswer>,
   tokens: readonly Token[],
   range: Range,
 ): Candidate<TokenPriceRow>[] {
   const tokenByCoin = toTokenByCoin(tokens)
-  const rows: Candidate<TokenPriceRow>[] = []
-  for (const coin of coins) {
+  return coins.flatMap((coin) => {
     const token = tokenByCoin.get(coin.id)
-    for (const { timestamp, quote: usd = {} } of token ? (coin.quotes ?? []) : []) {
-      const observedAt = toIso(timestamp ?? usd.timestamp ?? usd.last_updated)
-      const ms = Date.parse(String(observedAt))
-      const isOutside = ms < range.from || ms >= range.to
-      // A row whose time cannot be read stays in: the row check rejects and counts it.
-      if (token && !isOutside) rows.push(toRow(token, observedAt, false, usd, usd))
-    }
+    return token === undefined ? [] : toCoinRows(coin.quotes ?? [], token, range)
+  })
+}
+
+type HistoricalQuote = NonNullable<z.infer<typeof historicalCoin>['quotes']>[number]
+
+function toCoinRows(quotes: readonly HistoricalQuote[], token: Token, { from, to, interval }: Range) {
+  const stepMs = INTERVAL_SECONDS[interval] * 1000
+  const rows: Candidate<TokenPriceRow>[] = []
+  const closest = new Map<number, { row: Candidate<TokenPriceRow>; distance: number }>()
+  for (const { timestamp, quote: usd = {} } of quotes) {
+    const observedAt = toIso(timestamp ?? usd.timestamp ?? usd.last_updated)
+    const ms = Date.parse(String(observedAt))
+    // A row whose time cannot be read stays in: the row check rejects and counts it.
+    if (Number.isNaN(ms)) rows.push(toRow(token, observedAt, false, usd, usd))
+    const step = from + Math.round((ms - from) / stepMs) * stepMs
+    const distance = Math.abs(ms - step)
+    if (!(step >= from && step < to) || distance >= (closest.get(step)?.distance ?? Number.POSITIVE_INFINITY)) continue
+    closest.set(step, { row: toRow(token, ms < step ? toIso(step) : observedAt, false, usd, usd), distance })
   }
+  for (const { row } of closest.values()) rows.push(row)
   return rows
 }
 
