@@ -9,7 +9,11 @@ export interface UpstreamRequest {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   readonly now: number
+  /** Whether the provider holds to what its free plan has; `open` has everything. */
+  readonly plan: Plan
 }
+
+export type Plan = 'open' | 'free'
 
 export interface Reply {
   readonly status: number
