@@ -20,6 +20,7 @@ export const providerSettings = {
   MORALIS_BASE_URL: url.default('https://deep-index.moralis.io/api/v2.2'),
   MORALIS_API_KEY: optionalText,
   MORALIS_REQUESTS_PER_MINUTE: count.default(300),
+  MORALIS_UNITS_PER_DAY: count.default(40_000),
   ETHPLORER_BASE_URL: url.default('https://api.ethplorer.io'),
   ETHPLORER_BNB_BASE_URL: url.default('https://api.binplorer.com'),
   ETHPLORER_API_KEY: text.default('freekey'),
@@ -72,7 +73,11 @@ export function toProviders(s: ProviderSettings) {
     coingecko: { ...toHost(s.COINGECKO_BASE_URL, toCoinGeckoRate(s)), apiKey: s.COINGECKO_API_KEY },
     defillama: toHost(s.DEFILLAMA_BASE_URL, s.DEFILLAMA_REQUESTS_PER_MINUTE),
     defillamaCoins: toHost(s.DEFILLAMA_COINS_BASE_URL, s.DEFILLAMA_REQUESTS_PER_MINUTE),
-    moralis: { ...toHost(s.MORALIS_BASE_URL, s.MORALIS_REQUESTS_PER_MINUTE), apiKey: s.MORALIS_API_KEY },
+    moralis: {
+      ...toHost(s.MORALIS_BASE_URL, s.MORALIS_REQUESTS_PER_MINUTE),
+      apiKey: s.MORALIS_API_KEY,
+      unitsPerDay: s.MORALIS_UNITS_PER_DAY,
+    },
     ethplorer: {
       ...toHost(s.ETHPLORER_BASE_URL, s.ETHPLORER_REQUESTS_PER_MINUTE),
       bnbBaseUrl: s.ETHPLORER_BNB_BASE_URL,

@@ -29,6 +29,8 @@ export interface Provider {
   readonly name: string
   handle(request: UpstreamRequest, world: World): Reply | Promise<Reply>
   failure(status: number, now: number): Reply
+  /** What it says when a plan's day is used up; like too many requests unless given. */
+  exhausted?(): Reply
   empty(request: UpstreamRequest): Reply
 }
 

@@ -17,7 +17,7 @@ import { rpc } from './providers/rpc.ts'
 import { snapshot } from './providers/snapshot.ts'
 import { telegram, telegramBot } from './providers/telegram.ts'
 import { x } from './providers/x.ts'
-import { createRateLimit, type Limits } from './rate-limit.ts'
+import { createRateLimit, FREE_PLANS, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
 import { createSimulatedWorld } from './simulated.ts'
@@ -108,10 +108,12 @@ function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests
   const { registry, seed = 1, dataDir = null, now = Date.now, limits = {}, plan = 'open', chains = {} } = options
   const found = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
   const world = { ...found, chain: (slug: string) => chains[slug] ?? found.chain(slug) }
-  const isOverLimit = createRateLimit(limits)
+  const overLimit = createRateLimit(plan === 'free' ? { ...FREE_PLANS, ...limits } : limits)
 
   async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {
-    if (isOverLimit(provider.name, request.now)) return provider.failure(429, request.now)
+    const over = overLimit(provider.name, request.now)
+    if (over === 'day' && provider.exhausted !== undefined) return provider.exhausted()
+    if (over !== null) return provider.failure(429, request.now)
     return provider.handle(request, world)
   }
   return async (incoming, response) => {

@@ -3,6 +3,7 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { type Answer, attempt, type Failure, toMethod } from './attempt.ts'
 import { inAttemptSpan } from './attempt-span.ts'
 import { isJsonType } from './body.ts'
+import { createDayLimit } from './day-limit.ts'
 import { createHistoryLimit } from './history-limit.ts'
 import { createHourLimit } from './hour-limit.ts'
 import { createRateLimit, type RateLimit } from './rate-limit.ts'
@@ -52,6 +53,8 @@ interface Options {
   readonly createLimit?: (provider: string, perMinute: number) => RateLimit
   /** The same for the hour; by default again one that only this process keeps. */
   readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
+  /** The same for the day. */
+  readonly createDayLimit?: (provider: string, perDay: number) => RateLimit
   /** How much of each limit repairing history may use, over 0 and at most 1; all of it by default. */
   readonly historyShare?: number
   readonly observe?: (call: ProviderCall) => void
@@ -83,7 +86,7 @@ export function createHttpClients(options: Options): LaneClients {
 }
 
 function toLimits(settings: HttpSettings, options: Options): { whole: RateLimit; history: RateLimit } {
-  const { provider, requestsPerMinute, requestsPerHour } = settings
+  const { provider, requestsPerMinute, requestsPerHour, requestsPerDay } = settings
   const { historyShare = 1 } = options
   const whole = toLimit(settings, options)
   const perMinute = requestsPerMinute * historyShare
@@ -91,25 +94,38 @@ function toLimits(settings: HttpSettings, options: Options): { whole: RateLimit;
     provider: `${provider} (history)`,
     // Under one a minute it is one in several minutes.
     requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
-    ...(requestsPerHour === undefined
-      ? {}
-      : { requestsPerHour: Math.max(1, Math.floor(requestsPerHour * historyShare)) }),
+    requestsPerHour: toShare(requestsPerHour, historyShare),
+    requestsPerDay: toShare(requestsPerDay, historyShare),
   }
   return { whole, history: createHistoryLimit(toLimit(share, options), whole) }
 }
 
-type Limited = Pick<HttpSettings, 'provider' | 'requestsPerMinute' | 'requestsPerHour'>
+const toShare = (count: number | undefined, share: number) =>
+  count === undefined ? undefined : Math.max(1, Math.floor(count * share))
 
-function toLimit({ provider, requestsPerMinute, requestsPerHour }: Limited, options: Options): RateLimit {
-  const ofMinute = options.createLimit?.(provider, requestsPerMinute) ?? createRateLimit(requestsPerMinute)
-  if (requestsPerHour === undefined) return ofMinute
-  const ofHour = options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour)
+interface Limited {
+  readonly provider: string
+  readonly requestsPerMinute: number
+  readonly requestsPerHour?: number | undefined
+  readonly requestsPerDay?: number | undefined
+}
+
+/**
+ * The limits of a provider, one after the other. Those of the hour and the day come last: a request that they let through
+ * is sent at once, and one that they refuse has only taken a turn in the rate limit.
+ */
+function toLimit(
+  { provider, requestsPerMinute, requestsPerHour, requestsPerDay }: Limited,
+  options: Options,
+): RateLimit {
+  const limits = [options.createLimit?.(provider, requestsPerMinute) ?? createRateLimit(requestsPerMinute)]
+  if (requestsPerHour !== undefined)
+    limits.push(options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour))
+  if (requestsPerDay !== undefined)
+    limits.push(options.createDayLimit?.(provider, requestsPerDay) ?? createDayLimit(provider, requestsPerDay))
   return {
     take: async (signal, cost) => {
-      // The hour's limit comes last: a request that it lets through is sent at once, and one that it refuses has only
-      // taken a turn in the rate limit.
-      await ofMinute.take(signal, cost)
-      await ofHour.take(signal, cost)
+      for (const limit of limits) await limit.take(signal, cost)
     },
   }
 }

@@ -23,6 +23,8 @@ export interface HttpSettings {
    * Likewise, for a provider that counts by the hour too. When they are used up, requests fail until the hour is over.
    */
   readonly requestsPerHour?: number
+  /** Likewise, for a plan that begins anew at midnight UTC. */
+  readonly requestsPerDay?: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
 }
