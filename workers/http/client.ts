@@ -214,16 +214,23 @@ const OUTCOMES: Readonly<Record<string, ProviderCall['outcome']>> = {
   provider_malformed: 'malformed',
 }
 
-function toJson(provider: string, { isAbsent, body, contentType }: Answer, { shown, secrets }: Target): unknown {
+function toJson(
+  provider: string,
+  { status, isAbsent, body, contentType }: Answer,
+  { shown, secrets }: Target,
+): unknown {
   if (isAbsent) return undefined
   const found = () => (body === '' ? 'an empty body' : toExcerpt(body, secrets))
+  const isError = status >= 400
   if (!isJsonType(contentType)) {
+    if (isError) return undefined
     const message = `${provider} ${shown}: expected JSON, received ${contentType}: ${found()}`
     throw new DataError('provider_malformed', message)
   }
   try {
     return JSON.parse(body)
   } catch (cause) {
+    if (isError) return undefined
     throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })
   }
 }

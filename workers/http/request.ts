@@ -58,7 +58,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal
   /** Statuses that say "there is no such thing": `json` then answers undefined, `text` an empty text. */
   readonly absent?: readonly number[]
-  /** Error statuses whose body is an answer like that of a success. */
+  /** Error statuses whose body is an answer like that of a success; to one that is no JSON `json` answers undefined. */
   readonly answers?: readonly number[]
   /** How often the request is sent again after a transient failure, 3 by default. */
   readonly retries?: number
