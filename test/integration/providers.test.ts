@@ -146,6 +146,16 @@ describe('coinmarketcap', () => {
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[101, 'provider_malformed']])
   })
 
+  it('refuses the one coin that cannot be read, and keeps those that share a call with it', async () => {
+    const quotes = [{ timestamp: new Date(start).toISOString(), quote: { USD: { price: 5 } } }]
+    const answer = { data: { 1: { id: 1, quotes }, 2: { id: 2, quotes: 'none' }, 3: { id: 3, quotes } } }
+    const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
+    const { run, refused } = toRun()
+    const rows = await source.fetchHistory(tokens(3), { from: start, to: start + DAY, interval: '1d' }, run)
+    expect(rows.map(({ token }) => token)).toEqual([1, 3])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_malformed']])
+  })
+
   it('names the path of an answer in another shape', async () => {
     const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, { data: [{ name: 'x' }] }))
     await expect(source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({

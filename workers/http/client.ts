@@ -50,7 +50,7 @@ export interface LaneClients extends HttpClients {
 interface Options {
   readonly log: Logger
   /** Makes a provider's limit; by default one that only this process keeps. */
-  readonly createLimit?: (provider: string, perMinute: number) => RateLimit
+  readonly createLimit?: (provider: string, perMinute: number, burst: number | undefined) => RateLimit
   /** The same for the hour; by default again one that only this process keeps. */
   readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
   /** The same for the day. */
@@ -86,7 +86,7 @@ export function createHttpClients(options: Options): LaneClients {
 }
 
 function toLimits(settings: HttpSettings, options: Options): { whole: RateLimit; history: RateLimit } {
-  const { provider, requestsPerMinute, requestsPerHour, requestsPerDay } = settings
+  const { provider, requestsPerMinute, requestsPerHour, requestsPerDay, burst } = settings
   const { historyShare = 1 } = options
   const whole = toLimit(settings, options)
   const perMinute = requestsPerMinute * historyShare
@@ -94,6 +94,7 @@ function toLimits(settings: HttpSettings, options: Options): { whole: RateLimit;
     provider: `${provider} (history)`,
     // Under one a minute it is one in several minutes.
     requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
+    burst,
     requestsPerHour: toShare(requestsPerHour, historyShare),
     requestsPerDay: toShare(requestsPerDay, historyShare),
   }
@@ -106,6 +107,7 @@ const toShare = (count: number | undefined, share: number) =>
 interface Limited {
   readonly provider: string
   readonly requestsPerMinute: number
+  readonly burst?: number | undefined
   readonly requestsPerHour?: number | undefined
   readonly requestsPerDay?: number | undefined
 }
@@ -114,11 +116,11 @@ interface Limited {
  * The limits of a provider, one after the other. Those of the hour and the day come last: a request that they let through
  * is sent at once, and one that they refuse has only taken a turn in the rate limit.
  */
-function toLimit(
-  { provider, requestsPerMinute, requestsPerHour, requestsPerDay }: Limited,
-  options: Options,
-): RateLimit {
-  const limits = [options.createLimit?.(provider, requestsPerMinute) ?? createRateLimit(requestsPerMinute)]
+function toLimit(limited: Limited, options: Options): RateLimit {
+  const { provider, requestsPerMinute, burst, requestsPerHour, requestsPerDay } = limited
+  const limits = [
+    options.createLimit?.(provider, requestsPerMinute, burst) ?? createRateLimit(requestsPerMinute, burst),
+  ]
   if (requestsPerHour !== undefined)
     limits.push(options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour))
   if (requestsPerDay !== undefined)

@@ -65,7 +65,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
     log,
     observe: metrics.call,
     historyShare: config.worker.historyShare,
-    createLimit: (provider, perMinute) => createSharedRateLimit(provider, perMinute, sharedBy),
+    createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
     createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
     createDayLimit: (provider, perDay) => createSharedDayLimit(provider, perDay, sharedBy),
   })

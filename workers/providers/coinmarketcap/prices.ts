@@ -7,7 +7,7 @@ import { askBatches, type Batch } from '../ask-batches.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { countSteps, toPages } from '../paging.ts'
 import { type CoinMarketCap, openCoinMarketCap } from './client.ts'
-import { historicalAnswer, latestAnswer, toHistoryRows, toLatestRows } from './quotes.ts'
+import { historicalAnswer, latestAnswer, splitFaulty, toHistoryRows, toLatestRows } from './quotes.ts'
 
 const LATEST = '/v3/cryptocurrency/quotes/latest'
 const HISTORICAL = '/v3/cryptocurrency/quotes/historical'
@@ -44,7 +44,9 @@ function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], { signal, 
   const batches = toBatches(tokens, IDS_PER_CALL).map((entities) => ({ entities }))
   const ask = async ({ entities }: Batch<Token>) => {
     const query = { id: toIds(entities), convert: 'USD' }
-    return toLatestRows(await client.fetch(client.toKeylessPath(LATEST), query, latestAnswer, signal), entities)
+    const coins = await client.fetch(client.toKeylessPath(LATEST), query, latestAnswer, signal)
+    refuseFaulty(coins, entities, refuse)
+    return toLatestRows(coins, entities)
   }
   return askBatches(batches, ask, { refuse })
 }
@@ -68,9 +70,23 @@ function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Ra
       count: countSteps(page) + 1,
       convert: 'USD',
     }
-    return toHistoryRows(await client.fetch(HISTORICAL, query, historicalAnswer, signal), entities, page)
+    const coins = await client.fetch(HISTORICAL, query, historicalAnswer, signal)
+    refuseFaulty(coins, entities, refuse)
+    return toHistoryRows(coins, entities, page)
   }
   return askBatches(batches, ask, { refuse })
+}
+
+/** One coin that cannot be read costs its own token its rows, and not those that share a call with it. */
+function refuseFaulty(
+  coins: Parameters<typeof splitFaulty>[0],
+  tokens: readonly Token[],
+  refuse: AskRun['refuse'],
+): void {
+  for (const { id, fault } of splitFaulty(coins).faulty) {
+    const token = tokens.find(({ cmcId }) => cmcId === id)
+    if (token !== undefined) refuse(token, new DataError('provider_malformed', `coinmarketcap ${id}: ${fault}`))
+  }
 }
 
 function toIds(tokens: readonly Token[]): string {

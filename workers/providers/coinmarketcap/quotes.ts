@@ -44,16 +44,44 @@ const latestCoin = z.object({
 
 const historicalCoin = z.object({ id, quotes: z.array(z.object({ timestamp: asSent, quote: usdQuote })).nullish() })
 
+/** A coin whose answer is not what is documented, and in which place; the others of the answer are still good. */
+interface FaultyCoin {
+  readonly id: string
+  readonly fault: string
+}
+
+/** A coin, or what is wrong with it. One without an id is everybody's fault: nobody can say whose it is. */
+function coinOrFault<T extends z.ZodType>(coin: T) {
+  return z.unknown().transform((value, context): z.output<T> | FaultyCoin => {
+    const read = coin.safeParse(value)
+    if (read.success) return read.data
+    const named = z.object({ id }).safeParse(value)
+    const [issue] = read.error.issues
+    if (named.success) return { id: named.data.id, fault: `${issue?.path.join('.')}: ${issue?.message}` }
+    for (const { path, message } of read.error.issues) context.addIssue({ code: 'custom', path: [...path], message })
+    return z.NEVER
+  })
+}
+
+/** The coins of an answer that can be read, and whose cannot. */
+export function splitFaulty<C extends object>(coins: readonly (C | FaultyCoin)[]) {
+  const isFaulty = (coin: C | FaultyCoin): coin is FaultyCoin => 'fault' in coin
+  return { good: coins.filter((coin): coin is C => !isFaulty(coin)), faulty: coins.filter(isFaulty) }
+}
+
 /**
  * Coins as a list, however they are keyed: a list, a map by id, a map of lists by symbol, or one coin alone; around it
  * the usual `{ status, data }` or, around a list, nothing.
  */
 function coinsOf<T extends z.ZodType>(coin: T) {
-  return z.preprocess((answer) => {
-    const data = isObject(answer) ? answer.data : answer
-    if (!isObject(data)) return data
-    return 'id' in data && !isObject(data.id) ? [data] : Object.values(data).flat()
-  }, z.array(coin))
+  return z.preprocess(
+    (answer) => {
+      const data = isObject(answer) ? answer.data : answer
+      if (!isObject(data)) return data
+      return 'id' in data && !isObject(data.id) ? [data] : Object.values(data).flat()
+    },
+    z.array(coinOrFault(coin)),
+  )
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -73,7 +101,7 @@ export function toLatestRows(
   tokens: readonly Token[],
 ): Candidate<TokenPriceRow>[] {
   const tokenByCoin = toTokenByCoin(tokens)
-  return coins.flatMap((coin) => {
+  return splitFaulty(coins).good.flatMap((coin) => {
     const token = tokenByCoin.get(coin.id)
     return token ? [toRow(token, toIso(coin.quote?.last_updated), true, coin.quote ?? {}, coin)] : []
   })
@@ -91,7 +119,7 @@ export function toHistoryRows(
   range: Range,
 ): Candidate<TokenPriceRow>[] {
   const tokenByCoin = toTokenByCoin(tokens)
-  return coins.flatMap((coin) => {
+  return splitFaulty(coins).good.flatMap((coin) => {
     const token = tokenByCoin.get(coin.id)
     return token === undefined ? [] : toCoinRows(coin.quotes ?? [], token, range)
   })

@@ -15,6 +15,12 @@ export function openDefiLlamaCoins({ config, http }: Opening): HttpClient {
   return http.open({ provider: 'defillama-coins', ...config.providers.defillamaCoins })
 }
 
+/**
+ * What is known of one protocol or treasury is all its tokens on all its chains, day by day for years: of the largest that is
+ * more than any other answer, and is read in no smaller parts.
+ */
+export const TIMES_MAX_BYTES = 4
+
 const PROTOCOLS = '/protocols'
 
 /** The list of all protocols, several thousand; `schema` says which members of each are read. */

@@ -5,7 +5,7 @@ import { checkAnswer, toUnknown } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao } from '../contracts/treasury-daos.ts'
 import { toTreasuryRow } from '../treasury-holdings.ts'
-import { openDefiLlama } from './client.ts'
+import { openDefiLlama, TIMES_MAX_BYTES } from './client.ts'
 import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
 
 /** Answers are megabytes: one at a time. */
@@ -38,7 +38,13 @@ export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
 async function fetchAnswer(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
   if (dao.defillama === null) throw new DataError('provider_unknown', `defillama: ${dao.name} has no slug`)
   const path = `/treasury/${encodeURIComponent(dao.defillama)}`
-  const answer = await client.json({ path, route: '/treasury/{slug}', signal, absent: NO_SUCH_TREASURY })
+  const answer = await client.json({
+    path,
+    route: '/treasury/{slug}',
+    signal,
+    absent: NO_SUCH_TREASURY,
+    timesMaxBytes: TIMES_MAX_BYTES,
+  })
   if (answer === undefined) throw toUnknown('defillama', path)
   return checkAnswer(treasuryAnswer, answer, { provider: 'defillama', path })
 }
