@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { governance } from '../../shared/datasets/governance.ts'
+import { indexPoints } from '../../shared/datasets/index-points.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
@@ -8,6 +9,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
 import { FRESHNESS_STATES, toFreshnessState } from '../../shared/store/freshness.ts'
 import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts'
+import { readUnpricedMembers, toUnpricedNote } from '../../shared/store/unpriced-members.ts'
 import { timeValue } from '../records/values.ts'
 import { defineRoute } from '../route/define-route.ts'
 
@@ -37,7 +39,7 @@ const freshness = z.strictObject({
   earliest: timeValue.nullable(),
   note: z.string().optional().meta({
     description:
-      'What the newest rows say of their origin, where they say it, which providers fail since when, and which Snapshot spaces have had nothing new for 60 days.',
+      'What the newest rows say of their origin, where they say it, which providers fail since when, and which Snapshot spaces have had nothing new for 60 days, and which members keep the index from having a value.',
   }),
 })
 
@@ -135,19 +137,24 @@ export const statusRoute = defineRoute({
   datasets: [],
   handle: async ({ db, config, registry, now }) => {
     const at = now()
-    const [counts, completeness, failing, quiet] = await Promise.all([
+    const [counts, completeness, failing, quiet, unpriced] = await Promise.all([
       readCounts(db),
       readCompleteness(db, registry, datasets, at),
       readFailing(db),
       readQuietSpaces(db, registry.daos, at),
+      readUnpricedMembers(db, registry.index, at),
     ])
+    const told: Readonly<Record<string, string>> = {
+      [governance.name]: toQuietNote(quiet),
+      [indexPoints.name]: toUnpricedNote(unpriced),
+    }
     const list = datasets.map((dataset) => {
       const { name } = dataset
       const read = {
         counted: counts.get(name),
         completeness: completeness.get(name),
         failing: failing.get(name),
-        told: name === governance.name ? toQuietNote(quiet) : '',
+        told: told[name] ?? '',
       }
       return toFreshness(dataset, read, at)
     })

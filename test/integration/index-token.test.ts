@@ -125,6 +125,26 @@ describe('the Index Token as a set of components', () => {
     expect(response.headers.get('x-data-stale')).toBeNull()
   })
 
+  it('has the value of every component, also of one that the registry does not know', async () => {
+    await pipeline.collect(prices)
+    pipeline.clock.now += 170_000
+    await pipeline.collect(indexToken)
+    const foreign = pipeline.registry.index.compositions[0]?.elements[0]?.token.contractAddress ?? ''
+    const { db } = pipeline.database
+    const [own] = await stored()
+    await db.command({ name: 'forget', sql: 'TRUNCATE TABLE index_token' })
+    await db.command({
+      name: 'forget',
+      sql: `ALTER TABLE tokens DELETE WHERE contract_address = '${foreign}' SETTINGS mutations_sync = 2`,
+    })
+    await pipeline.collect(indexToken)
+    const [row] = await stored()
+    // DefiLlama's price of it is some minutes older.
+    expect((row?.value_usd ?? 0) / (own?.value_usd ?? 1)).toBeCloseTo(1, 2)
+    pipeline.upstream.faults.set('defillama-coins', { kind: 'empty' })
+    await expect(collect()).rejects.toMatchObject({ message: expect.stringContaining(foreign) })
+  })
+
   it('asks everything of one block', async () => {
     await pipeline.collect(prices)
     pipeline.clock.now += 170_000
