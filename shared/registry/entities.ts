@@ -85,4 +85,6 @@ export interface Dao {
   live: boolean
   verified: boolean
   isOtc: boolean
+  /** Which of the links the files leave empty and providers found. */
+  found?: readonly string[]
 }
