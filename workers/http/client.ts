@@ -3,10 +3,8 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { type Answer, attempt, type Failure, toMethod } from './attempt.ts'
 import { inAttemptSpan } from './attempt-span.ts'
 import { isJsonType } from './body.ts'
-import { createDayLimit } from './day-limit.ts'
-import { createHistoryLimit } from './history-limit.ts'
-import { createHourLimit } from './hour-limit.ts'
-import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import { type LimitOptions, toLimits } from './provider-limits.ts'
+import type { RateLimit } from './rate-limit.ts'
 import type { Exchange, HttpRequest, HttpSettings } from './request.ts'
 import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './retry.ts'
 import { type Target, toExcerpt, toTarget } from './target.ts'
@@ -47,16 +45,8 @@ export interface LaneClients extends HttpClients {
   readonly history: HttpClients
 }
 
-interface Options {
+interface Options extends LimitOptions {
   readonly log: Logger
-  /** Makes a provider's limit; by default one that only this process keeps. */
-  readonly createLimit?: (provider: string, perMinute: number, burst: number | undefined) => RateLimit
-  /** The same for the hour; by default again one that only this process keeps. */
-  readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
-  /** The same for the day. */
-  readonly createDayLimit?: (provider: string, perDay: number) => RateLimit
-  /** How much of each limit repairing history may use, over 0 and at most 1; all of it by default. */
-  readonly historyShare?: number
   readonly observe?: (call: ProviderCall) => void
   /** Gets every answer, those that are errors included. Its secrets are still in it. */
   readonly record?: ((exchange: Exchange) => void) | undefined
@@ -83,53 +73,6 @@ export function createHttpClients(options: Options): LaneClients {
     return createClient(settings, limit[lane], options)
   }
   return { open: toOpen('whole'), history: { open: toOpen('history') } }
-}
-
-function toLimits(settings: HttpSettings, options: Options): { whole: RateLimit; history: RateLimit } {
-  const { provider, requestsPerMinute, requestsPerHour, requestsPerDay, burst } = settings
-  const { historyShare = 1 } = options
-  const whole = toLimit(settings, options)
-  const perMinute = requestsPerMinute * historyShare
-  const share = {
-    provider: `${provider} (history)`,
-    // Under one a minute it is one in several minutes.
-    requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
-    burst,
-    requestsPerHour: toShare(requestsPerHour, historyShare),
-    requestsPerDay: toShare(requestsPerDay, historyShare),
-  }
-  return { whole, history: createHistoryLimit(toLimit(share, options), whole) }
-}
-
-const toShare = (count: number | undefined, share: number) =>
-  count === undefined ? undefined : Math.max(1, Math.floor(count * share))
-
-interface Limited {
-  readonly provider: string
-  readonly requestsPerMinute: number
-  readonly burst?: number | undefined
-  readonly requestsPerHour?: number | undefined
-  readonly requestsPerDay?: number | undefined
-}
-
-/**
- * The limits of a provider, one after the other. Those of the hour and the day come last: a request that they let through
- * is sent at once, and one that they refuse has only taken a turn in the rate limit.
- */
-function toLimit(limited: Limited, options: Options): RateLimit {
-  const { provider, requestsPerMinute, burst, requestsPerHour, requestsPerDay } = limited
-  const limits = [
-    options.createLimit?.(provider, requestsPerMinute, burst) ?? createRateLimit(requestsPerMinute, burst),
-  ]
-  if (requestsPerHour !== undefined)
-    limits.push(options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour))
-  if (requestsPerDay !== undefined)
-    limits.push(options.createDayLimit?.(provider, requestsPerDay) ?? createDayLimit(provider, requestsPerDay))
-  return {
-    take: async (signal, cost) => {
-      for (const limit of limits) await limit.take(signal, cost)
-    },
-  }
 }
 
 function createClient(settings: HttpSettings, limit: RateLimit, options: Options): HttpClient {

@@ -1,7 +1,7 @@
 import type { Config } from '../../../shared/config/config.ts'
 
 /** What the provider bills for each call that is made here: owners, holders and a page of swaps. */
-export const UNITS_PER_CALL = 50
+const UNITS_PER_CALL = 50
 
 /** Parts of a day's calls. Whatever is left at its end may be used by anybody. */
 const SHARES = { holders: 0.6, swaps: 0.4 }
