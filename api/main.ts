@@ -9,6 +9,7 @@ import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createCommitFeed } from '../shared/store/commits.ts'
+import { followFoundLinks } from '../shared/store/found-links.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics } from '../shared/telemetry/metrics.ts'
 import { startTracing } from '../shared/telemetry/tracing.ts'
@@ -25,14 +26,15 @@ export async function startApi(
   options: { pace?: Pace } = {},
 ): Promise<{ stop(): Promise<void>; facts: object }> {
   const metrics = createMetrics('api')
-  const registry = loadRegistry()
   const db = createDatabase(config.clickhouse, 'read')
+  // What is expected of each dataset counts those DAOs too whose links were found.
+  const { registry, refresh, stop: stopFollowing } = followFoundLinks(db, loadRegistry(), log)
   // The service starts, and serves, without Redis.
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const stopping = new AbortController()
   // It serves 503 meanwhile, and whoever reads the log is told why.
-  void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal })
+  void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
   const server = createApiServer({ db, registry, config, commits, log, metrics, stopping: stopping.signal, ...options })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
@@ -55,6 +57,7 @@ export async function startApi(
     await drained
     clearTimeout(deadline)
     commits.close()
+    stopFollowing()
     await Promise.all([ops?.close(), db.close()])
   }
   return { stop, facts: { url: `http://${config.api.host}:${port}`, opsPort: ops?.port } }

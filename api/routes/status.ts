@@ -1,11 +1,15 @@
 import { z } from 'zod'
 import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
+import { governance } from '../../shared/datasets/governance.ts'
+import { indexPoints } from '../../shared/datasets/index-points.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
 import { FRESHNESS_STATES, toFreshnessState } from '../../shared/store/freshness.ts'
+import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts'
+import { readUnpricedMembers, toUnpricedNote } from '../../shared/store/unpriced-members.ts'
 import { timeValue } from '../records/values.ts'
 import { defineRoute } from '../route/define-route.ts'
 
@@ -34,7 +38,8 @@ const freshness = z.strictObject({
   entities: z.int(),
   earliest: timeValue.nullable(),
   note: z.string().optional().meta({
-    description: 'What the newest rows say of their origin, where they say it, and which providers fail since when.',
+    description:
+      'What the newest rows say of their origin, where they say it, which providers fail since when, and which Snapshot spaces have had nothing new for 60 days, and which members keep the index from having a value.',
   }),
 })
 
@@ -93,11 +98,17 @@ interface Read {
   readonly counted: Counted | undefined
   readonly completeness: Completeness | undefined
   readonly failing: FailingProviders | undefined
+  /** What people should know besides. */
+  readonly told: string
 }
 
-function toFreshness({ name, cadence }: DatasetFacts, { counted, completeness, failing = {} }: Read, now: number) {
+function toFreshness(
+  { name, cadence }: DatasetFacts,
+  { counted, completeness, failing = {}, told }: Read,
+  now: number,
+) {
   const { rows = 0, entities = 0, newest = 0, earliest = 0, note: origin = '' } = counted ?? {}
-  const note = [origin, toNote(failing)].filter((text) => text !== '').join('; ')
+  const note = [origin, toNote(failing), told].filter((text) => text !== '').join('; ')
   const lagSeconds = rows === 0 ? null : Math.max(0, (now - newest) / 1000)
   return {
     dataset: name,
@@ -126,14 +137,25 @@ export const statusRoute = defineRoute({
   datasets: [],
   handle: async ({ db, config, registry, now }) => {
     const at = now()
-    const [counts, completeness, failing] = await Promise.all([
+    const [counts, completeness, failing, quiet, unpriced] = await Promise.all([
       readCounts(db),
       readCompleteness(db, registry, datasets, at),
       readFailing(db),
+      readQuietSpaces(db, registry.daos, at),
+      readUnpricedMembers(db, registry.index, at),
     ])
+    const told: Readonly<Record<string, string>> = {
+      [governance.name]: toQuietNote(quiet),
+      [indexPoints.name]: toUnpricedNote(unpriced),
+    }
     const list = datasets.map((dataset) => {
       const { name } = dataset
-      const read = { counted: counts.get(name), completeness: completeness.get(name), failing: failing.get(name) }
+      const read = {
+        counted: counts.get(name),
+        completeness: completeness.get(name),
+        failing: failing.get(name),
+        told: told[name] ?? '',
+      }
       return toFreshness(dataset, read, at)
     })
     const newest = list.flatMap(({ lastUpdated }) => (lastUpdated === null ? [] : [Date.parse(lastUpdated)]))

@@ -13,13 +13,14 @@ export const providerSettings = {
   COINMARKETCAP_REQUESTS_PER_MINUTE: count.default(30),
   COINGECKO_BASE_URL: url.default('https://api.coingecko.com/api/v3'),
   COINGECKO_API_KEY: optionalText,
-  COINGECKO_REQUESTS_PER_MINUTE: count.default(25),
+  COINGECKO_REQUESTS_PER_MINUTE: count.optional(),
   DEFILLAMA_BASE_URL: url.default('https://api.llama.fi'),
   DEFILLAMA_REQUESTS_PER_MINUTE: count.default(60),
   DEFILLAMA_COINS_BASE_URL: url.default('https://coins.llama.fi'),
   MORALIS_BASE_URL: url.default('https://deep-index.moralis.io/api/v2.2'),
   MORALIS_API_KEY: optionalText,
   MORALIS_REQUESTS_PER_MINUTE: count.default(300),
+  MORALIS_UNITS_PER_DAY: count.default(40_000),
   ETHPLORER_BASE_URL: url.default('https://api.ethplorer.io'),
   ETHPLORER_BNB_BASE_URL: url.default('https://api.binplorer.com'),
   ETHPLORER_API_KEY: text.default('freekey'),
@@ -55,6 +56,11 @@ export const providerSettings = {
 
 type ProviderSettings = z.infer<z.ZodObject<typeof providerSettings>>
 
+/** Without a key everybody behind one address shares a limit, and gets about five requests a minute. */
+function toCoinGeckoRate(s: ProviderSettings): number {
+  return s.COINGECKO_REQUESTS_PER_MINUTE ?? (s.COINGECKO_API_KEY === undefined ? 5 : 25)
+}
+
 /** The settings of each provider, by its name. */
 export function toProviders(s: ProviderSettings) {
   const http = { timeoutMs: s.PROVIDER_TIMEOUT_MS, maxBytes: s.PROVIDER_MAX_BYTES }
@@ -64,10 +70,14 @@ export function toProviders(s: ProviderSettings) {
       ...toHost(s.COINMARKETCAP_BASE_URL, s.COINMARKETCAP_REQUESTS_PER_MINUTE),
       apiKey: s.COINMARKETCAP_API_KEY,
     },
-    coingecko: { ...toHost(s.COINGECKO_BASE_URL, s.COINGECKO_REQUESTS_PER_MINUTE), apiKey: s.COINGECKO_API_KEY },
+    coingecko: { ...toHost(s.COINGECKO_BASE_URL, toCoinGeckoRate(s)), apiKey: s.COINGECKO_API_KEY },
     defillama: toHost(s.DEFILLAMA_BASE_URL, s.DEFILLAMA_REQUESTS_PER_MINUTE),
     defillamaCoins: toHost(s.DEFILLAMA_COINS_BASE_URL, s.DEFILLAMA_REQUESTS_PER_MINUTE),
-    moralis: { ...toHost(s.MORALIS_BASE_URL, s.MORALIS_REQUESTS_PER_MINUTE), apiKey: s.MORALIS_API_KEY },
+    moralis: {
+      ...toHost(s.MORALIS_BASE_URL, s.MORALIS_REQUESTS_PER_MINUTE),
+      apiKey: s.MORALIS_API_KEY,
+      unitsPerDay: s.MORALIS_UNITS_PER_DAY,
+    },
     ethplorer: {
       ...toHost(s.ETHPLORER_BASE_URL, s.ETHPLORER_REQUESTS_PER_MINUTE),
       bnbBaseUrl: s.ETHPLORER_BNB_BASE_URL,

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isLeftEmpty } from '../registry/found-links.ts'
 import { defineDataset } from './define-dataset.ts'
 
 /** What providers may fill in a DAO's record, where the registry's files leave it empty; by column of `daos`. */
@@ -56,7 +57,7 @@ export const daoLinks = defineDataset({
   cadence: '1d',
   table: 'dao_links',
   row: daoLinkRow,
-  entities: ({ daos }) => daos.filter((dao) => dao.live && LINK_FIELDS.some((field) => dao[field] === null)),
+  entities: ({ daos }) => daos.filter((dao) => dao.live && LINK_FIELDS.some((field) => isLeftEmpty(dao, field))),
   entity: 'dao',
   isCollected: true,
   derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS, isWhole: false }],

@@ -93,4 +93,6 @@ export interface Dao extends Lifetime {
   live: boolean
   verified: boolean
   isOtc: boolean
+  /** Which of the links the files leave empty and providers found. */
+  found?: readonly string[]
 }

@@ -7,6 +7,7 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import daos from '../../workers/jobs/daos.ts'
+import twitter from '../../workers/jobs/twitter.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { toPendingReport } from '../support/pending-report.ts'
@@ -145,3 +146,22 @@ function toCollector(values: readonly string[]) {
       })),
   }
 }
+
+it('has the id that X tells of the account, where the files have none, and else theirs', async () => {
+  const idOf = async (slug: string) => (await recordOf(slug)) as DaoRecord & { twitterid: string | null }
+  const [open] = pipeline.registry.daos.filter((dao) => dao.live && dao.twitterId === null && dao.twitter !== null)
+  const known = pipeline.registry.daos.filter((dao) => dao.live && dao.twitterId !== null)
+  expect((await idOf(open?.slug ?? '')).twitterid).toBeNull()
+  await runJob(twitter, twitter.connect(pipeline.context), pipeline.context, {
+    kind: 'slot',
+    slot: MORNING,
+    again: true,
+  })
+  commits.commit('twitter')
+  const handle = open?.twitter?.slice(open.twitter.lastIndexOf('/') + 1)
+  const headers = { authorization: 'Bearer demo' }
+  const answer = await fetch(`${pipeline.upstream.url}/x/2/users/by?usernames=${handle}`, { headers })
+  const { data } = (await answer.json()) as { data: { id: string }[] }
+  expect((await idOf(open?.slug ?? '')).twitterid).toBe(data[0]?.id)
+  for (const { slug, twitterId } of known.slice(0, 3)) expect((await idOf(slug)).twitterid).toBe(twitterId)
+})

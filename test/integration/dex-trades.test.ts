@@ -36,6 +36,26 @@ describe('the trades of a chain', () => {
     expect(await blocks()).toEqual([10, 900, 950, 1_040])
   })
 
+  it.each([
+    ['alchemy', 10],
+    ['infura', 100],
+    ['quicknode', 5],
+    ['drpc', 100],
+  ] as const)('are read from %s in pages of the %i blocks that its first refusal names', async (host, mostBlocks) => {
+    const chain = toChain([swapAt(10), swapAt(900)], { habits: { host, mostBlocks } })
+    const asked: number[] = []
+    const logs = (from: number, to: number, addresses: ReadonlySet<string>) => {
+      asked.push(to - from + 1)
+      return chain.logs(from, to, addresses)
+    }
+    const run = await start({ now: nowAt(1_000), chains: { ethereum: { ...chain, logs } } })
+    await run.runSlot()
+    expect(await readTrades(run)).toHaveLength(2)
+    expect(Math.max(...asked)).toBe(mostBlocks)
+    // No page was narrower but the last of a reading.
+    expect(asked.filter((width) => width < mostBlocks).length).toBeLessThan(asked.length / 10 + 3)
+  })
+
   it('begin as far back as the setting says', async () => {
     const chain = toChain([swapAt(10), swapAt(9_300)])
     const run = await start({

@@ -4,6 +4,7 @@ import { gunzipSync } from 'node:zlib'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { governanceRoute } from '../../api/routes/daos/governance.ts'
+import { statusRoute } from '../../api/routes/status.ts'
 import { toId, toKey } from '../../shared/ids.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -75,6 +76,29 @@ const counts = async () =>
   Object.fromEntries(await Promise.all(TABLES.map(async (table) => [table, await count(table)])))
 const daoOf = (slug: string) => pipeline.registry.daoBySlug.get(slug) as Dao
 const voting = () => pipeline.registry.daos.filter(({ live, snapshotSpace }) => live && snapshotSpace !== null)
+
+describe('a space that moved', () => {
+  beforeEach(() => open())
+  afterEach(close)
+
+  it('is told in the status when it has had nothing new for 60 days, although it answers', async () => {
+    const noteOf = async () => {
+      const answer = await (await fetch(`${api.url}/data/status`)).json()
+      statusRoute.response.parse(answer)
+      const { datasets } = answer as { datasets: { dataset: string; note?: string }[] }
+      return datasets.find(({ dataset }) => dataset === 'governance')?.note ?? ''
+    }
+    const aave = daoOf('aave').snapshotSpace ?? ''
+    pipeline.clock.now -= 60 * 24 * HOUR
+    await collect()
+    expect(await noteOf()).not.toContain(aave)
+    // The hub says of a name that was left what it says of one that never was: there is no such space, and no list.
+    pipeline.upstream.faults.set('snapshot', { kind: 'empty' })
+    pipeline.clock.now += 200 * 24 * HOUR
+    await collect()
+    expect(await noteOf()).toMatch(new RegExp(`no new proposal for 60 days in \\d+ spaces.*${aave} \\(since 2024-`))
+  })
+})
 
 describe('governance in a simulated world', () => {
   beforeEach(() => open())

@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Provider } from '../../workers/job/define-job.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { ethplorer } from '../../workers/providers/ethplorer/holders.ts'
@@ -9,12 +10,15 @@ import { toTestToken } from '../samples.ts'
 import { noDatabase } from '../support/no-database.ts'
 import { toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
+import { createUpstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 
 type Handler = Parameters<typeof startProviderServer>[0]
 
 const { signal } = new AbortController()
 const slot = Date.UTC(2024, 4, 6, 7)
 const alfa = toTestToken(1, {})
+const registry = loadRegistry()
 const closers: (() => Promise<void>)[] = []
 
 afterEach(async () => {
@@ -123,6 +127,54 @@ describe('moralis', () => {
     expect(await empty.source.fetchHolders(alfa, slot, signal)).toBeUndefined()
     const unknown = await connect(moralis, (_, response) => sendJson(response, { message: 'No token found' }, 404))
     await expect(unknown.source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_unknown' })
+  })
+
+  it('takes a refused question for what it is, and not for a token that is not known', async () => {
+    const { source } = await connect(moralis, (_, response) =>
+      sendJson(response, { message: ['chain must be a valid enum value'] }, 400),
+    )
+    await expect(source.fetchHolders(alfa, slot, signal)).rejects.toMatchObject({ code: 'provider_rejected' })
+  })
+
+  it('lasts a day on a free plan: as many tokens take their turn as it has room for', async () => {
+    const upstream = await createUpstream({ registry, now: () => slot, plan: 'free' })
+    closers.push(upstream.close)
+    const { config, http, source } = await connect(moralis, () => undefined, {
+      ...toStandInSettings(upstream.url),
+      MORALIS_UNITS_PER_DAY: '40000',
+    })
+    expect(source.tokensPerSlot).toBe(10)
+    const [first] = holders.connect({ config, http, db: noDatabase, log: silent })
+    const entities = registry.tokens.filter(({ chain, live }) => chain === 'ethereum' && live)
+    const seen = new Set<unknown>()
+    for (let hour = 0; hour < 24; hour += 1) {
+      const { run, refused } = toRun({ entities, slot: slot + hour * 3_600_000 })
+      for (const row of (await first?.collect(run)) ?? []) seen.add(Reflect.get(row, 'token'))
+      expect(refused.size).toBe(0)
+    }
+    expect(seen.size).toBe(entities.length)
+    expect(upstream.requests.count('moralis')).toBeLessThanOrEqual(480)
+  })
+
+  it('stops at its own budget, and at the provider’s, until midnight', async () => {
+    const upstream = await createUpstream({ registry, now: () => slot, plan: 'free' })
+    closers.push(upstream.close)
+    const askAll = async (unitsPerDay: string) => {
+      const settings = { ...toStandInSettings(upstream.url), MORALIS_UNITS_PER_DAY: unitsPerDay }
+      const { source } = await connect(moralis, () => undefined, settings)
+      const [uni] = registry.tokens.filter(({ symbol }) => symbol === 'UNI')
+      for (let asked = 0; asked < 450; asked += 1) await source.fetchHolders(uni ?? alfa, slot, signal)
+    }
+    await expect(askAll('1000')).rejects.toMatchObject({
+      code: 'provider_exhausted',
+      message: expect.stringContaining('20 requests of a day'),
+    })
+    expect(upstream.requests.count('moralis')).toBe(20)
+    await expect(askAll('80000')).rejects.toMatchObject({
+      code: 'provider_exhausted',
+      message: expect.stringContaining('free-plan-daily'),
+    })
+    expect(upstream.requests.count('moralis')).toBe(801)
   })
 
   it('waits for the next day when the units of this one are used up', async () => {

@@ -258,3 +258,25 @@ describe('a back-fill and a late correction', () => {
     expect(after.points.map(({ createdAt }) => createdAt)).toEqual(before.points.map(({ createdAt }) => createdAt))
   })
 })
+
+it('is told in the status which member keeps it from having a value', async () => {
+  const pipeline = await createServedPipeline({ now: NOW })
+  try {
+    const noteOf = async () => {
+      const { datasets } = (await (await fetch(`${pipeline.url}/data/status`)).json()) as {
+        datasets: { dataset: string; note?: string }[]
+      }
+      return datasets.find(({ dataset }) => dataset === 'index')?.note ?? ''
+    }
+    await pipeline.collect(prices)
+    expect(await noteOf()).toBe('')
+    const [dead, ...others] = pipeline.registry.index.compositions[0]?.elements ?? []
+    pipeline.clock.now += 3_600_000
+    const values = { observed_at: new Date(pipeline.clock.now).toISOString(), is_latest: true, price: 5, ...KNOWN }
+    const rows = others.map(({ token }) => ({ token: token.key, ...values }))
+    await pipeline.database.db.insert({ table: prices.dataset.table, rows })
+    expect(await noteOf()).toMatch(`no new value without a price of ${dead?.token.symbol} (last at 2024-05-06T07:0`)
+  } finally {
+    await pipeline.close()
+  }
+})

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
-import type { Registry } from '../../shared/registry/registry.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import type { Provider, Range } from '../../workers/job/define-job.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
@@ -13,12 +13,15 @@ import { readFixture, toTestDao, toTestToken } from '../samples.ts'
 import { noDatabase } from '../support/no-database.ts'
 import { toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
+import { createUpstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
 
 type Server = Awaited<ReturnType<typeof startProviderServer>>
 
 const { signal } = new AbortController()
 const DAY = 86_400_000
 const start = Date.UTC(2022, 1, 1)
+const NOW = Date.UTC(2026, 10, 20, 12, 3, 20)
 const closers: (() => Promise<void>)[] = []
 
 afterEach(async () => {
@@ -29,6 +32,7 @@ async function connect<Source>(
   provider: Pick<Provider<Source, never>, 'name' | 'connect'>,
   handler: Parameters<typeof startProviderServer>[0],
   apiKey?: string,
+  now = Date.now(),
 ): Promise<{ server: Server; source: Source; calls: ReturnType<typeof createObservedClients>['calls'] }> {
   const server = await startProviderServer(handler)
   closers.push(server.close)
@@ -39,7 +43,7 @@ async function connect<Source>(
     ...(apiKey === undefined ? {} : { [`${name}_API_KEY`]: apiKey }),
   })
   const { http, calls } = createObservedClients()
-  return { server, source: provider.connect({ config, http, db: noDatabase, log: silent }), calls }
+  return { server, source: provider.connect({ config, http, db: noDatabase, log: silent, now: () => now }), calls }
 }
 
 const tokens = (count: number) =>
@@ -76,13 +80,15 @@ describe('coinmarketcap', () => {
     const answer = { data: {} }
     const { server, source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
     const fiveMinutes = 300_000
-    await source.fetchHistory(tokens(3), { from: start, to: start + 10_001 * fiveMinutes, interval: '5m' }, toRun().run)
+    await source.fetchHistory(tokens(3), { from: start, to: start + 10_000 * fiveMinutes, interval: '5m' }, toRun().run)
     expect(paramOf(server, 'id')).toEqual(['1,2', '3', '1,2,3'])
-    expect(paramOf(server, 'count')).toEqual(['10000', '10000', '1'])
+    expect(paramOf(server, 'count')).toEqual(['10000', '10000', '2'])
     expect(paramOf(server, 'interval')).toEqual(['5m', '5m', '5m'])
-    const split = start + 10_000 * fiveMinutes
+    const split = start + 9_999 * fiveMinutes
     const isoOf = (ms: number) => new Date(ms).toISOString()
-    expect(paramOf(server, 'time_start')).toEqual([isoOf(start), isoOf(start), isoOf(split)])
+    // The provider's start is exclusive.
+    const starts = [start, start, split].map((ms) => isoOf(ms - fiveMinutes))
+    expect(paramOf(server, 'time_start')).toEqual(starts)
     expect(paramOf(server, 'time_end')).toEqual([
       isoOf(split - 1000),
       isoOf(split - 1000),
@@ -138,6 +144,16 @@ describe('coinmarketcap', () => {
     expect(server.requests).toHaveLength(2)
     expect(await source.fetchLatest(tokens(101), run)).toMatchObject([{ token: 1, price: 5 }])
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[101, 'provider_malformed']])
+  })
+
+  it('refuses the one coin that cannot be read, and keeps those that share a call with it', async () => {
+    const quotes = [{ timestamp: new Date(start).toISOString(), quote: { USD: { price: 5 } } }]
+    const answer = { data: { 1: { id: 1, quotes }, 2: { id: 2, quotes: 'none' }, 3: { id: 3, quotes } } }
+    const { source } = await connect(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
+    const { run, refused } = toRun()
+    const rows = await source.fetchHistory(tokens(3), { from: start, to: start + DAY, interval: '1d' }, run)
+    expect(rows.map(({ token }) => token)).toEqual([1, 3])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_malformed']])
   })
 
   it('names the path of an answer in another shape', async () => {
@@ -207,15 +223,37 @@ describe('coingecko', () => {
 
   it('keeps the part of a history that the plan has, and refuses the token for the rest', async () => {
     const to = start + 100 * DAY
-    const { source } = await connect(coingecko, (_, response, url) => {
+    const answer: Parameters<typeof startProviderServer>[0] = (_, response, url) => {
       if (Number(url.searchParams.get('from')) * 1000 < start + 90 * DAY) return sendJson(response, errors.history, 401)
       const prices = [[to - DAY, 5]]
       sendJson(response, { prices, market_caps: [], total_volumes: [] })
-    })
+    }
+    const { source } = await connect(coingecko, answer, undefined, start + 455 * DAY)
     const { run, refused } = toRun()
     const rows = await source.fetchHistory([alfa], { from: start, to, interval: '1h' }, run)
     expect(rows).toMatchObject([{ token: 1, price: 5 }])
     expect(refused.get(1)).toMatchObject({ code: 'provider_unconfigured' })
+  })
+
+  it('cuts a history at what a free plan has, and asks for the rest of each coin once', async () => {
+    const registry = loadRegistry()
+    const upstream = await createUpstream({ registry, now: () => NOW, plan: 'free' })
+    closers.push(upstream.close)
+    const config = parseConfig(toStandInSettings(upstream.url))
+    const { http } = createObservedClients()
+    const source = coingecko.connect({ config, http, db: noDatabase, log: silent, now: () => NOW })
+    const [first, second] = registry.tokens
+    if (first === undefined || second === undefined) throw new Error('the registry has no tokens')
+    const to = Math.floor(NOW / DAY) * DAY
+    const { run, refused } = toRun()
+    const rows = await source.fetchHistory([first, second], { from: to - 500 * DAY, to, interval: '1d' }, run)
+    const daysOf = ({ key }: { key: number }) => rows.filter(({ token }) => token === key).length
+    expect([daysOf(first), daysOf(second)]).toEqual([364, 364])
+    expect([...refused.values()].map(({ code }) => code)).toEqual(['provider_unconfigured', 'provider_unconfigured'])
+    expect(upstream.requests.count('coingecko')).toBe(3)
+    const old: Range = { from: to - 500 * DAY, to: to - 400 * DAY, interval: '1d' }
+    expect(await source.fetchHistory([first, second], old, toRun().run)).toEqual([])
+    expect(upstream.requests.count('coingecko')).toBe(4)
   })
 
   it('says where it has only hours or days', async () => {

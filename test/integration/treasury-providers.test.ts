@@ -130,7 +130,7 @@ describe('goldrush', () => {
     await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
   })
 
-  it('does not know the whole where an address is unknown or answers nothing', async () => {
+  it('does not know the whole where an address is unknown, or answers nothing although it held something', async () => {
     const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
     const unknown = { code: 'provider_unknown' }
     const soft = await connect(
@@ -140,12 +140,29 @@ describe('goldrush', () => {
     await expect(soft.source.fetchTreasury(two, TODAY, signal)).rejects.toMatchObject(unknown)
     const empty = await connect(
       goldrush,
-      answering({ balances: (path) => data(path.includes(address(2)) ? [] : [item('0x1', 'A')]) }),
+      answering({
+        balances: (path) => data(path.includes(address(2)) ? [] : [item('0x1', 'A')]),
+        portfolio: () => data([item('0x1', 'A', { holdings: [holding(1, 5)] })]),
+      }),
     )
     expect(await empty.source.fetchTreasury(two, TODAY, signal)).toBeUndefined()
     const hard = await connect(goldrush, (_, response) => sendJson(response, failure(400), 400))
     await expect(hard.source.fetchTreasury(two, TODAY, signal)).rejects.toMatchObject(unknown)
     expect(hard.server.requests).toHaveLength(1)
+  })
+
+  it('counts an address that was never used for what it is, beside others, and not alone', async () => {
+    const answers = {
+      balances: (path: string) => data(path.includes(address(2)) ? [] : [item('0x1', 'A')]),
+      portfolio: (path: string) =>
+        data(path.includes(address(2)) ? [] : [item('0x1', 'A', { holdings: [holding(1, 5)] })]),
+    }
+    const { source } = await connect(goldrush, answering(answers))
+    const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
+    expect(await source.fetchTreasury(two, TODAY, signal)).toMatchObject({ value_usd: 5 })
+    const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+    expect(await source.fetchHistory(two, range, signal)).toMatchObject([{ value_usd: 5 }])
+    expect(await source.fetchTreasury({ ...alfa, wallets: [wallet(2)] }, TODAY, signal)).toBeUndefined()
   })
 
   it('is refused without a key before anything is sent', async () => {
@@ -284,6 +301,11 @@ describe('defillama', () => {
     expect(body.length).toBeGreaterThan(10_000_000)
     const { source } = await connect(defillamaTreasury, (_, response) => sendJson(response, body))
     expect((await source.fetchTreasury(alfa, TODAY, signal))?.tokens).toHaveLength(400)
+    // One of these may be four times as large as other answers.
+    const read = await connect(defillamaTreasury, (_, response) => sendJson(response, body), {
+      PROVIDER_MAX_BYTES: String(Math.ceil(body.length / 4)),
+    })
+    expect((await read.source.fetchTreasury(alfa, TODAY, signal))?.tokens).toHaveLength(400)
     const small = await connect(defillamaTreasury, (_, response) => sendJson(response, body), {
       PROVIDER_MAX_BYTES: '1000000',
     })

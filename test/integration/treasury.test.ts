@@ -178,7 +178,7 @@ describe('treasuries from provider to answer', () => {
       { kind: 'status', status: 404 },
       { kind: 'status', status: 500 },
     ] as const) {
-      pipeline.upstream.faults.set('goldrush', fault, { match: address })
+      pipeline.upstream.faults.set('goldrush', fault, { match: `${address}/balances_v2` })
       const before = newest(await stored(), alone)
       const report = await collect().catch(toPendingReport)
       expect(report.rows).toBeGreaterThan(40)

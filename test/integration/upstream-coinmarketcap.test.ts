@@ -134,7 +134,7 @@ describe('CoinMarketCap', () => {
 
   test('answers history keyed by id, oldest first, on the grid and in the documented shape', async () => {
     const response = await cmc(
-      '/v3/cryptocurrency/quotes/historical?id=7278,7083&interval=5m&time_start=2024-03-01T00:00:00Z&time_end=2024-03-01T01:00:00Z',
+      '/v3/cryptocurrency/quotes/historical?id=7278,7083&interval=5m&time_start=2024-02-29T23:55:00Z&time_end=2024-03-01T01:00:00Z',
     )
     const { data, status } = HistoryBody.parse(await bodyOf(response))
     expect(Object.keys(data)).toEqual(['7083', '7278'])
@@ -172,7 +172,7 @@ describe('CoinMarketCap', () => {
 
   test('has the same price at the same time in every interval', async () => {
     const priceAt = async (interval: string) => {
-      const query = `id=7278&interval=${interval}&time_start=2024-03-04T00:00:00Z&count=1`
+      const query = `id=7278&interval=${interval}&time_end=2024-03-04T00:00:00Z&count=1`
       const body = HistoryBody.parse(await (await cmc(`/v3/cryptocurrency/quotes/historical?${query}`)).json())
       return body.data['7278']?.quotes[0]
     }

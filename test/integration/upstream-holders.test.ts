@@ -73,7 +73,7 @@ describe('Moralis', () => {
     const path = `/moralis/api/v2.2/erc20/${UNI}/owners`
     expect((await get(path, '')).status).toBe(401)
     expect((await get(`${path}?chain=base`)).status).toBe(404)
-    expect((await get(`${path}?chain=solana`)).status).toBe(404)
+    expect((await get(`${path}?chain=solana`)).status).toBe(400)
     expect((await get(`${path}?limit=101`)).status).toBe(400)
   })
 

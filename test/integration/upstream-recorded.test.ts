@@ -44,7 +44,7 @@ describe.skipIf(!present)('the recorded world', () => {
   test('serves every 5-minute candle open, digit for digit, at its open time', async () => {
     const rows = candles('5m', 'UNI')
     const served: [string, string][] = []
-    for (let start = Date.UTC(2024, 0, 1); start < Date.UTC(2024, 8, 8); start += 10_000 * 300_000) {
+    for (let start = Date.UTC(2024, 0, 1) - 300_000; start < Date.UTC(2024, 8, 8); start += 10_000 * 300_000) {
       const body = await history(`id=${UNI}&interval=5m&count=10000&time_start=${start}`)
       for (const [, price, at] of body.matchAll(/"price":([^,]+),.*?"timestamp":"([^"]+)"/g)) {
         served.push([at ?? '', price ?? ''])
@@ -60,12 +60,13 @@ describe.skipIf(!present)('the recorded world', () => {
     ['1d', '1d'],
   ])('agrees with the recorded %s candles in coarser intervals', async (interval, resolution) => {
     const rows = candles(resolution, 'UNI').slice(0, 200)
-    const quotes = await quotesOf(UNI, `interval=${interval}&time_start=2024-01-01&count=200`)
+    const start = Date.UTC(2024, 0, 1) - (interval === '1h' ? 3_600_000 : 86_400_000)
+    const quotes = await quotesOf(UNI, `interval=${interval}&time_start=${start}&count=200`)
     expect(quotes.map((quote) => quote.quote.USD.price)).toEqual(rows.map(([, open]) => Number(open)))
   })
 
   test('sums volume over the day before in USD, and has none for an incomplete day', async () => {
-    const quotes = await quotesOf(UNI, 'interval=5m&time_start=2024-01-01&count=289')
+    const quotes = await quotesOf(UNI, 'interval=5m&time_start=2023-12-31T23:55:00Z&count=289')
     const rows = candles('5m', 'UNI').slice(0, 288)
     const sum = rows.reduce((total, row) => total + Number(row[1]) * Number(row[5]), 0)
     expect(quotes[287]?.quote.USD.volume_24h).toBeNull()
@@ -73,7 +74,7 @@ describe.skipIf(!present)('the recorded world', () => {
   })
 
   test('serves tokens with hourly candles alone by the hour, and prices no one recorded not at all', async () => {
-    const ape = await quotesOf('18876', 'interval=4h&time_start=2024-01-01&count=6')
+    const ape = await quotesOf('18876', 'interval=4h&time_start=2023-12-31T20:00:00Z&count=6')
     const rows = candles('1h', 'APE').filter((_, index) => index % 4 === 0)
     expect(ape.map((quote) => quote.quote.USD.price)).toEqual(rows.slice(0, 6).map(([, open]) => Number(open)))
     expect(JSON.parse(await history('id=999999999&interval=1d&count=5')).data).toEqual({})
@@ -91,7 +92,7 @@ describe.skipIf(!present)('the recorded world', () => {
       chart.prices.filter(([at]: [number, number]) => at >= 1643673600000 && at <= 1643846400000),
     )
     expect(cut.prices).toHaveLength(3)
-    const daily = await quotesOf(UNI, 'interval=1d&time_start=2022-02-01&count=3')
+    const daily = await quotesOf(UNI, 'interval=1d&time_start=2022-01-31&count=3')
     expect(daily.map((quote) => quote.quote.USD.price)).toEqual(cut.prices.map(([, price]: number[]) => price))
     expect(daily.map((quote) => quote.quote.USD.market_cap)).toEqual(cut.market_caps.map(([, cap]: number[]) => cap))
   })

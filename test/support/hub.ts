@@ -28,7 +28,7 @@ export async function startHub(space: Space) {
   const answer = async (path: string, method: string, headers: object, body: string): Promise<Reply> =>
     next.shift() ??
     snapshot.handle(
-      { method, path, query: new URLSearchParams(), headers: { ...headers }, body, now: 0 },
+      { method, path, query: new URLSearchParams(), headers: { ...headers }, body, now: 0, plan: 'open' },
       { ...nothing, space: (id) => (id === space.id ? space : null) },
     )
   const server = await startProviderServer((request, response, { pathname }) => {

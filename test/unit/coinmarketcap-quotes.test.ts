@@ -100,6 +100,32 @@ describe('historical quotes', () => {
     expect(toHistory(bySymbol)).toEqual(toHistory(historical))
   })
 
+  describe('that are closest to a step', () => {
+    const step = 300_000
+    const from = Date.UTC(2026, 10, 20, 12)
+    const at = (seconds: number) => new Date(from + seconds * 1000).toISOString()
+    const quotesAt = (...seconds: number[]) => ({
+      data: { id: 7278, quotes: seconds.map((one) => ({ timestamp: at(one), quote: { USD: { price: 1 + one } } })) },
+    })
+    const read = (answer: unknown, steps: number) =>
+      toHistoryRows(historicalAnswer.parse(answer), [alfa], { from, to: from + steps * step, interval: '5m' }).map(
+        ({ observed_at, price }) => [observed_at, price],
+      )
+
+    it('count in the bucket of their step, also those from before it', () => {
+      expect(read(quotesAt(-40), 1)).toEqual([[at(0), -39]])
+      expect(read(quotesAt(-40, 260, 610), 3)).toEqual([
+        [at(0), -39],
+        [at(300), 261],
+        [at(610), 611],
+      ])
+    })
+
+    it('are one for each step, and none for steps outside the range', () => {
+      expect(read(quotesAt(-300, -20, 10, 300), 1)).toEqual([[at(10), 11]])
+    })
+  })
+
   it('may be none at all', () => {
     expect(toHistory({ data: {} })).toEqual([])
     expect(toHistory({ data: { '7278': { id: 7278, quotes: [] } } })).toEqual([])

@@ -1,12 +1,17 @@
 import { describe, expect, it } from 'vitest'
-import { createPager, type Pager, TOO_WIDE } from '../../workers/providers/evm/dex/log-pages.ts'
+import { createPager, type Pager, TooWide } from '../../workers/providers/evm/dex/log-pages.ts'
+import { readRefusal } from '../../workers/providers/evm/dex/refusal.ts'
 
 /** Blocks from one to another, a log in each; a node that refuses what `refuses` says. */
 async function readBlocks(
   from: number,
   to: number,
   refuses: (from: number, to: number) => boolean,
-  { pager = createPager(), logsIn = (): number => 1 }: { pager?: Pager; logsIn?: (block: number) => number } = {},
+  {
+    pager = createPager(),
+    logsIn = (): number => 1,
+    toRefusal = () => new TooWide(),
+  }: { pager?: Pager; logsIn?: (block: number) => number; toRefusal?: () => TooWide } = {},
 ) {
   const pages: [number, number][] = []
   const refused: number[] = []
@@ -16,7 +21,7 @@ async function readBlocks(
       if (refuses(first, end)) {
         if (last) throw new Error('refused at one block')
         refused.push(end - first + 1)
-        return TOO_WIDE
+        return toRefusal()
       }
       pages.push([first, end])
       return blocks(first, end).flatMap((block) => Array<number>(logsIn(block)).fill(block))
@@ -67,6 +72,35 @@ describe('pages of blocks', () => {
     const { refused, pages } = await readBlocks(1, 50 * most, isTooWide, few)
     expect(refused).toEqual([])
     expect(pages.length).toBeLessThanOrEqual(50 / 0.85)
+  })
+
+  it.each([
+    ['Under the Free tier plan, you can make eth_getLogs requests with up to a 10 block range.', 10],
+    ['range 20001 exceeds limit of 1000', 1_000],
+    ['eth_getLogs is limited to a 1,000 range', 1_000],
+    ['ranges over 1000 blocks are not supported on freetier', 1_000],
+    ['exceed maximum block range: max is 1k blocks', 1_000],
+  ])('are never wider than a refusal says they may be: %s', async (message, most) => {
+    const pager = createPager()
+    const isTooWide = (from: number, to: number) => to - from + 1 > most
+    const node = { pager, toRefusal: () => readRefusal(message) }
+    const { found, refused } = await readBlocks(1, 300 * most, isTooWide, node)
+    expect(found).toHaveLength(300 * most)
+    expect(refused).toEqual([2_000])
+    // One that does not count the first block has room for one less.
+    const stricter = (from: number, to: number) => to - from + 1 >= most
+    expect((await readBlocks(1, 300 * most, stricter, node)).refused).toEqual([most])
+  })
+
+  it('are as wide as a refusal suggests for the same blocks', async () => {
+    const suggestion =
+      'Log response size exceeded. Based on your parameters, this block range should work: [0x1, 0x12c]'
+    const logsIn = (block: number) => (block <= 2_000 ? 20 : 0)
+    const isTooMuch = (from: number, to: number) => blocks(from, to).reduce((sum, one) => sum + logsIn(one), 0) > 6_000
+    const toRefusal = () => readRefusal(suggestion)
+    const { refused, pages } = await readBlocks(1, 2_000, isTooMuch, { logsIn, toRefusal })
+    expect(refused[0]).toBe(2_000)
+    expect(pages[0]).toEqual([1, 300])
   })
 
   it('try a wider page after a hundred, because a node may have changed its limit', async () => {

@@ -27,6 +27,16 @@ describe('createRateLimit', () => {
     },
   )
 
+  it('lets no more than four through in any second, where one may go at once and 200 in a minute', async () => {
+    const limit = createRateLimit(200, 1)
+    const grantedAt: number[] = []
+    for (let n = 0; n < 200; n += 1) void limit.take(never).then(() => grantedAt.push(performance.now()))
+    await vi.advanceTimersByTimeAsync(60_000)
+    for (const start of grantedAt)
+      expect(grantedAt.filter((at) => at >= start && at < start + 1_000).length).toBeLessThanOrEqual(4)
+    expect(grantedAt.length).toBeGreaterThan(190)
+  })
+
   it.each([10, 60])('counts what a request costs: batches of %i', async (cost) => {
     const perMinute = 300
     const limit = createRateLimit(perMinute)

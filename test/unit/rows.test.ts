@@ -32,6 +32,14 @@ describe('checkRows', () => {
     expect(distrusted).toThrow(/tvl: 2 of 3 rows of somewhere rejected: .*tvl_usd: /)
   })
 
+  it('keeps the rows of others when one sends most of an answer, and that wrong', () => {
+    const bad = Array.from({ length: 20 }, () => ({ ...good, dao: 2, tvl_usd: -1 }))
+    const { rows, rejected, refused } = check(good, { ...good, dao: 3 }, ...bad)
+    expect(rows).toHaveLength(2)
+    expect(rejected).toBe(20)
+    expect([...refused.keys()]).toEqual([2])
+  })
+
   it('refuses a quote without a price, or with one that cannot be, and names it', () => {
     const quote = {
       ...Object.fromEntries(Object.keys(tokenPriceRow.shape).map((name) => [name, null])),

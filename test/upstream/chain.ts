@@ -21,6 +21,8 @@ export interface PoolQuestion {
 export interface NodeHabits {
   /** The widest range of blocks that eth_getLogs accepts. */
   readonly mostBlocks?: number
+  /** In whose words it refuses a range that is too wide; in nobody's unless given. */
+  readonly host?: 'alchemy' | 'infura' | 'quicknode' | 'drpc'
   /** The most logs that eth_getLogs answers with, 10,000 by default. */
   readonly mostLogs?: number
   /** Whether logs carry their block's time, true by default. */

@@ -9,7 +9,11 @@ export interface UpstreamRequest {
   readonly headers: IncomingHttpHeaders
   readonly body: string
   readonly now: number
+  /** Whether the provider holds to what its free plan has; `open` has everything. */
+  readonly plan: Plan
 }
+
+export type Plan = 'open' | 'free'
 
 export interface Reply {
   readonly status: number
@@ -25,6 +29,8 @@ export interface Provider {
   readonly name: string
   handle(request: UpstreamRequest, world: World): Reply | Promise<Reply>
   failure(status: number, now: number): Reply
+  /** What it says when a plan's day is used up; like too many requests unless given. */
+  exhausted?(): Reply
   empty(request: UpstreamRequest): Reply
 }
 

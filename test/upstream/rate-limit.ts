@@ -1,16 +1,24 @@
-/** How many requests a provider accepts in a calendar minute. Off for providers that are not named. */
-export type Limits = Readonly<Record<string, { readonly perMinute: number }>>
+import { DAY, MINUTE } from './world.ts'
 
-/** Counts requests by provider and minute; true once a request is over its provider's limit. */
-export function createRateLimit(limits: Limits): (provider: string, now: number) => boolean {
-  const used = new Map<string, { minute: number; count: number }>()
+/** How many requests a provider accepts in a calendar minute and on a day of UTC. Off for providers that are not named. */
+export type Limits = Readonly<Record<string, { readonly perMinute?: number; readonly perDay?: number }>>
+
+/** What free plans have for a day: Moralis 40,000 units, of which a call is 50. */
+export const FREE_PLANS: Limits = { moralis: { perDay: 800 } }
+
+/** Counts requests by provider; says which of its limits a request is over, if any. */
+export function createRateLimit(limits: Limits): (provider: string, now: number) => 'minute' | 'day' | null {
+  const used = new Map<string, number>()
+  const isOver = (period: string, at: number, limit: number | undefined) => {
+    if (limit === undefined) return false
+    const key = `${period} ${at}`
+    const count = (used.get(key) ?? 0) + 1
+    used.set(key, count)
+    return count > limit
+  }
   return (provider, now) => {
-    const limit = limits[provider]
-    if (!limit) return false
-    const minute = Math.floor(now / 60_000)
-    const known = used.get(provider)
-    const count = known?.minute === minute ? known.count + 1 : 1
-    used.set(provider, { minute, count })
-    return count > limit.perMinute
+    const { perMinute, perDay } = limits[provider] ?? {}
+    if (isOver(`${provider} minute`, Math.floor(now / MINUTE), perMinute)) return 'minute'
+    return isOver(`${provider} day`, Math.floor(now / DAY), perDay) ? 'day' : null
   }
 }

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 import type { Chain } from './chain.ts'
 import { control } from './control.ts'
-import { type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
+import { type Plan, type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
 import { actOut, createFaults, type FaultControl, type FaultSwitch, sendReply } from './faults.ts'
 import { coingecko } from './providers/coingecko.ts'
 import { coinmarketcap } from './providers/coinmarketcap.ts'
@@ -17,7 +17,7 @@ import { rpc } from './providers/rpc.ts'
 import { snapshot } from './providers/snapshot.ts'
 import { telegram, telegramBot } from './providers/telegram.ts'
 import { x } from './providers/x.ts'
-import { createRateLimit, type Limits } from './rate-limit.ts'
+import { createRateLimit, FREE_PLANS, type Limits } from './rate-limit.ts'
 import { createRecordedWorld } from './recorded.ts'
 import { createRequestLog, type RequestLog, type RequestRecorder } from './request-log.ts'
 import { createSimulatedWorld } from './simulated.ts'
@@ -55,6 +55,8 @@ export interface UpstreamOptions {
   /** The world's clock in Unix milliseconds. */
   readonly now?: () => number
   readonly limits?: Limits
+  /** What the providers' keys are good for; `open` by default. */
+  readonly plan?: Plan
   /** Chains, by slug, in place of the world's own. */
   readonly chains?: Readonly<Record<string, Chain>>
 }
@@ -103,13 +105,15 @@ export async function createUpstream(options: UpstreamOptions): Promise<Upstream
 type Respond = (incoming: IncomingMessage, response: ServerResponse) => Promise<void>
 
 function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests: RequestRecorder): Respond {
-  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {}, chains = {} } = options
+  const { registry, seed = 1, dataDir = null, now = Date.now, limits = {}, plan = 'open', chains = {} } = options
   const found = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
   const world = { ...found, chain: (slug: string) => chains[slug] ?? found.chain(slug) }
-  const isOverLimit = createRateLimit(limits)
+  const overLimit = createRateLimit(plan === 'free' ? { ...FREE_PLANS, ...limits } : limits)
 
   async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {
-    if (isOverLimit(provider.name, request.now)) return provider.failure(429, request.now)
+    const over = overLimit(provider.name, request.now)
+    if (over === 'day' && provider.exhausted !== undefined) return provider.exhausted()
+    if (over !== null) return provider.failure(429, request.now)
     return provider.handle(request, world)
   }
   return async (incoming, response) => {
@@ -125,7 +129,7 @@ function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests
     const path = mounted.slice(provider.name.length + 1)
     const { searchParams: query } = url
     const at = moment === undefined ? now() : Number(moment)
-    const request = { method, path, query, headers: incoming.headers, body, now: at }
+    const request = { method, path, query, headers: incoming.headers, body, now: at, plan }
     requests.record(provider.name, path)
     const fault = faults.take(provider.name, path + url.search)
     if (fault) return actOut(fault, provider, request, response, () => answer(provider, request))

@@ -18,6 +18,7 @@ export function toStandInSettings(url: string): Record<string, string> {
     MORALIS_BASE_URL: `${url}/moralis/api/v2.2`,
     MORALIS_API_KEY: KEY,
     MORALIS_REQUESTS_PER_MINUTE: '60000',
+    MORALIS_UNITS_PER_DAY: '1000000000',
     ETHPLORER_BASE_URL: `${url}/ethplorer`,
     ETHPLORER_BNB_BASE_URL: `${url}/binplorer`,
     ETHPLORER_REQUESTS_PER_MINUTE: '60000',

@@ -1,3 +1,4 @@
+import type { Dao } from '../../shared/registry/entities.ts'
 import type { Chain } from './chain.ts'
 import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
@@ -54,6 +55,17 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     return process ? toHistory(process) : null
   }
   const chain = createSimulatedChain(assets, historyOf, seed)
+  /** What a project says of itself leads somewhere, also where the registry does not know it. */
+  const withProfile = (dao: Dao): Dao => {
+    const asset = assets.find(({ id }) => id === dao.token)
+    const profile = asset && inventProfile(seed, asset)
+    return {
+      ...dao,
+      twitter: dao.twitter ?? profile?.twitter ?? null,
+      discord: dao.discord ?? profile?.discord ?? null,
+      telegram: dao.telegram ?? profile?.telegram ?? null,
+    }
+  }
   const ether = assets.find(({ coingeckoId }) => coingeckoId === 'ethereum')
   const ethereum: Chain = {
     ...chain,
@@ -66,7 +78,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
 
   return {
     assets,
-    socials: createSimulatedSocials(registry.daos, seed),
+    socials: createSimulatedSocials(registry.daos.map(withProfile), seed),
     listing,
     history: historyOf,
     chart(asset, from, to, step, now) {

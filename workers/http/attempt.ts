@@ -36,7 +36,8 @@ export async function attempt(
   headers: Headers,
   target: Target,
 ): Promise<Answer | Failure> {
-  const { timeoutMs, maxBytes } = settings
+  const { timeoutMs } = settings
+  const maxBytes = settings.maxBytes * (request.timesMaxBytes ?? 1)
   const stop = new AbortController()
   const abort = () => stop.abort(request.signal.reason)
   const timer = setTimeout(() => stop.abort(), timeoutMs)

@@ -3,9 +3,8 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { type Answer, attempt, type Failure, toMethod } from './attempt.ts'
 import { inAttemptSpan } from './attempt-span.ts'
 import { isJsonType } from './body.ts'
-import { createHistoryLimit } from './history-limit.ts'
-import { createHourLimit } from './hour-limit.ts'
-import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import { type LimitOptions, toLimits } from './provider-limits.ts'
+import type { RateLimit } from './rate-limit.ts'
 import type { Exchange, HttpRequest, HttpSettings } from './request.ts'
 import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './retry.ts'
 import { type Target, toExcerpt, toTarget } from './target.ts'
@@ -46,14 +45,8 @@ export interface LaneClients extends HttpClients {
   readonly history: HttpClients
 }
 
-interface Options {
+interface Options extends LimitOptions {
   readonly log: Logger
-  /** Makes a provider's limit; by default one that only this process keeps. */
-  readonly createLimit?: (provider: string, perMinute: number) => RateLimit
-  /** The same for the hour; by default again one that only this process keeps. */
-  readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
-  /** How much of each limit repairing history may use, over 0 and at most 1; all of it by default. */
-  readonly historyShare?: number
   readonly observe?: (call: ProviderCall) => void
   /** Gets every answer, those that are errors included. Its secrets are still in it. */
   readonly record?: ((exchange: Exchange) => void) | undefined
@@ -80,38 +73,6 @@ export function createHttpClients(options: Options): LaneClients {
     return createClient(settings, limit[lane], options)
   }
   return { open: toOpen('whole'), history: { open: toOpen('history') } }
-}
-
-function toLimits(settings: HttpSettings, options: Options): { whole: RateLimit; history: RateLimit } {
-  const { provider, requestsPerMinute, requestsPerHour } = settings
-  const { historyShare = 1 } = options
-  const whole = toLimit(settings, options)
-  const perMinute = requestsPerMinute * historyShare
-  const share = {
-    provider: `${provider} (history)`,
-    // Under one a minute it is one in several minutes.
-    requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
-    ...(requestsPerHour === undefined
-      ? {}
-      : { requestsPerHour: Math.max(1, Math.floor(requestsPerHour * historyShare)) }),
-  }
-  return { whole, history: createHistoryLimit(toLimit(share, options), whole) }
-}
-
-type Limited = Pick<HttpSettings, 'provider' | 'requestsPerMinute' | 'requestsPerHour'>
-
-function toLimit({ provider, requestsPerMinute, requestsPerHour }: Limited, options: Options): RateLimit {
-  const ofMinute = options.createLimit?.(provider, requestsPerMinute) ?? createRateLimit(requestsPerMinute)
-  if (requestsPerHour === undefined) return ofMinute
-  const ofHour = options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour)
-  return {
-    take: async (signal, cost) => {
-      // The hour's limit comes last: a request that it lets through is sent at once, and one that it refuses has only
-      // taken a turn in the rate limit.
-      await ofMinute.take(signal, cost)
-      await ofHour.take(signal, cost)
-    },
-  }
 }
 
 function createClient(settings: HttpSettings, limit: RateLimit, options: Options): HttpClient {
@@ -198,16 +159,23 @@ const OUTCOMES: Readonly<Record<string, ProviderCall['outcome']>> = {
   provider_malformed: 'malformed',
 }
 
-function toJson(provider: string, { isAbsent, body, contentType }: Answer, { shown, secrets }: Target): unknown {
+function toJson(
+  provider: string,
+  { status, isAbsent, body, contentType }: Answer,
+  { shown, secrets }: Target,
+): unknown {
   if (isAbsent) return undefined
   const found = () => (body === '' ? 'an empty body' : toExcerpt(body, secrets))
+  const isError = status >= 400
   if (!isJsonType(contentType)) {
+    if (isError) return undefined
     const message = `${provider} ${shown}: expected JSON, received ${contentType}: ${found()}`
     throw new DataError('provider_malformed', message)
   }
   try {
     return JSON.parse(body)
   } catch (cause) {
+    if (isError) return undefined
     throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })
   }
 }

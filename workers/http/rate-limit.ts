@@ -9,18 +9,22 @@ export interface RateLimit {
   take(signal: AbortSignal, cost?: number): Promise<void>
 }
 
+/** How many requests may go at once. */
+export const toBurst = (perMinute: number, most = Number.POSITIVE_INFINITY): number =>
+  Math.max(1, Math.min(most, Math.floor(perMinute / 5)))
+
 interface Waiter {
   readonly cost: number
   grant(): void
 }
 
 /**
- * A token bucket with at most `perMinute` requests in any minute: a fifth of them may go at once, and the refill is
+ * A token bucket with at most `perMinute` requests in any minute: a fifth of them, or `most`, may go at once, and the refill is
  * slower by the same share. A request that costs more than may go at once waits until that much is there, and those after
  * it wait for the rest. The count is this process's own.
  */
-export function createRateLimit(perMinute: number): RateLimit {
-  const burst = Math.max(1, Math.floor(perMinute / 5))
+export function createRateLimit(perMinute: number, most?: number): RateLimit {
+  const burst = toBurst(perMinute, most)
   const refillMs = MINUTE_MS / (perMinute - burst + 1)
   const waiting = new Set<Waiter>()
   let tokens = burst

@@ -19,10 +19,14 @@ export interface HttpSettings {
   readonly maxBytes: number
   /** Shared by all clients of one provider's name; the first to open in a process sets it. */
   readonly requestsPerMinute: number
+  /** How many of them may go at once, for a provider that counts by the second too; a fifth by default. */
+  readonly burst?: number
   /**
    * Likewise, for a provider that counts by the hour too. When they are used up, requests fail until the hour is over.
    */
   readonly requestsPerHour?: number
+  /** Likewise, for a plan that begins anew at midnight UTC. */
+  readonly requestsPerDay?: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
 }
@@ -56,8 +60,10 @@ export interface HttpRequest {
   readonly signal: AbortSignal
   /** Statuses that say "there is no such thing": `json` then answers undefined, `text` an empty text. */
   readonly absent?: readonly number[]
-  /** Error statuses whose body is an answer like that of a success. */
+  /** Error statuses whose body is an answer like that of a success; to one that is no JSON `json` answers undefined. */
   readonly answers?: readonly number[]
+  /** How many times the usual cap its answer may be large; 1 by default. */
+  readonly timesMaxBytes?: number
   /** How often the request is sent again after a transient failure, 3 by default. */
   readonly retries?: number
   /** How many requests the provider bills it as, such as the calls of a batch; 1 by default. */

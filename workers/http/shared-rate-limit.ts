@@ -1,4 +1,4 @@
-import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import { createRateLimit, type RateLimit, toBurst } from './rate-limit.ts'
 import { sleep } from './retry.ts'
 import { createSharedWait, type SharedBy } from './shared-wait.ts'
 
@@ -27,11 +27,16 @@ const TIMER_SLACK_US = 250_000
  * take turns, and a request that is aborted leaves its place to the next. While Redis is away each process keeps the
  * limit for itself, and logs that once.
  */
-export function createSharedRateLimit(provider: string, perMinute: number, sharedBy: SharedBy): RateLimit {
-  const burst = Math.max(1, Math.floor(perMinute / 5))
+export function createSharedRateLimit(
+  provider: string,
+  perMinute: number,
+  sharedBy: SharedBy,
+  most?: number,
+): RateLimit {
+  const burst = toBurst(perMinute, most)
   const perTokenUs = Math.ceil((MINUTE_US + TIMER_SLACK_US) / (perMinute - burst + 1))
   const reserve = createSharedWait(provider, { script: RESERVE, key: 'rate', args: [perTokenUs, burst] }, sharedBy)
-  const own = createRateLimit(perMinute)
+  const own = createRateLimit(perMinute, most)
   const line = new Set<{ readonly cost: number; grant(): void }>()
   let isServing = false
 

@@ -8,6 +8,7 @@ import { endOnStopSignal } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { followFoundLinks } from '../../shared/store/found-links.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { startTracing } from '../../shared/telemetry/tracing.ts'
@@ -44,7 +45,7 @@ export async function openProgram(name: 'worker' | 'scheduler'): Promise<Program
   const redact = createRedactor(findSecrets(config))
   const log = createLog(name, config.logLevel, redact)
   const tracing = await startTracing(`dao-data-${name}`, config, log)
-  const registry = loadRegistry()
+  const files = loadRegistry()
   const metrics = createMetrics(name)
   const { setting, port } = OPS[name]
   const checks = { stores: async () => Promise.reject(new Error('waiting for the stores')) }
@@ -56,6 +57,8 @@ export async function openProgram(name: 'worker' | 'scheduler'): Promise<Program
     untilRedisAnswers(config.redis, { log }),
   ])
   const redis = createRedis(config.redis.url, log)
+  const followed = followFoundLinks(db, files, log)
+  await followed.refresh()
   return {
     config,
     log,
@@ -63,9 +66,10 @@ export async function openProgram(name: 'worker' | 'scheduler'): Promise<Program
     metrics,
     db,
     redis,
-    registry,
+    registry: followed.registry,
     ops,
     close: async () => {
+      followed.stop()
       await ops?.close()
       await db.close()
       redis.disconnect()

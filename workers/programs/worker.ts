@@ -6,6 +6,7 @@ import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
+import { createSharedDayLimit } from '../http/day-limit.ts'
 import { createSharedHourLimit } from '../http/hour-limit.ts'
 import { createSharedRateLimit } from '../http/shared-rate-limit.ts'
 import { recordProviders } from '../job/providers-mark.ts'
@@ -64,8 +65,9 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
     log,
     observe: metrics.call,
     historyShare: config.worker.historyShare,
-    createLimit: (provider, perMinute) => createSharedRateLimit(provider, perMinute, sharedBy),
+    createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
     createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
+    createDayLimit: (provider, perDay) => createSharedDayLimit(provider, perDay, sharedBy),
   })
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const recomputation = createRecomputation(jobs, redis, prefix, db)

@@ -2,7 +2,10 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { CheckedRows, CheckLog } from '../job/define-job.ts'
 
-/** Above this share of rejected rows an answer as a whole is not trusted and nothing of it is stored. */
+/**
+ * Of an entity with more rejected rows than this share nothing is trusted; where that holds of more than this share of the
+ * entities, an answer as a whole is not, and nothing of it is stored.
+ */
 const MOST_REJECTED_SHARE = 0.5
 
 /** Nothing that is collected was observed before the first block of the first chain, in January 2009. */
@@ -15,7 +18,8 @@ const MOST_AHEAD_MS = 10 * 60_000
  * Checks a provider's candidate rows against the dataset's schema and the clock (`now`, Unix milliseconds). A row loses
  * only a value that cannot be, such as a negative volume, where the dataset names that member as dispensable; with any
  * other fault it is rejected, and its entity refused. Both are counted by reason, logged and told to `onRejected`.
- * @throws DataError `rows_rejected` with the reasons when more than half fail.
+ * @throws DataError `rows_rejected` with the reasons when more than half of the rows fail, and that of more than half of the
+ *   entities: one entity's trouble is its own.
  */
 export function checkRows(
   dataset: Dataset,
@@ -57,10 +61,22 @@ export function checkRows(
   }
   options.log.warn(told, 'rows rejected')
   for (const [reason, times] of reasons) options.onRejected?.(`${provider}: ${reason}`, times)
-  if (rejected <= candidates.length * MOST_REJECTED_SHARE) return { rows, rejected, refused }
+  if (!isDistrusted(dataset, candidates, rows)) return { rows, rejected, refused }
   const list = [...reasons].map(([reason, times]) => `${times} x ${reason}`).join('; ')
   const text = `${dataset.name}: ${rejected} of ${candidates.length} rows of ${provider} rejected: ${list}`
   throw new DataError('rows_rejected', text)
+}
+
+/** Whether most of an answer is rejected, and that not of a few entities only. */
+function isDistrusted({ entity }: Dataset, candidates: readonly object[], rows: readonly object[]): boolean {
+  if (candidates.length - rows.length <= candidates.length * MOST_REJECTED_SHARE) return false
+  const keyOf = (row: object) => (entity === undefined ? undefined : Reflect.get(row, entity))
+  const given = new Map<unknown, number>()
+  const kept = new Map<unknown, number>()
+  for (const row of candidates) given.set(keyOf(row), (given.get(keyOf(row)) ?? 0) + 1)
+  for (const row of rows) kept.set(keyOf(row), (kept.get(keyOf(row)) ?? 0) + 1)
+  const bad = [...given].filter(([key, count]) => count - (kept.get(key) ?? 0) > count * MOST_REJECTED_SHARE)
+  return bad.length > given.size * MOST_REJECTED_SHARE
 }
 
 const count = (reasons: Map<string, number>, reason: string) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1)

@@ -97,16 +97,27 @@ function toMarket(asset: Asset, listing: Listing, spans: readonly string[]) {
   }
 }
 
-function answerChart(id: string, { query, now }: UpstreamRequest, world: World): Reply {
+/** How far back a key that costs nothing reads, and no key at all. */
+const FREE_HISTORY = 365 * DAY
+
+function answerChart(id: string, { query, now, plan }: UpstreamRequest, world: World): Reply {
   for (const name of ['vs_currency', 'from', 'to']) if (!query.has(name)) return missing(name)
   if (query.get('vs_currency') !== 'usd') return jsonReply({ error: 'invalid vs_currency' }, 422)
   const from = Number(query.get('from')) * 1000
   const to = Number(query.get('to')) * 1000
   if (!(from <= to)) return jsonReply({ error: 'invalid date range' }, 422)
+  if (plan === 'free' && from < now - FREE_HISTORY) return beyondPlan(now)
   const asset = world.assets.find(({ coingeckoId }) => coingeckoId === id)
   const step = STEPS[query.get('interval') ?? ''] ?? toAutoStep(from, to, now)
   const chart = asset ? world.chart(asset, from, to, step, now) : null
   return chart === null ? jsonReply({ error: 'coin not found' }, 404) : jsonReply(chart)
+}
+
+function beyondPlan(now: number): Reply {
+  const error_message =
+    'Your request exceeds the allowed time range. Public API users are limited to querying historical data within the past 365 days.'
+  const timestamp = new Date(now).toISOString()
+  return jsonReply({ error: { status: { timestamp, error_code: 10012, error_message } } }, 401)
 }
 
 /** What is known of a coin's project; empty texts stand where nothing is. */

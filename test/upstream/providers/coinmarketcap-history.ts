@@ -1,14 +1,15 @@
 import type { Reply, UpstreamRequest } from '../exchange.ts'
-import { type Asset, type Quote, toSlug, type World } from '../world.ts'
+import { type Asset, type History, type Quote, toSlug, type World } from '../world.ts'
 import { toAnswer, toFailure } from './coinmarketcap-reply.ts'
 import { toSelection } from './coinmarketcap-selection.ts'
-import { endOf, toWindow, type Window } from './coinmarketcap-window.ts'
+import { toWindow, type Window } from './coinmarketcap-window.ts'
 
 const DEFAULT_AUX = 'price,volume,market_cap,circulating_supply,total_supply,quote_timestamp,is_active,is_fiat'
 const AUX = new Set([...DEFAULT_AUX.split(','), 'search_interval'])
 
 /**
- * `quotes/historical`: the first quote of each period, oldest first; periods without a quote are left out. Coins are
+ * `quotes/historical`: for each step the quote that is closest to it in time, oldest first; for a word such as `daily`
+ * the first of the period. Steps without a quote are left out. Coins are
  * keyed by id, or by symbol with an array value. Source: providers document, section 1.2.
  */
 export function answerHistory(request: UpstreamRequest, world: World): Reply {
@@ -49,12 +50,23 @@ function toQuotes(asset: Asset, world: World, window: Window, aux: ReadonlySet<s
   if (history === null) return null
   const render = createQuoteWriter(aux)
   const quotes: string[] = []
-  for (let index = 0; index < window.starts.length; index += 1) {
-    const start = window.starts[index] ?? window.end
-    const quote = history.firstIn(start, endOf(window, index))
-    if (quote !== null) quotes.push(render(quote, start))
+  for (const [index, step] of window.steps.entries()) {
+    const quote = window.isCalendar
+      ? history.firstIn(step, window.to(index))
+      : closestTo(step, history, window.from(index), window.to(index))
+    if (quote !== null) quotes.push(render(quote, step))
   }
   return quotes
+}
+
+/** The quote closest to `at` of those at or after `from` and before `to`. */
+function closestTo(at: number, history: History, from: number, to: number): Quote | null {
+  const after = history.firstIn(at, to)
+  if (after?.at === at) return after
+  const last = history.lastAt(Math.min(at, to - 1))
+  const before = last !== null && last.at >= from ? last : null
+  if (before === null || after === null) return before ?? after
+  return at - before.at <= after.at - at ? before : after
 }
 
 /** Writes text rather than objects: a back-fill asks for hundreds of thousands of points from this one process. */

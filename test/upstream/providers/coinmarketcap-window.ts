@@ -17,16 +17,20 @@ const CALENDAR: Readonly<Record<string, (at: Date, periods: number) => number>> 
   yearly: (at, periods) => Date.UTC(at.getUTCFullYear() + periods, 0),
 }
 
-/** Where points are looked for: period `n` is [starts[n], starts[n + 1]), the last one ends with `end` (exclusive). */
+/**
+ * For which times a quote is looked for. The quote of `steps[n]` is at or after `from(n)` and before `to(n)`; a calendar
+ * period has its first one, a step of a relative interval the one closest to it, which may be before it.
+ */
 export interface Window {
-  readonly starts: readonly number[]
-  readonly end: number
-  readonly interval: string
+  readonly steps: readonly number[]
+  readonly isCalendar: boolean
+  from(index: number): number
+  to(index: number): number
 }
 
 /**
  * Reads `interval`, `count`, `time_start` and `time_end`; answers the message of a 400 for what the provider refuses.
- * `time_end` is inclusive and defaults to now; without `time_start` the window reaches back from the end; nothing is
+ * `time_start` is exclusive. `time_end` is inclusive and defaults to now; without `time_start` the window reaches back from the end; nothing is
  * newer than the publication lag allows. A range of more than 10,000 periods is refused.
  */
 export function toWindow(query: URLSearchParams, now: number): Window | { readonly invalid: string } {
@@ -44,35 +48,33 @@ export function toWindow(query: URLSearchParams, now: number): Window | { readon
 
   const end = Math.min(last, now - PUBLICATION_LAG) + 1
   const points = count ?? (start !== null && until !== null ? MAX_POINTS + 1 : 10)
-  const starts = start === null ? startsBefore(interval, last, points) : startsAfter(interval, start, last, points)
-  if (starts.length > MAX_POINTS) return { invalid: `The range must not hold more than ${MAX_POINTS} data points` }
-  return { starts, end, interval }
+  const steps = start === null ? stepsBefore(interval, last, points) : stepsAfter(interval, start, last, points)
+  if (steps.length > MAX_POINTS) return { invalid: `The range must not hold more than ${MAX_POINTS} data points` }
+  const half = (RELATIVE[interval] ?? 0) / 2
+  const stepAt = (index: number) => steps[index] ?? end
+  return {
+    steps,
+    isCalendar: interval in CALENDAR,
+    from: (index) => stepAt(index) - half,
+    to: (index) => Math.min(half === 0 ? stepAfter(interval, stepAt(index)) : stepAt(index) + half, end),
+  }
 }
 
-/** The end of period `index`, exclusive. */
-export function endOf(window: Window, index: number): number {
-  const { interval, starts, end } = window
-  const next = starts[index + 1] ?? startAfter(interval, starts[index] ?? end)
-  return Math.min(next, end)
+function stepAfter(interval: string, step: number): number {
+  const length = RELATIVE[interval]
+  return length === undefined ? (CALENDAR[interval]?.(new Date(step), 1) ?? step) : step + length
 }
 
-function startAfter(interval: string, start: number): number {
-  const step = RELATIVE[interval]
-  return step === undefined ? (CALENDAR[interval]?.(new Date(start), 1) ?? start) : start + step
+/** Steps after `start`: relative intervals repeat from it, calendar ones begin at the next boundary. */
+function stepsAfter(interval: string, start: number, last: number, points: number): number[] {
+  const steps: number[] = []
+  for (let at = stepAfter(interval, start); at <= last && steps.length < points; at = stepAfter(interval, at))
+    steps.push(at)
+  return steps
 }
 
-/** Period starts from `start` on: relative intervals repeat from it, calendar ones begin at the next boundary. */
-function startsAfter(interval: string, start: number, last: number, points: number): number[] {
-  const calendar = CALENDAR[interval]
-  const boundary = calendar?.(new Date(start), 0) ?? start
-  let at = boundary < start ? startAfter(interval, boundary) : boundary
-  const starts: number[] = []
-  for (; at <= last && starts.length < points; at = startAfter(interval, at)) starts.push(at)
-  return starts
-}
-
-/** The last `points` period starts up to `last`, oldest first. Relative ones count back from the newest 5-minute mark. */
-function startsBefore(interval: string, last: number, points: number): number[] {
+/** The last `points` steps up to `last`, oldest first. Relative ones count back from the newest 5-minute mark. */
+function stepsBefore(interval: string, last: number, points: number): number[] {
   const step = RELATIVE[interval]
   const anchor = Math.floor(last / FIVE_MINUTES) * FIVE_MINUTES
   return Array.from({ length: points }, (_, index) => {

@@ -6,13 +6,16 @@ const Wanted = z.record(z.string(), z.array(z.number().int()))
 /** `/batchHistorical`: prices of coins at Unix seconds, those that are known. Source: providers document, section 3.2. */
 export function toBatch(
   text: string | null,
-  priceAt: (coin: string, at: number) => { symbol: string; price: number; timestamp: number } | null,
+  priceAt: (
+    coin: string,
+    at: number,
+  ) => { symbol: string; price: number; timestamp: number; confidence: number } | null,
 ): Reply {
   const wanted = Wanted.safeParse(JSON.parse(text ?? 'null'))
   if (!wanted.success) return textReply('Internal server error', 500)
   const coins = Object.entries(wanted.data).flatMap(([coin, seconds]) => {
     const found = seconds.flatMap((second) => priceAt(coin, second * 1000) ?? [])
-    const prices = found.map(({ timestamp, price }) => ({ timestamp, price, confidence: 0.99 }))
+    const prices = found.map(({ timestamp, price, confidence }) => ({ timestamp, price, confidence }))
     return prices.length === 0 ? [] : [[coin, { symbol: found[0]?.symbol, prices }] as const]
   })
   return jsonReply({ coins: Object.fromEntries(coins) })

@@ -1,7 +1,8 @@
 import { jsonReply, type Provider, type Reply, textReply } from '../exchange.ts'
-import { type Asset, PUBLICATION_LAG, type World } from '../world.ts'
+import { type Asset, HOUR, PUBLICATION_LAG, type World } from '../world.ts'
 import { toLlamaChain } from './defillama-chains.ts'
 import { toBatch } from './defillama-coins-batch.ts'
+import { nearestStored, toConfidence } from './defillama-coins-stored.ts'
 
 interface CoinPrice {
   decimals?: number
@@ -11,6 +12,9 @@ interface CoinPrice {
   confidence: number
 }
 
+/** How far from the time asked for a price may be, unless the query says otherwise. */
+const HISTORY_WIDTH_MS = 6 * HOUR
+
 /**
  * `coins.llama.fi`: prices by `<chain>:<address>` or `coingecko:<id>`, now, at a Unix second or over time. Answers carry the coin
  * as it was asked for, unknown coins are absent. Source: providers document, section 3.2.
@@ -18,16 +22,18 @@ interface CoinPrice {
 export const defillamaCoins: Provider = {
   name: 'defillama-coins',
   handle({ path, query, now }, world) {
-    if (path === '/batchHistorical') {
-      return toBatch(query.get('coins'), (coin, at) => toCoinPrice(coin, world, at, false, now))
-    }
+    const widthMs = toWidthMs(query, HISTORY_WIDTH_MS)
+    if (path === '/batchHistorical')
+      return toBatch(query.get('coins'), (coin, at) => toPastPrice(coin, world, at, widthMs))
     if (path.startsWith('/chart/')) return toChart(path.slice('/chart/'.length), query, world, now)
     const [, current, seconds, list] = /^\/prices\/(?:(current)|historical\/(\d+))\/(.+)$/.exec(path) ?? []
     if (list === undefined) return textReply('Not found', 404)
-    const at = current === undefined ? Number(seconds) * 1000 : now - PUBLICATION_LAG
     const coins: Record<string, CoinPrice> = {}
     for (const coin of decodeURIComponent(list).split(',')) {
-      const price = toCoinPrice(coin, world, at, current !== undefined, now)
+      const price =
+        current === undefined
+          ? toPastPrice(coin, world, Number(seconds) * 1000, widthMs)
+          : toCurrentPrice(coin, world, now)
       if (price) coins[coin] = price
     }
     return jsonReply({ coins })
@@ -36,44 +42,66 @@ export const defillamaCoins: Provider = {
   empty: () => jsonReply({ coins: {} }),
 }
 
-function toCoinPrice(coin: string, world: World, at: number, current: boolean, now: number): CoinPrice | null {
+function toCurrentPrice(coin: string, world: World, now: number): CoinPrice | null {
   const asset = findAsset(coin, world.assets)
-  if (!asset) return null
-  const quote = current ? world.listing(asset, now) : (world.history(asset)?.lastAt(at) ?? null)
-  if (quote === null) return null
+  const listing = asset && world.listing(asset, now)
+  return asset && listing ? toPrice(coin, asset, listing) : null
+}
+
+function toPastPrice(coin: string, world: World, at: number, widthMs: number): CoinPrice | null {
+  const asset = findAsset(coin, world.assets)
+  const history = asset && world.history(asset)
+  const stored = asset && history ? nearestStored(asset, history, at, widthMs) : null
+  return asset && stored ? toPrice(coin, asset, stored) : null
+}
+
+function toPrice(coin: string, asset: Asset, { price, at }: { price: number; at: number }): CoinPrice {
   const decimals = coin.startsWith('coingecko:') ? {} : { decimals: asset.decimals }
-  return {
-    ...decimals,
-    symbol: asset.symbol,
-    price: quote.price,
-    timestamp: Math.floor(quote.at / 1000),
-    confidence: 0.99,
-  }
+  const timestamp = Math.floor(at / 1000)
+  return { ...decimals, symbol: asset.symbol, price, timestamp, confidence: toConfidence(asset) }
 }
 
 const PERIOD_SECONDS: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400, w: 604_800 }
+const CHART_QUERY: ReadonlySet<string> = new Set(['start', 'end', 'span', 'period', 'searchWidth'])
+
+/** A length such as `5m`, or plain seconds, in seconds. */
+function toSeconds(text: string): number {
+  const [, count, unit] = /^(\d+)([mhdw])?$/.exec(text) ?? []
+  return Number(count) * (unit === undefined ? 1 : (PERIOD_SECONDS[unit] ?? Number.NaN))
+}
+
+function toWidthMs(query: URLSearchParams, otherwise: number): number {
+  const asked = query.get('searchWidth')
+  return asked === null ? otherwise : toSeconds(asked) * 1000
+}
 
 /**
- * Prices of `span` periods from the Unix second `start` on. The provider answers with the observation nearest to each
- * step; here every observation of that time comes, at its own time, which is 5 minutes apart or as it was recorded.
+ * For each of `span` steps the stored price nearest to it, at that price's own time and only once; without `searchWidth`
+ * none that is further from its step than a tenth of the period.
  */
 function toChart(list: string, query: URLSearchParams, world: World, now: number): Reply {
-  const [, count, unit = ''] = /^(\d+)([mhdw])$/.exec(query.get('period') ?? '1d') ?? []
-  const period = Number(count) * (PERIOD_SECONDS[unit] ?? Number.NaN)
-  const start = Number(query.get('start') ?? Number.NaN)
-  const end = Math.min(start + Number(query.get('span') ?? 1) * period, now / 1000)
-  if (Number.isNaN(end)) return textReply('start, span and period must be given', 400)
+  const unknown = [...query.keys()].find((name) => !CHART_QUERY.has(name))
+  if (unknown !== undefined) return textReply(`unknown query parameter ${unknown}`, 400)
+  if (query.has('start') === query.has('end')) return textReply('use either start or end parameter', 400)
+  const period = toSeconds(query.get('period') ?? '1d') * 1000
+  const steps = Math.max(1, Number(query.get('span') ?? 0))
+  const widthMs = toWidthMs(query, period / 10)
+  const start = query.has('start')
+    ? Number(query.get('start')) * 1000
+    : Number(query.get('end')) * 1000 - (steps - 1) * period
+  if (![period, steps, widthMs, start].every(Number.isFinite)) return textReply('a parameter is no number', 400)
   const coins: Record<string, object> = {}
   for (const coin of decodeURIComponent(list).split(',')) {
     const asset = findAsset(coin, world.assets)
     const history = asset && world.history(asset)
-    const prices: { timestamp: number; price: number }[] = []
-    let quote = history?.firstIn(start * 1000, end * 1000) ?? null
-    while (quote !== null) {
-      prices.push({ timestamp: Math.floor(quote.at / 1000), price: quote.price })
-      quote = history?.firstIn(quote.at + 1, end * 1000) ?? null
+    if (!asset || !history) continue
+    const prices = new Map<number, number>()
+    for (let step = 0; step < steps; step += 1) {
+      const stored = nearestStored(asset, history, start + step * period, widthMs)
+      if (stored !== null && stored.at <= now - PUBLICATION_LAG) prices.set(Math.floor(stored.at / 1000), stored.price)
     }
-    if (asset && prices.length > 0) coins[coin] = { symbol: asset.symbol, confidence: 0.99, prices }
+    const points = [...prices].map(([timestamp, price]) => ({ timestamp, price }))
+    if (points.length > 0) coins[coin] = { symbol: asset.symbol, confidence: toConfidence(asset), prices: points }
   }
   return jsonReply({ coins })
 }

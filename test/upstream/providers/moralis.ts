@@ -12,9 +12,10 @@ const CHAINS: Readonly<Record<string, string>> = {
   base: 'base',
   avalanche: 'avalanche',
   gnosis: 'gnosis',
-  fantom: 'fantom',
   linea: 'linea',
 }
+const USED_UP =
+  'Validation service blocked: Your plan: free-plan-daily total included usage has been consumed, please upgrade your plan'
 const MOST_OWNERS = 100
 const PERIODS = ['5min', '1h', '6h', '24h', '3d', '7d', '30d']
 const TIERS = [10, 25, 50, 100, 250, 500]
@@ -27,14 +28,16 @@ export const moralis: Provider = {
     const [, address, route] =
       /^\/api\/v2\.2\/erc20\/(0x[0-9a-fA-F]{40})\/(holders|owners|swaps)$/.exec(request.path) ?? []
     const chain = CHAINS[request.query.get('chain') ?? 'eth']
-    if (address === undefined || chain === undefined) return jsonReply({ message: 'Not Found' }, 404)
+    if (address === undefined) return jsonReply({ message: 'Not Found' }, 404)
+    if (chain === undefined) return jsonReply({ message: ['chain must be a valid enum value'], statusCode: 400 }, 400)
     const asset = findAsset(world, chain, address)
     if (asset && route === 'swaps') return toSwaps(world, asset, request)
     const list = asset && world.holders(asset, request.now)
-    if (!asset || !list) return jsonReply({ message: 'No token found' }, 404)
+    if (!asset || !list) return jsonReply({ message: 'No token found', statusCode: 404 }, 404)
     return route === 'holders' ? jsonReply(toSummary(list)) : toOwners(asset, list, request)
   },
   failure: (status) => jsonReply({ message: status === 429 ? 'Too Many Requests' : 'Internal server error' }, status),
+  exhausted: () => jsonReply({ message: USED_UP }, 401),
   empty: ({ path }) =>
     jsonReply(
       path.endsWith('/holders') ? { totalHolders: 0 } : { cursor: null, page: 1, page_size: MOST_OWNERS, result: [] },

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Chain, ChainLog } from '../chain.ts'
+import type { Chain, ChainLog, NodeHabits } from '../chain.ts'
 import { RpcRefusal } from './rpc-refusal.ts'
 
 const oneOrMany = z.union([z.string().transform((one) => [one]), z.array(z.string())])
@@ -20,12 +20,32 @@ export function getLogs(given: unknown, chain: Chain, head: number): unknown {
   if (fromBlock > toBlock) throw new RpcRefusal(-32602, 'invalid block range params')
   if (toBlock > head) throw new RpcRefusal(-32602, 'block range extends beyond current head block')
   if (toBlock - fromBlock >= mostBlocks) {
-    throw new RpcRefusal(-32000, `eth_getLogs is limited to a ${mostBlocks} blocks range`)
+    throw refuseRange(chain.habits.host, mostBlocks, fromBlock, toBlock)
   }
   const addresses = new Set(address.map((one) => one.toLowerCase()))
   const found = chain.logs(fromBlock, toBlock, addresses).filter((log) => fits(log, topics))
   if (found.length > mostLogs) throw new RpcRefusal(-32005, `query returned more than ${mostLogs} results`)
   return found.map((log) => toRpcLog(log, chain))
+}
+
+/** How hosts of nodes refuse a range of too many blocks, by their own codes and statuses. */
+function refuseRange(host: NodeHabits['host'], most: number, from: number, to: number): RpcRefusal {
+  const width = to - from + 1
+  switch (host) {
+    case 'alchemy': {
+      const works = `this block range should work: [${toHex(from)}, ${toHex(from + most - 1)}]`
+      const says = `Under the Free tier plan, you can make eth_getLogs requests with up to a ${most} block range.`
+      return new RpcRefusal(-32600, `${says} Based on your parameters, ${works}.`, 400)
+    }
+    case 'infura':
+      return new RpcRefusal(-32602, `range ${width} exceeds limit of ${most}`)
+    case 'quicknode':
+      return new RpcRefusal(-32614, `eth_getLogs is limited to a ${most.toLocaleString('en')} range`, 413)
+    case 'drpc':
+      return new RpcRefusal(35, `ranges over ${most} blocks are not supported on freetier`)
+    case undefined:
+      return new RpcRefusal(-32000, `eth_getLogs is limited to a ${most} blocks range`)
+  }
 }
 
 /** Each position takes any of its topics; a position without any takes every topic. */

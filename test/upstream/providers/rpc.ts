@@ -27,12 +27,10 @@ export const rpc: Provider = {
     const asked = body.safeParse(JSON.parse(text))
     if (!asked.success)
       return jsonReply({ jsonrpc: '2.0', id: null, error: { code: -32600, message: 'invalid request' } })
-    const answer = (one: z.infer<typeof request>) => ({
-      jsonrpc: '2.0',
-      id: one.id,
-      ...reply(one, chain, world.assets, now),
-    })
-    return jsonReply(Array.isArray(asked.data) ? asked.data.map(answer).reverse() : answer(asked.data))
+    const answer = (one: z.infer<typeof request>) => ({ id: one.id, ...reply(one, chain, world.assets, now) })
+    if (Array.isArray(asked.data)) return jsonReply(asked.data.map(answer).reverse().map(toBody))
+    const one = answer(asked.data)
+    return jsonReply(toBody(one), one.status)
   },
   failure: (status) =>
     jsonReply(
@@ -42,11 +40,14 @@ export const rpc: Provider = {
   empty: () => jsonReply({ jsonrpc: '2.0', id: 0, result: null }),
 }
 
+const toBody = ({ id, body }: { id: number; body: object }) => ({ jsonrpc: '2.0', id, ...body })
+
 function reply({ method, params }: z.infer<typeof request>, chain: Chain, assets: readonly Asset[], now: number) {
   try {
-    return { result: answerMethod(method, params, chain, assets, now) }
+    return { status: 200, body: { result: answerMethod(method, params, chain, assets, now) } }
   } catch (error) {
-    if (error instanceof RpcRefusal) return { error: { code: error.code, message: error.message } }
+    if (error instanceof RpcRefusal)
+      return { status: error.status, body: { error: { code: error.code, message: error.message } } }
     throw error
   }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { Config } from '../../../shared/config/config.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { ErrorReading } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
@@ -7,10 +8,14 @@ import { toJsonValue } from '../answer.ts'
 /** The provider's host with the key that fits it. */
 export function openCoinGecko({ config, http }: Pick<ProviderContext, 'config' | 'http'>): HttpClient {
   const { apiKey, ...settings } = config.providers.coingecko
-  const isPro = new URL(settings.baseUrl).hostname.startsWith('pro-api.')
-  const headers = apiKey === undefined ? {} : { [isPro ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
+  const headers = apiKey === undefined ? {} : { [isPro(config) ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
   return http.open({ provider: 'coingecko', ...settings, headers, readError })
 }
+
+const isPro = ({ providers }: Config) => new URL(providers.coingecko.baseUrl).hostname.startsWith('pro-api.')
+
+/** How many days of history the smallest plan of the host has: without a paid key a year, with one two. */
+export const toPlanDays = (config: Config): number => (isPro(config) ? 730 : 365)
 
 const errorStatus = z.object({ error_code: z.coerce.number(), error_message: z.string() })
 const errorAnswer = z.union([
@@ -18,7 +23,7 @@ const errorAnswer = z.union([
   z.object({ error: z.object({ status: errorStatus }) }).transform(({ error }) => error.status),
 ])
 const KEY_PROBLEMS: ReadonlySet<number> = new Set([10002, 10005, 10010, 10011])
-/** Times before those that the plan has: a Demo key has 365 days, and only another key has more. */
+/** Times before those that the plan has: without a paid key it has 365 days, and only another key has more. */
 const BEYOND_PLAN = 10012
 
 /**

@@ -1,7 +1,8 @@
+import type { z } from 'zod'
 import { toBatches } from '../../../shared/batches.ts'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import { DataError } from '../../../shared/errors.ts'
-import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+import { DAY_MS, HOUR_MS, INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider, Range, Run } from '../../job/define-job.ts'
@@ -10,7 +11,7 @@ import { askBatches, type Batch } from '../ask-batches.ts'
 import { askEach } from '../ask-each.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { toPages } from '../paging.ts'
-import { openCoinGecko } from './client.ts'
+import { openCoinGecko, toPlanDays } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
 const MARKETS = '/coins/markets'
@@ -21,7 +22,7 @@ const CONCURRENCY = 1
 
 const HOURLY_PAGE_MS = 90 * DAY_MS
 
-/** CoinGecko, with a Pro key, a Demo key or none (providers document, section 2). A Demo key has 365 days of history. */
+/** CoinGecko, with a Pro key, a Demo key or none (providers document, section 2). Only a Pro key has more than 365 days of history. */
 export const coingecko: Provider<PriceSource, Token> = {
   name: 'coingecko',
   covers: (token) => token.coingeckoId !== null,
@@ -30,13 +31,18 @@ export const coingecko: Provider<PriceSource, Token> = {
     return {
       fetchLatest: (tokens, run) => fetchLatest(client, tokens, run),
       async fetchHistory(tokens, range, run) {
+        const now = context.now?.() ?? Date.now()
         const pages = toChartPages(range)
         const asked = INTERVAL_SECONDS[range.interval]
         for (const page of pages) {
-          const seconds = toStepSeconds(page, context.now?.() ?? Date.now())
+          const seconds = toStepSeconds(page, now)
           if (seconds > asked) run.noteStep(page, seconds)
         }
-        const ask = (token: Token) => fetchHistory(client, token, pages, { ...run, range })
+        const plan: Plan = {
+          from: toBucketStart(now - toPlanDays(context.config) * DAY_MS, '1d') + DAY_MS,
+          beyond: undefined,
+        }
+        const ask = (token: Token) => fetchHistory(client, token, pages, { ...run, range, plan })
         return (await askEach(tokens, ask, { ...run, range, concurrency: CONCURRENCY })).flat()
       },
     }
@@ -63,25 +69,39 @@ function fetchLatest(
   return askBatches(batches, ask, { refuse })
 }
 
+/** What is known of the plan in a run: a page is cut at `from`, Unix milliseconds, once one was refused as `beyond` it. */
+interface Plan {
+  readonly from: number
+  beyond: DataError | undefined
+}
+
 /**
- * One coin's history. Where the plan has only the newer pages their rows are kept, and the run is told that there is no
+ * One coin's history. Where the plan has only the newer part its rows are kept, and the run is told that there is no
  * answer for the rest.
  */
 async function fetchHistory(
   client: HttpClient,
   token: Token,
   pages: readonly Range[],
-  { range, signal, refuse }: { range: Range } & Pick<Run<unknown, Token>, 'signal' | 'refuse'>,
+  { range, plan, signal, refuse }: { range: Range; plan: Plan } & Pick<Run<unknown, Token>, 'signal' | 'refuse'>,
 ): Promise<Candidate<TokenPriceRow>[]> {
-  const charts = []
+  const charts: z.infer<typeof chartAnswer>[] = []
   let beyond: DataError | undefined
-  for (const page of pages) {
+  const ask = async (page: Range) => {
     try {
       charts.push(await fetchChart(client, token, page, signal))
     } catch (error) {
       if (!(error instanceof DataError) || error.code !== 'provider_unconfigured') throw error
       beyond = error
+      plan.beyond = error
     }
+  }
+  for (const page of pages) {
+    const isWithin = page.from >= plan.from
+    if (isWithin || plan.beyond === undefined) await ask(page)
+    if (isWithin || plan.beyond === undefined) continue
+    beyond = plan.beyond
+    if (page.to > plan.from) await ask({ ...page, from: plan.from })
   }
   // Nothing at all: others need not be asked for the same time.
   if (beyond !== undefined && charts.length === 0) throw beyond

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
+import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
@@ -43,16 +44,44 @@ const latestCoin = z.object({
 
 const historicalCoin = z.object({ id, quotes: z.array(z.object({ timestamp: asSent, quote: usdQuote })).nullish() })
 
+/** A coin whose answer is not what is documented, and in which place; the others of the answer are still good. */
+interface FaultyCoin {
+  readonly id: string
+  readonly fault: string
+}
+
+/** A coin, or what is wrong with it. One without an id is everybody's fault: nobody can say whose it is. */
+function coinOrFault<T extends z.ZodType>(coin: T) {
+  return z.unknown().transform((value, context): z.output<T> | FaultyCoin => {
+    const read = coin.safeParse(value)
+    if (read.success) return read.data
+    const named = z.object({ id }).safeParse(value)
+    const [issue] = read.error.issues
+    if (named.success) return { id: named.data.id, fault: `${issue?.path.join('.')}: ${issue?.message}` }
+    for (const { path, message } of read.error.issues) context.addIssue({ code: 'custom', path: [...path], message })
+    return z.NEVER
+  })
+}
+
+/** The coins of an answer that can be read, and whose cannot. */
+export function splitFaulty<C extends object>(coins: readonly (C | FaultyCoin)[]) {
+  const isFaulty = (coin: C | FaultyCoin): coin is FaultyCoin => 'fault' in coin
+  return { good: coins.filter((coin): coin is C => !isFaulty(coin)), faulty: coins.filter(isFaulty) }
+}
+
 /**
  * Coins as a list, however they are keyed: a list, a map by id, a map of lists by symbol, or one coin alone; around it
  * the usual `{ status, data }` or, around a list, nothing.
  */
 function coinsOf<T extends z.ZodType>(coin: T) {
-  return z.preprocess((answer) => {
-    const data = isObject(answer) ? answer.data : answer
-    if (!isObject(data)) return data
-    return 'id' in data && !isObject(data.id) ? [data] : Object.values(data).flat()
-  }, z.array(coin))
+  return z.preprocess(
+    (answer) => {
+      const data = isObject(answer) ? answer.data : answer
+      if (!isObject(data)) return data
+      return 'id' in data && !isObject(data.id) ? [data] : Object.values(data).flat()
+    },
+    z.array(coinOrFault(coin)),
+  )
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
@@ -72,30 +101,47 @@ export function toLatestRows(
   tokens: readonly Token[],
 ): Candidate<TokenPriceRow>[] {
   const tokenByCoin = toTokenByCoin(tokens)
-  return coins.flatMap((coin) => {
+  return splitFaulty(coins).good.flatMap((coin) => {
     const token = tokenByCoin.get(coin.id)
     return token ? [toRow(token, toIso(coin.quote?.last_updated), true, coin.quote ?? {}, coin)] : []
   })
 }
 
-/** The rows inside the range: the provider's end is inclusive, the range's is not. */
+/**
+ * One row for each step of the range that has a quote. The provider gives for a step the quote closest to it, which may be
+ * from before it: such a quote tells the price at the step, and its row has the step's time, in whose bucket it counts.
+ * Otherwise it would stand in the bucket before, or before the range. The start of what is asked for is one step early, and
+ * its end is inclusive: steps outside the range are left out.
+ */
 export function toHistoryRows(
   coins: z.infer<typeof historicalAnswer>,
   tokens: readonly Token[],
   range: Range,
 ): Candidate<TokenPriceRow>[] {
   const tokenByCoin = toTokenByCoin(tokens)
-  const rows: Candidate<TokenPriceRow>[] = []
-  for (const coin of coins) {
+  return splitFaulty(coins).good.flatMap((coin) => {
     const token = tokenByCoin.get(coin.id)
-    for (const { timestamp, quote: usd = {} } of token ? (coin.quotes ?? []) : []) {
-      const observedAt = toIso(timestamp ?? usd.timestamp ?? usd.last_updated)
-      const ms = Date.parse(String(observedAt))
-      const isOutside = ms < range.from || ms >= range.to
-      // A row whose time cannot be read stays in: the row check rejects and counts it.
-      if (token && !isOutside) rows.push(toRow(token, observedAt, false, usd, usd))
-    }
+    return token === undefined ? [] : toCoinRows(coin.quotes ?? [], token, range)
+  })
+}
+
+type HistoricalQuote = NonNullable<z.infer<typeof historicalCoin>['quotes']>[number]
+
+function toCoinRows(quotes: readonly HistoricalQuote[], token: Token, { from, to, interval }: Range) {
+  const stepMs = INTERVAL_SECONDS[interval] * 1000
+  const rows: Candidate<TokenPriceRow>[] = []
+  const closest = new Map<number, { row: Candidate<TokenPriceRow>; distance: number }>()
+  for (const { timestamp, quote: usd = {} } of quotes) {
+    const observedAt = toIso(timestamp ?? usd.timestamp ?? usd.last_updated)
+    const ms = Date.parse(String(observedAt))
+    // A row whose time cannot be read stays in: the row check rejects and counts it.
+    if (Number.isNaN(ms)) rows.push(toRow(token, observedAt, false, usd, usd))
+    const step = from + Math.round((ms - from) / stepMs) * stepMs
+    const distance = Math.abs(ms - step)
+    if (!(step >= from && step < to) || distance >= (closest.get(step)?.distance ?? Number.POSITIVE_INFINITY)) continue
+    closest.set(step, { row: toRow(token, ms < step ? toIso(step) : observedAt, false, usd, usd), distance })
   }
+  for (const { row } of closest.values()) rows.push(row)
   return rows
 }
 

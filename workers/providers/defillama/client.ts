@@ -20,6 +20,12 @@ export function openDefiLlamaCoins({ config, http }: Opening): HttpClient {
 export const toNameSlug = ({ defillama, defillamaSlug }: Pick<Dao, 'defillama' | 'defillamaSlug'>): string | null =>
   defillamaSlug ?? defillama
 
+/**
+ * What is known of one protocol or treasury is all its tokens on all its chains, day by day for years: of the largest that is
+ * more than any other answer, and is read in no smaller parts.
+ */
+export const TIMES_MAX_BYTES = 4
+
 const PROTOCOLS = '/protocols'
 
 /** The list of all protocols, several thousand; `schema` says which members of each are read. */

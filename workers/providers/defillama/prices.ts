@@ -1,10 +1,12 @@
 import { z } from 'zod'
 import { toBatches } from '../../../shared/batches.ts'
+import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
 import { openDefiLlamaCoins } from './client.ts'
+import { confidence, isSure } from './confidence.ts'
 
-/** Token prices in USD by chain and contract; what the provider does not know is absent. */
+/** Token prices in USD by chain and contract; what the provider does not know, or is not sure of, is absent. */
 export interface TokenPrices {
   /** By the coins' names (`toCoin`). */
   now(coins: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, number>>
@@ -24,12 +26,14 @@ const COINS_PER_CALL = 70
 /** And this many times, which are asked for one coin after the other. */
 const TIMES_PER_CALL = 180
 /** A price further from the time asked for is another time's. */
-const NEAR_MS = 12 * 3_600_000
+const NEAR_HOURS = 12
+const NEAR_MS = NEAR_HOURS * HOUR_MS
+/** Without it the provider looks within half of that only. */
+const SEARCH_WIDTH = `${NEAR_HOURS}h`
 
-const currentAnswer = z.object({ coins: z.record(z.string(), z.object({ price: z.number() })) })
-const batchAnswer = z.object({
-  coins: z.record(z.string(), z.object({ prices: z.array(z.object({ timestamp: z.number(), price: z.number() })) })),
-})
+const currentAnswer = z.object({ coins: z.record(z.string(), z.object({ price: z.number(), confidence })) })
+const point = z.object({ timestamp: z.number(), price: z.number(), confidence })
+const batchAnswer = z.object({ coins: z.record(z.string(), z.object({ prices: z.array(point) })) })
 
 /** The address that other providers write for a chain's own coin, and what this one writes. */
 const COIN_PLACEHOLDER = `0x${'e'.repeat(40)}`
@@ -51,7 +55,8 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http'>): T
       const route = '/prices/current/{coins}'
       const answer = await client.json({ path, route, signal })
       const found = checkAnswer(currentAnswer, answer, { provider: 'defillama-coins', path: route })
-      for (const [coin, { price }] of Object.entries(found.coins)) prices.set(coin, price)
+      for (const [coin, price] of Object.entries(found.coins))
+        if (isSure(price.confidence)) prices.set(coin, price.price)
     }
     return prices
   }
@@ -59,10 +64,11 @@ export function openPrices(context: Pick<ProviderContext, 'config' | 'http'>): T
   async function pastOf(coin: string, times: readonly number[], signal: AbortSignal) {
     const prices = new Map<number, number>()
     for (const batch of toBatches(times, TIMES_PER_CALL)) {
-      const query = { coins: JSON.stringify({ [coin]: batch.map((time) => Math.floor(time / 1000)) }) }
+      const wanted = { [coin]: batch.map((time) => Math.floor(time / 1000)) }
+      const query = { coins: JSON.stringify(wanted), searchWidth: SEARCH_WIDTH }
       const answer = await client.json({ path: '/batchHistorical', query, signal })
       const found = checkAnswer(batchAnswer, answer, { provider: 'defillama-coins', path: '/batchHistorical' })
-      const points = found.coins[coin]?.prices ?? []
+      const points = (found.coins[coin]?.prices ?? []).filter((point) => isSure(point.confidence))
       for (const time of batch) {
         const near = nearest(points, time)
         if (near !== undefined && Math.abs(near.timestamp * 1000 - time) <= NEAR_MS) prices.set(time, near.price)

@@ -5,7 +5,7 @@ import { checkAnswer, toUnknown } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao } from '../contracts/treasury-daos.ts'
 import { toTreasuryRow } from '../treasury-holdings.ts'
-import { openDefiLlama, toNameSlug } from './client.ts'
+import { openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
 import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
 
 /** Answers are megabytes: one at a time. */
@@ -39,7 +39,13 @@ async function fetchAnswer(client: HttpClient, dao: TreasuryDao, signal: AbortSi
   const slug = toNameSlug(dao)
   if (slug === null) throw new DataError('provider_unknown', `defillama: ${dao.name} has no slug`)
   const path = `/treasury/${encodeURIComponent(slug)}`
-  const answer = await client.json({ path, route: '/treasury/{slug}', signal, absent: NO_SUCH_TREASURY })
+  const answer = await client.json({
+    path,
+    route: '/treasury/{slug}',
+    signal,
+    absent: NO_SUCH_TREASURY,
+    timesMaxBytes: TIMES_MAX_BYTES,
+  })
   if (answer === undefined) throw toUnknown('defillama', path)
   return checkAnswer(treasuryAnswer, answer, { provider: 'defillama', path })
 }

@@ -4,7 +4,7 @@ import type { Provider, Range } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { TvlSource } from '../contracts/tvl.ts'
-import { fetchProtocols, openDefiLlama, toNameSlug } from './client.ts'
+import { fetchProtocols, openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
 import { protocolAnswer, protocolsAnswer, toTvlHistoryRows, toTvlRows } from './tvl-rows.ts'
 
 /** The documentation says 404, the server answers 400 to a slug it does not know (providers document, section 3.1). */
@@ -32,7 +32,13 @@ export const defillama: Provider<TvlSource, Dao> = {
 
 async function fetchHistory(client: HttpClient, dao: Dao, range: Range, signal: AbortSignal) {
   const path = `/protocol/${encodeURIComponent(toNameSlug(dao) ?? '')}`
-  const answer = await client.json({ path, route: '/protocol/{slug}', signal, absent: NO_SUCH_PROTOCOL })
+  const answer = await client.json({
+    path,
+    route: '/protocol/{slug}',
+    signal,
+    absent: NO_SUCH_PROTOCOL,
+    timesMaxBytes: TIMES_MAX_BYTES,
+  })
   if (answer === undefined) throw toUnknown('defillama', path)
   return toTvlHistoryRows(checkAnswer(protocolAnswer, answer, { provider: 'defillama', path }), dao, range)
 }

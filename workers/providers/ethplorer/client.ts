@@ -9,10 +9,13 @@ import { checkAnswer, toJsonValue, toUnknown } from '../answer.ts'
 /** A token that the provider does not know, or does not take for one. */
 const NO_SUCH_TOKEN = [400, 404]
 
+/** The free key takes two requests a second, and 20 a minute. */
+const BURST = 1
+
 /** The host of each token: Ethplorer's own, or its sister's for BNB Chain (providers document, section 5). */
 export function openEthplorer({ config, http }: ProviderContext): (token: Token) => HttpClient {
   const { apiKey: _, baseUrl, bnbBaseUrl, ...settings } = config.providers.ethplorer
-  const open = (url: string) => http.open({ provider: 'ethplorer', ...settings, baseUrl: url, readError })
+  const open = (url: string) => http.open({ provider: 'ethplorer', ...settings, burst: BURST, baseUrl: url, readError })
   const [ethereum, bnb] = [open(baseUrl), open(bnbBaseUrl)]
   return ({ chain }) => (chain === 'bnb' ? bnb : ethereum)
 }

@@ -9,11 +9,14 @@ import type { Wallet } from '../contracts/treasury-daos.ts'
 /** An address or a chain that the provider does not know. */
 const NO_SUCH_ADDRESS: readonly number[] = [400, 404]
 
+/** The trial takes four requests a second: at 200 a minute, one after the other, there are never more. */
+const BURST = 1
+
 /** GoldRush's host with its key, where there is one (providers document, section 11). */
 export function openGoldRush({ config, http }: ProviderContext): HttpClient {
   const { apiKey, ...settings } = config.providers.goldrush
   const headers = apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }
-  return http.open({ provider: 'goldrush', ...settings, headers, readError })
+  return http.open({ provider: 'goldrush', ...settings, burst: BURST, headers, readError })
 }
 
 const envelope = z.object({

@@ -78,22 +78,31 @@ async function toHoldings(
   return new Map([...positions].map(([at, held]) => [at, held.map((position) => toHolding(position, at))]))
 }
 
-/** What all addresses hold now; undefined as soon as one of them has an empty answer. */
+/** What all addresses hold now; undefined where one has an empty answer that is not true, or all have. */
 async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
   const positions: Position[] = []
+  let isUsed = false
   for (const wallet of dao.wallets) {
     const found = await fetchBalances(client, wallet, signal)
     if (found === undefined) return undefined
+    if (found === UNUSED) continue
+    isUsed = true
     positions.push(...found)
   }
-  return positions
+  return isUsed ? positions : undefined
 }
 
-/** Undefined for an empty answer: even an address that holds nothing has an entry for its chain's coin. */
+/** The provider lists nothing of an address, now and in the days before: it was not used on that chain. */
+const UNUSED = 'unused'
+const DAYS_BEFORE = 7
+
+/** Undefined for an empty answer about an address that held something in the days before: something is wrong with it. */
 async function fetchBalances(client: HttpClient, wallet: Wallet, signal: AbortSignal) {
   const query = { 'quote-currency': 'USD', nft: 'false', 'no-spam': 'true' }
   const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)
-  return data.items.length === 0 ? undefined : toPositions(data, wallet)
+  if (data.items.length > 0) return toPositions(data, wallet)
+  const before = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days: DAYS_BEFORE }, signal)
+  return before.items.length === 0 ? UNUSED : undefined
 }
 
 /** What all addresses held, by day; only days of which every address tells. */
@@ -105,14 +114,18 @@ async function fetchDailyPositions(
   signal: AbortSignal,
 ): Promise<Map<number, Position[]>> {
   const byWallet: Map<number, Position[]>[] = []
+  let isUsed = false
   for (const wallet of dao.wallets) {
     const current = await fetchBalances(client, wallet, signal)
     if (current === undefined)
       throw new DataError('provider_malformed', `goldrush: an empty answer for ${wallet.address}`)
+    if (current === UNUSED) continue
+    isUsed = true
     const data = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal)
     if (data.items.length > 0) byWallet.push(toDailyPositions(data, current, wallet, range))
     else if (current.length > 0) return new Map()
   }
+  if (!isUsed) throw new DataError('provider_malformed', `goldrush: empty answers for all addresses of ${dao.name}`)
   const [first = new Map<number, Position[]>(), ...others] = byWallet
   const shared = [...first.keys()].filter((day) => others.every((other) => other.has(day)))
   return new Map(shared.map((day) => [day, byWallet.flatMap((wallet) => wallet.get(day) ?? [])]))

@@ -6,11 +6,13 @@ import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { openDefiLlamaCoins } from '../defillama/client.ts'
+import { toCoin } from '../defillama/prices.ts'
+import { fetchPrices } from '../evm/dex/quote-prices.ts'
 import { createJsonRpc, type JsonRpc } from '../evm/rpc/json-rpc.ts'
-import { askAll, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
+import { askAll, type BlockState, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
 import { type Decimal, dividedBy, times, toText } from './decimal.ts'
 import { askFeed, toEtherPrice } from './ether-price.ts'
-import { ETHER_PLACES, findWrappedEther, readComponents, toLockedEther } from './locked-value.ts'
+import { ETHER_PLACES, findWrappedEther, type PriceForeign, readComponents, toLockedEther } from './locked-value.ts'
 
 /** The Index Token as it is now. */
 export interface IndexTokenSource {
@@ -79,7 +81,13 @@ async function readToken(
           ],
           signal,
         )
-      : await toLockedEther(db, await readComponents(rpc, contractAddress, state, signal), reading, signal)
+      : await toLockedEther(
+          db,
+          await readComponents(rpc, contractAddress, state, signal),
+          reading,
+          createPriceForeign(rpc, prices, { chain, seconds, state }, signal),
+          signal,
+        )
   return {
     index_key: index.key,
     created_at: new Date(seconds * 1000).toISOString(),
@@ -89,6 +97,25 @@ async function readToken(
     value_usd: Number(toText(dividedBy(times(value, ether.usd), supply, PRICE_PLACES))),
     eth_usd: Number(toText(ether.usd)),
     eth_source: ether.source,
+  }
+}
+
+/** Reads decimals from the tokens' own contracts, and prices from DefiLlama. */
+function createPriceForeign(
+  rpc: JsonRpc,
+  prices: HttpClient,
+  { chain, seconds, state }: { chain: string; seconds: number; state: BlockState },
+  signal: AbortSignal,
+): PriceForeign {
+  return async (addresses) => {
+    const views = addresses.map((address) => state.view(address, 'decimals', [], z.number()))
+    const decimals = await askAll(rpc, views, signal)
+    return Promise.all(
+      addresses.map(async (address, at) => {
+        const priceAt = await fetchPrices(prices, toCoin(chain, address), seconds, seconds, signal)
+        return { address, decimals: decimals[at] ?? 0, price: priceAt(seconds) }
+      }),
+    )
   }
 }
 

@@ -52,15 +52,15 @@ export async function readComponents(
   return addresses.map((one, at) => ({ address: one, units: units[at] ?? 0n }))
 }
 
-const pricedToken = z.object({ address: z.string(), decimals: z.int(), price: z.number() })
+const knownToken = z.object({ address: z.string(), decimals: z.int(), price: z.number().nullable() })
 
 // The observation nearest to the block's time. The newest one may be later than the block, if its slot began after it.
 const PRICES = `
 WITH members AS
   (SELECT * FROM tokens FINAL WHERE chain_id = {chain: String} AND has({addresses: Array(String)}, contract_address))
-SELECT m.contract_address AS address, m.decimals AS decimals, p.nearest_price AS price
+SELECT m.contract_address AS address, m.decimals AS decimals, if(p.token = 0, NULL, p.nearest_price) AS price
 FROM members AS m
-INNER JOIN
+LEFT JOIN
 (
   SELECT token, argMin(price, (abs(toUnixTimestamp64Milli(observed_at) - {at: Int64}), observed_at)) AS nearest_price
   FROM token_prices FINAL
@@ -72,19 +72,25 @@ INNER JOIN
 
 /**
  * The ether that the components of all Index Tokens are worth, cut off at 18 places: supply times the value of one
- * token, at the stored prices of that time (providers document, section 16).
+ * token, at the stored prices of that time (providers document, section 16). Prices of tokens that the registry does not
+ * know are nowhere stored: they come from `priceForeign`.
  * @throws DataError `provider_unavailable` naming the components without a price: the others alone are not the value.
  */
 export async function toLockedEther(
   db: Database,
   components: readonly Component[],
   { chain, seconds, supply, etherUsd }: Reading,
+  priceForeign: PriceForeign,
   signal: AbortSignal,
 ): Promise<Decimal> {
   const addresses = components.map((component) => component.address)
   const params = { addresses, chain: toId('chain', chain), at: seconds * 1000, reach: PRICE_REACH_MS }
-  const stored = await db.rows({ name: 'component-prices', sql: PRICES, params, schema: pricedToken, signal })
-  const byAddress = new Map([...toQuotes(chain, etherUsd), ...stored.map(toPriced)])
+  const known = await db.rows({ name: 'component-prices', sql: PRICES, params, schema: knownToken, signal })
+  const byAddress = new Map([...toQuotes(chain, etherUsd), ...known.flatMap(toPriced)])
+  const ours = new Set(known.map(({ address }) => address))
+  const foreign = addresses.filter((one) => !ours.has(one) && !byAddress.has(one))
+  for (const { address, decimals, price } of foreign.length === 0 ? [] : await priceForeign(foreign))
+    if (price !== undefined) byAddress.set(address, { places: decimals, usd: toDecimal(String(price)) })
   const unpriced: string[] = []
   let usd: Decimal = { units: 0n, places: 0 }
   for (const component of components) {
@@ -99,12 +105,15 @@ export async function toLockedEther(
   return dividedBy(times(supply, usd), etherUsd, ETHER_PLACES)
 }
 
+/** Decimals and prices, in USD and as of the reading, of tokens that the registry does not know. */
+export type PriceForeign = (
+  addresses: readonly string[],
+) => Promise<readonly { readonly address: string; readonly decimals: number; readonly price: number | undefined }[]>
+
 type Priced = readonly [address: string, value: { readonly places: number; readonly usd: Decimal }]
 
-const toPriced = ({ address, decimals, price }: z.infer<typeof pricedToken>): Priced => [
-  address,
-  { places: decimals, usd: toDecimal(String(price)) },
-]
+const toPriced = ({ address, decimals, price }: z.infer<typeof knownToken>): Priced[] =>
+  price === null ? [] : [[address, { places: decimals, usd: toDecimal(String(price)) }]]
 
 /** Ether and dollars, which need no price of their own. */
 function toQuotes(chain: string, etherUsd: Decimal): Priced[] {

@@ -2,6 +2,7 @@ import type { HttpClient } from '../../http/client.ts'
 import type { ErrorReading } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toNextDay } from '../plan-resets.ts'
+import { toCallsPerDay } from './budget.ts'
 
 /** The provider's names of the registry's chains, by slug; a chain that is not here is not asked for. */
 export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
@@ -10,25 +11,28 @@ export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
   base: 'base',
   bnb: 'bsc',
   ethereum: 'eth',
-  fantom: 'fantom',
   gnosis: 'gnosis',
   linea: 'linea',
   optimism: 'optimism',
   polygon: 'polygon',
 }
 
-/** A token that the provider does not know, or does not take for one. */
-export const NO_SUCH_TOKEN = [400, 404]
+/** A token that the provider does not know. With 400 it refuses the question, such as a chain that it does not have. */
+export const NO_SUCH_TOKEN = [404]
 
 /** Moralis with its key, where there is one (providers document, section 4). */
 export function openMoralis({ config, http }: ProviderContext): HttpClient {
-  const { apiKey, ...settings } = config.providers.moralis
+  const { apiKey, unitsPerDay: _, ...settings } = config.providers.moralis
+  const requestsPerDay = toCallsPerDay(config)
   const headers = apiKey === undefined ? {} : { 'X-API-Key': apiKey }
-  return http.open({ provider: 'moralis', ...settings, headers, readError })
+  return http.open({ provider: 'moralis', ...settings, requestsPerDay, headers, readError })
 }
 
-/** What the provider says with status 401 when the units of a day are used up: "Your plan: free-plan-daily total ..." */
-const USED_UP = /total included usage has been consumed/i
+/**
+ * What the provider says with status 401 when the units of a day are used up: "Validation service blocked: Your plan:
+ * free-plan-daily total included usage has been consumed", or "SUPPORT BLOCKED: ...". Any other 401 is about the key.
+ */
+const USED_UP = /total included usage has been consumed|(validation service|support) blocked/i
 
 /** Adds the setting to look at. A plan that is used up begins anew at midnight; it is told by the text alone. */
 function readError(status: number, body: string): ErrorReading | undefined {

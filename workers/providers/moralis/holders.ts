@@ -5,6 +5,7 @@ import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
+import { toCallsPerSlot } from './budget.ts'
 import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { holdersAnswer, ownersAnswer, toHoldersRow } from './holder-rows.ts'
 
@@ -12,16 +13,20 @@ import { holdersAnswer, ownersAnswer, toHoldersRow } from './holder-rows.ts'
 const MOST_PAGES = 10
 const CONCURRENCY = 4
 
-/** Moralis (providers document, section 4). It needs a key; without one every call is `provider_unconfigured`. */
+/**
+ * Moralis (providers document, section 4). It needs a key; without one every call is `provider_unconfigured`. Where a day's
+ * units do not do for all tokens in every slot, they take turns.
+ */
 export const moralis: Provider<HoldersSource, Token> = {
   name: 'moralis',
   covers: (token) => token.chain in MORALIS_CHAINS,
   connect(context) {
     const { apiKey, requestsPerMinute } = context.config.providers.moralis
+    const callsPerSlot = toCallsPerSlot(context.config, 'holders')
     const client = openMoralis(context)
     return {
       concurrency: CONCURRENCY,
-      tokensPerSlot: toTokensPerSlot(requestsPerMinute),
+      tokensPerSlot: toTokensPerSlot(requestsPerMinute, callsPerSlot),
       async fetchHolders(token, slot, signal) {
         if (apiKey === undefined) throw new DataError('provider_unconfigured', 'moralis: MORALIS_API_KEY is not set')
         const owners = await fetchOwners(client, token, signal)

@@ -1,12 +1,16 @@
+import type { Config } from '../../../shared/config/config.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
+import { type Allowance, createAllowance } from '../../job/allowance.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { TradeSource } from '../contracts/trades.ts'
 import { isReadFromNode } from '../evm/trades.ts'
+import { orderByMarketCap } from '../stored/market-caps.ts'
+import { toCallsPerSlot } from './budget.ts'
 import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { type MoralisSwap, swapsAnswer, toMoralisTrades } from './trade-rows.ts'
 
@@ -16,7 +20,8 @@ const CONCURRENCY = 4
 /**
  * Trades from Moralis (providers document, section 4.3), for tokens on chains that are not read from a node. The two
  * number the swaps of a transaction differently, so a chain with both sources would count trades twice. It needs a key;
- * without one every call is `provider_unconfigured`.
+ * without one every call is `provider_unconfigured`. The largest tokens come first, and those for which a day's units leave
+ * no call are refused as `provider_unconfigured` too.
  */
 export const moralisSwaps: Provider<TradeSource, Token> = {
   name: 'moralis-swaps',
@@ -25,26 +30,33 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
     const { apiKey } = context.config.providers.moralis
     const firstRunMs = context.config.dex.firstRunHours * HOUR_MS
     const client = openMoralis(context)
-    const fetchTrades = async (token: Token, from: number, to: number | undefined, signal: AbortSignal) => {
-      if (apiKey === undefined) throw missingKey(token)
-      const swaps = await fetchSwaps(client, token, from, to, signal)
-      return toMoralisTrades(swaps, token)
-    }
     return {
       fetchNew: async ({ entities, slot, state, noteRead, refuse, log, signal }) => {
+        const allowance = createAllowance(toCallsPerSlot(context.config, 'swaps'))
+        const tokens = await orderByMarketCap(context.db, entities, slot)
         const fetchSince = async (token: Token) => {
+          if (apiKey === undefined) throw missingKey(token)
+          // Before anything is waited for, so that the first in order have the first calls.
+          const isAsked = allowance.take()
           const last = await state.get(toStateName(token))
           // An hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
-          const trades = await fetchTrades(token, from, undefined, signal)
-          state.set(toStateName(token), String(slot))
-          noteRead([token])
-          return trades
+          const { swaps, next } = isAsked
+            ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
+            : { swaps: [], next: from }
+          // Read on from here in the next slot, where the calls of this one did not do.
+          if (next !== undefined) refuse(token, toOverBudget(context.config))
+          else noteRead([token])
+          state.set(toStateName(token), String(next === undefined ? slot : next + HOUR_MS))
+          return toMoralisTrades(swaps, token)
         }
-        return (await askEach(entities, fetchSince, { concurrency: CONCURRENCY, log, refuse })).flat()
+        return (await askEach(tokens, fetchSince, { concurrency: CONCURRENCY, log, refuse })).flat()
       },
       fetchHistory: async ({ entities, range, refuse, log, signal }) => {
-        const fetchIn = (token: Token) => fetchTrades(token, range.from, range.to, signal)
+        const fetchIn = async (token: Token) => {
+          if (apiKey === undefined) throw missingKey(token)
+          return toMoralisTrades((await fetchSwaps(client, token, range, signal)).swaps, token)
+        }
         return (await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse, range })).flat()
       },
     }
@@ -58,21 +70,43 @@ function missingKey({ chain }: Token): DataError {
   return new DataError('provider_unconfigured', message)
 }
 
+/** Without a call left the token is not asked for in this slot. */
+function toOverBudget({ providers }: Config): DataError {
+  const message = `moralis: MORALIS_UNITS_PER_DAY of ${providers.moralis.unitsPerDay} leaves no call for it in an hour; larger tokens come first`
+  return new DataError('provider_unconfigured', message)
+}
+
+interface Swaps {
+  readonly swaps: readonly MoralisSwap[]
+  /** Where the reading ended early, in Unix milliseconds: all swaps before it are there. */
+  readonly next: number | undefined
+}
+
 /**
- * All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end.
+ * All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end. They come oldest first, with as
+ * many further pages as the allowance has.
  * @throws DataError `provider_unknown` for a token that the provider does not know.
  */
 async function fetchSwaps(
   client: HttpClient,
   token: Token,
-  from: number,
-  to: number | undefined,
+  { from, to }: { readonly from: number; readonly to: number | undefined },
   signal: AbortSignal,
-): Promise<MoralisSwap[]> {
+  allowance?: Allowance,
+): Promise<Swaps> {
   const path = `/erc20/${token.contractAddress}/swaps`
   const swaps: MoralisSwap[] = []
+  const isInside = ({ blockTimestamp }: MoralisSwap) => {
+    const ms = Date.parse(String(blockTimestamp))
+    // A time that cannot be read is the row check's to reject, and to count.
+    return !(ms < from) && !(to !== undefined && ms >= to)
+  }
   let cursor: string | null | undefined
   do {
+    if (cursor && allowance?.take() === false) {
+      const last = Date.parse(String(swaps.at(-1)?.blockTimestamp))
+      return { swaps: swaps.filter(isInside), next: Number.isNaN(last) ? from : last }
+    }
     const query = {
       chain: MORALIS_CHAINS[token.chain],
       fromDate: new Date(from).toISOString(),
@@ -88,10 +122,5 @@ async function fetchSwaps(
     swaps.push(...page.result)
     cursor = page.result.length === 0 ? null : page.cursor
   } while (cursor)
-  const isInside = ({ blockTimestamp }: MoralisSwap) => {
-    const ms = Date.parse(String(blockTimestamp))
-    // A time that cannot be read is the row check's to reject, and to count.
-    return !(ms < from) && !(to !== undefined && ms >= to)
-  }
-  return swaps.filter(isInside)
+  return { swaps: swaps.filter(isInside), next: undefined }
 }

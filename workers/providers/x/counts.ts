@@ -17,11 +17,14 @@ export interface TwitterSource {
   /** How many accounts one request may ask for; each that is found is billed. */
   readonly accountsPerRequest: number
   /** The counts now, stamped with `slot` (Unix milliseconds): the provider does not say when it counted. */
-  fetchCounts(
-    daos: readonly Dao[],
-    slot: number,
-    signal: AbortSignal,
-  ): Promise<{ rows: Candidate<TwitterCountsRow>[]; missing: Missing[] }>
+  fetchCounts(daos: readonly Dao[], slot: number, signal: AbortSignal): Promise<Counts>
+}
+
+interface Counts {
+  readonly rows: Candidate<TwitterCountsRow>[]
+  readonly missing: Missing[]
+  /** The accounts' own ids, which stay when an account changes its name, by the DAO's key. */
+  readonly ids: ReadonlyMap<number, string>
 }
 
 const PATH = '/2/users/by'
@@ -45,7 +48,11 @@ export const xCounts: Provider<TwitterSource, Dao> = {
   },
 }
 
-const user = z.object({ username: z.string(), public_metrics: z.record(z.string(), asSent).optional() })
+const user = z.object({
+  id: z.string().optional(),
+  username: z.string(),
+  public_metrics: z.record(z.string(), asSent).optional(),
+})
 const problem = z.object({ value: z.string().optional(), title: z.string().optional() })
 
 /** Partial success has both lists; without anybody found there is no `data` (providers document, section 13). */
@@ -54,20 +61,19 @@ const usersAnswer = z
   .refine(({ data, errors }) => data !== undefined || errors !== undefined, 'neither data nor errors')
 
 /** The users that an answer tells, a row each; names are the same in any case. */
-export function toCounts(
-  answer: unknown,
-  daos: readonly Dao[],
-  slot: number,
-): { rows: Candidate<TwitterCountsRow>[]; missing: Missing[] } {
+export function toCounts(answer: unknown, daos: readonly Dao[], slot: number): Counts {
   const { data = [], errors = [] } = checkAnswer(usersAnswer, answer, { provider: 'x', path: PATH })
-  const users = new Map(data.map((one) => [one.username.toLowerCase(), one.public_metrics ?? {}]))
+  const users = new Map(data.map((one) => [one.username.toLowerCase(), one]))
   const reasons = new Map(errors.map(({ value = '', title }) => [value.toLowerCase(), title]))
   const rows: Candidate<TwitterCountsRow>[] = []
   const missing: Missing[] = []
+  const ids = new Map<number, string>()
   for (const dao of daos) {
     const { key, twitter } = dao
     const handle = toHandle(twitter)?.toLowerCase() ?? ''
-    const metrics = users.get(handle)
+    const found = users.get(handle)
+    const metrics = found === undefined ? undefined : (found.public_metrics ?? {})
+    if (found?.id !== undefined) ids.set(key, found.id)
     const counts = {
       followers: toNumber(metrics?.followers_count),
       following: toNumber(metrics?.following_count),
@@ -81,5 +87,5 @@ export function toCounts(
       missing.push({ dao, reason, isTold: reasons.has(handle) })
     }
   }
-  return { rows, missing }
+  return { rows, missing, ids }
 }

@@ -1,8 +1,19 @@
-/** The node would not answer for that many blocks: too many of them, too many logs, or too long to find them. */
-export const TOO_WIDE = Symbol('too wide')
+/**
+ * The node would not answer for that many blocks: too many of them, too many logs, or too long to find them. Some say how
+ * many it ever accepts (`most`), or how many of these blocks (`width`).
+ */
+export class TooWide {
+  readonly most: number | undefined
+  readonly width: number | undefined
+
+  constructor({ most, width }: { readonly most?: number; readonly width?: number } = {}) {
+    this.most = most
+    this.width = width
+  }
+}
 
 /** Reads one page; `last` tells that it is a single block, which cannot be made smaller. */
-export type ReadPage<T> = (from: number, to: number, last: boolean) => Promise<readonly T[] | typeof TOO_WIDE>
+export type ReadPage<T> = (from: number, to: number, last: boolean) => Promise<readonly T[] | TooWide>
 
 /** What a node answered for the blocks from where it was asked to `end`, inclusive. */
 export interface Page<T> {
@@ -42,7 +53,7 @@ interface RefusedSpan {
 const NO_REFUSALS = { width: Number.POSITIVE_INFINITY, times: 0 }
 
 /**
- * Nodes do not say how many blocks they accept at once: a page that is too wide is halved until it is accepted, and
+ * Where a node says how many blocks it accepts at once, pages are never wider. Most do not: a page that is too wide is halved until it is accepted, and
  * pages grow again after each success (providers document, section 6). A refusal means one of two things. Where the
  * blocks held many logs, only they are read in smaller pages. Otherwise it is the node's limit: pages stay below it for
  * the next hundred, and close in on it. A pager belongs to one node and lives as long as the process, so that runs do not
@@ -51,6 +62,7 @@ const NO_REFUSALS = { width: Number.POSITIVE_INFINITY, times: 0 }
 export function createPager(): Pager {
   let width = FIRST_PAGE
   let widestAccepted = 0
+  let ceiling = Number.POSITIVE_INFINITY
   let limit = { width: Number.POSITIVE_INFINITY, pagesLeft: 0 }
   let refusals = NO_REFUSALS
   let wasRefused = false
@@ -69,14 +81,21 @@ export function createPager(): Pager {
     busy = { width: refused, pages: Math.min(LIMIT_PAGES, busy.pages * 2) }
   }
 
-  function noteRefused(from: number, end: number): void {
+  function noteRefused(from: number, end: number, { most, width: suggested }: TooWide): void {
     const refused = end - from + 1
+    // Some count the first block and some do not.
+    if (most !== undefined && most >= 1 && refused >= Math.max(2, most)) {
+      ceiling = most < refused ? most : most - 1
+      width = Math.min(width, ceiling)
+      return
+    }
     // A page that is halved again is still the same refusal.
     if (!wasRefused) refusals = { width: Math.min(refusals.width, refused), times: refusals.times + 1 }
     wasRefused = true
     span = { from, end, logs: 0 }
     const half = Math.max(1, Math.floor(refused / 2))
     width = refused > widestAccepted ? Math.max(half, widestAccepted) : half
+    if (suggested !== undefined && suggested < refused) width = suggested
     if (refusals.times >= REFUSALS_OF_LIMIT) learnBusy(refusals.width)
   }
 
@@ -95,7 +114,7 @@ export function createPager(): Pager {
     limit.pagesLeft -= 1
     if (limit.pagesLeft <= 0) limit = { width: Number.POSITIVE_INFINITY, pagesLeft: 0 }
     // Blocks that were refused are read to their end before a wider page is tried.
-    if (accepted >= width && span === undefined) width = toWider(accepted, limit.width)
+    if (accepted >= width && span === undefined) width = Math.min(ceiling, toWider(accepted, limit.width))
   }
 
   /** What was refused is now read: whether its width was the reason. */
@@ -110,11 +129,11 @@ export function createPager(): Pager {
       for (;;) {
         const end = Math.min(to, from + width - 1)
         const found = await readPage(from, end, end === from)
-        if (found !== TOO_WIDE) {
+        if (!(found instanceof TooWide)) {
           noteAccepted(from, end, found.length)
           return { found, end }
         }
-        noteRefused(from, end)
+        noteRefused(from, end, found)
       }
     },
   }

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
 import { checkAnswer } from '../../answer.ts'
 import { isPassing, type JsonRpc, type RpcReply, toRpcError } from '../rpc/json-rpc.ts'
-import { createPager, type Pager, TOO_WIDE } from './log-pages.ts'
+import { createPager, type Pager, TooWide } from './log-pages.ts'
+import { readRefusal } from './refusal.ts'
 import { type RpcLog, SWAP_TOPICS } from './swaps.ts'
 
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
@@ -55,7 +56,7 @@ export interface Node {
     to: number,
     last: boolean,
     signal: AbortSignal,
-  ): Promise<readonly RpcLog[] | typeof TOO_WIDE>
+  ): Promise<readonly RpcLog[] | TooWide>
   /** Who sent each transaction, by its hash. */
   senders(hashes: readonly string[], signal: AbortSignal): Promise<ReadonlyMap<string, string>>
 }
@@ -132,13 +133,13 @@ async function fetchSwapLogs(
   pools: readonly string[],
   { from, to, last }: { from: number; to: number; last: boolean },
   signal: AbortSignal,
-): Promise<readonly RpcLog[] | typeof TOO_WIDE> {
+): Promise<readonly RpcLog[] | TooWide> {
   const range = { fromBlock: toHex(from), toBlock: toHex(to) }
   const call = { method: 'eth_getLogs', params: [{ address: pools, topics: [SWAP_TOPICS], ...range }] }
   const reply = await sendForPage(rpc, call, last, signal)
-  if (reply === TOO_WIDE) return TOO_WIDE
+  if (reply instanceof TooWide) return reply
   const isRefused = 'error' in reply && reply.error.code !== TOO_MANY_REQUESTS
-  return isRefused && !last ? TOO_WIDE : toResult(rpc, logs, 'eth_getLogs', reply)
+  return isRefused && !last ? readRefusal(reply.error.message) : toResult(rpc, logs, 'eth_getLogs', reply)
 }
 
 /**
@@ -149,14 +150,14 @@ async function sendForPage(
   call: { method: string; params: readonly unknown[] },
   last: boolean,
   signal: AbortSignal,
-): Promise<RpcReply | typeof TOO_WIDE> {
+): Promise<RpcReply | TooWide> {
   if (last) return rpc.call(call, signal)
   try {
-    return await rpc.call(call, signal, { retries: 0, absent: TOO_WIDE_STATUSES })
+    return await rpc.call(call, signal, { retries: 0, answers: TOO_WIDE_STATUSES })
   } catch (error) {
-    if (isTimeout(error)) return TOO_WIDE
+    if (isTimeout(error)) return new TooWide()
     if (!(error instanceof DataError) || error.code !== 'provider_unavailable') throw error
-    return await rpc.call(call, signal, { absent: TOO_WIDE_STATUSES })
+    return await rpc.call(call, signal, { answers: TOO_WIDE_STATUSES })
   }
 }
 

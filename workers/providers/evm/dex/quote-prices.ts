@@ -1,16 +1,25 @@
 import { z } from 'zod'
 import type { HttpClient } from '../../../http/client.ts'
 import { checkAnswer } from '../../answer.ts'
+import { confidence, isSure } from '../../defillama/confidence.ts'
 import { findLast } from './find-last.ts'
 
 const STEP_SECONDS = 300
+/**
+ * How far from a step the provider looks for a price. Its prices are some minutes apart, at times of their own, and
+ * without this it looks within a tenth of the step only.
+ */
+const SEARCH_WIDTH = '5m'
 /** An older price is none: nothing is guessed. */
 const OLDEST_SECONDS = 30 * 60
 /** Points per call that the provider answers for one coin. */
 const POINTS_PER_CALL = 500
 
 const chartAnswer = z.object({
-  coins: z.record(z.string(), z.object({ prices: z.array(z.object({ timestamp: z.number(), price: z.number() })) })),
+  coins: z.record(
+    z.string(),
+    z.object({ confidence, prices: z.array(z.object({ timestamp: z.number(), price: z.number() })) }),
+  ),
 })
 
 type Point = z.infer<typeof chartAnswer>['coins'][string]['prices'][number]
@@ -20,7 +29,7 @@ export type PriceAt = (seconds: number) => number | undefined
 
 /**
  * A coin's USD prices for the times from `from` to `to` (Unix seconds, both inclusive), from DefiLlama's chart in steps
- * of 5 minutes (providers document, section 3.2). The requests lie on a fixed grid and reach beyond both ends, so that
+ * of 5 minutes (providers document, section 3.2); none where the provider is not sure of them. The requests lie on a fixed grid and reach beyond both ends, so that
  * a time has the same price whatever range it is read in.
  */
 export async function fetchPrices(
@@ -40,11 +49,13 @@ export async function fetchPrices(
     const answer = await client.json({
       path,
       route: '/chart/{coins}',
-      query: { start, span: count, period: '5m' },
+      query: { start, span: count, period: '5m', searchWidth: SEARCH_WIDTH },
       signal,
     })
     const { coins } = checkAnswer(chartAnswer, answer, { provider: 'defillama-coins', path })
-    for (const point of coins[coin]?.prices ?? []) if (point.price > 0) points.push(point)
+    const told = coins[coin]
+    if (told === undefined || !isSure(told.confidence)) continue
+    for (const point of told.prices) if (point.price > 0) points.push(point)
   }
   return toPriceAt(points)
 }

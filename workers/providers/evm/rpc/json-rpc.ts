@@ -34,8 +34,8 @@ export interface JsonRpc {
 export interface SendOptions {
   /** As in the HTTP client. */
   readonly retries?: number
-  /** Statuses that are answered with `undefined` instead of an error. */
-  readonly absent?: readonly number[]
+  /** Error statuses that are a refusal of the call, whether they come with an error of the node's or a page. */
+  readonly answers?: readonly number[]
 }
 
 /** Too many requests, by two names, and a fault inside the node. */
@@ -51,6 +51,8 @@ const reply = z.union([
 ])
 /** A batch that is refused as a whole is answered by one error without the id of any call. */
 const batchReply = z.union([z.array(reply), z.object({ error: rpcError })])
+
+const callReply = z.union([z.object({ error: rpcError }), reply])
 
 /** Whether another try may succeed. */
 export function isPassing({ code }: RpcError): boolean {
@@ -107,8 +109,10 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     name,
     call: async (call, signal, options) => {
       const answer = await send({ jsonrpc: '2.0', id: 0, ...call }, call.method, signal, options)
-      if (answer === undefined) return { error: { code: 413, message: 'the answer would be too large' } }
-      return checkAnswer(z.union([z.object({ error: rpcError }), reply]), answer, { provider: name, path: call.method })
+      const read = callReply.safeParse(answer)
+      if (read.success) return read.data
+      if (options?.answers !== undefined) return { error: { code: 413, message: 'the answer would be too large' } }
+      return checkAnswer(callReply, answer, { provider: name, path: call.method })
     },
     batch: async (calls, signal) => {
       const replies: RpcReply[] = []

@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { DAY_MS } from '../intervals.ts'
+import type { Dao } from '../registry/entities.ts'
+import type { Database } from './clickhouse.ts'
+
+/** A DAO's space that answers and has nothing new; `since` is its newest proposal, null where there never was one. */
+export interface QuietSpace {
+  readonly space: string
+  readonly since: string | null
+}
+
+const QUIET_DAYS = 60
+
+/** The newest proposal of every space that was read to its end, 1970 where it has none. */
+const NEWEST = `
+  SELECT r.space AS space, toUnixTimestamp(max(p.created_at)) AS seconds
+  FROM governance_readings AS r FINAL LEFT JOIN dao_proposals AS p ON p.dao = r.dao AND p.space = r.space
+  GROUP BY space`
+
+const newest = z.object({ space: z.string(), seconds: z.number() })
+
+/**
+ * The spaces of live DAOs without a new proposal for 60 days. Nobody may have made one; but a space that moved to another
+ * name looks the same, because the hub answers for the old one as if nothing happened. `now` is Unix milliseconds.
+ */
+export async function readQuietSpaces(db: Database, daos: readonly Dao[], now: number): Promise<QuietSpace[]> {
+  const rows = await db.rows({ name: 'quiet-spaces', sql: NEWEST, schema: newest })
+  const secondsOf = new Map(rows.map(({ space, seconds }) => [space, seconds]))
+  return daos.flatMap(({ live, snapshotSpace }) => {
+    const seconds = secondsOf.get(snapshotSpace ?? '')
+    if (!live || snapshotSpace === null || seconds === undefined || seconds * 1000 >= now - QUIET_DAYS * DAY_MS)
+      return []
+    return [{ space: snapshotSpace, since: seconds === 0 ? null : new Date(seconds * 1000).toISOString().slice(0, 10) }]
+  })
+}
+
+/** A sentence for people; empty where no space is quiet. */
+export function toQuietNote(spaces: readonly QuietSpace[]): string {
+  if (spaces.length === 0) return ''
+  const named = spaces.map(({ space, since }) =>
+    since === null ? `${space} (none ever)` : `${space} (since ${since})`,
+  )
+  return `no new proposal for ${QUIET_DAYS} days in ${spaces.length} spaces, which may have moved: ${named.join(', ')}`
+}

@@ -1,0 +1,66 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { openDefiLlamaCoins } from '../../workers/providers/defillama/client.ts'
+import { openPrices, toCoin } from '../../workers/providers/defillama/prices.ts'
+import { fetchPrices } from '../../workers/providers/evm/dex/quote-prices.ts'
+import { createObservedClients } from '../provider-server.ts'
+import { createUpstream, type Upstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
+
+const NOW = Date.UTC(2026, 10, 20, 12, 3, 20)
+const HOUR = 3_600_000
+const { signal } = new AbortController()
+const registry = loadRegistry()
+const uni = registry.tokens.find(({ symbol }) => symbol === 'UNI')
+const coin = toCoin('ethereum', uni?.contractAddress ?? '')
+/** The same world, but that UNI is priced by its pools alone. */
+const tokens = registry.tokens.map((token) => (token === uni ? { ...token, coingeckoId: null } : token))
+
+let listed: Upstream
+let pooled: Upstream
+beforeAll(async () => {
+  listed = await createUpstream({ registry, now: () => NOW })
+  pooled = await createUpstream({ registry: { tokens, daos: registry.daos }, now: () => NOW })
+})
+afterAll(async () => {
+  await Promise.all([listed.close(), pooled.close()])
+})
+
+const open = ({ url }: Upstream) => ({
+  config: parseConfig(toStandInSettings(url)),
+  http: createObservedClients().http,
+})
+
+describe('a chart of prices', () => {
+  const from = (NOW - 6 * HOUR) / 1000
+  const to = (NOW - HOUR) / 1000
+  const read = (upstream: Upstream) => fetchPrices(openDefiLlamaCoins(open(upstream)), coin, from, to, signal)
+
+  it('has a price for every time, although the provider stores them at irregular times', async () => {
+    const priceAt = await read(listed)
+    const times = Array.from({ length: (to - from) / 60 }, (_, minute) => from + minute * 60)
+    expect(times.filter((time) => priceAt(time) === undefined)).toEqual([])
+    expect(new Set(times.map(priceAt)).size).toBeGreaterThan(40)
+  })
+
+  it('has none of a coin that the provider is not sure of', async () => {
+    expect((await read(pooled))(to)).toBeUndefined()
+  })
+})
+
+describe('prices of coins', () => {
+  const times = [3, 2, 1].map((days) => Math.floor(NOW / HOUR) * HOUR - days * 24 * HOUR)
+
+  it('are those of now and of the past', async () => {
+    const prices = openPrices(open(listed))
+    expect((await prices.now([coin], signal)).get(coin)).toBeGreaterThan(0)
+    expect([...((await prices.past([coin], times, signal)).get(coin)?.keys() ?? [])]).toEqual(times)
+  })
+
+  it('are unknown where the provider is not sure of them', async () => {
+    const prices = openPrices(open(pooled))
+    expect(await prices.now([coin], signal)).toEqual(new Map())
+    expect(await prices.past([coin], times, signal)).toEqual(new Map())
+  })
+})

@@ -1,0 +1,75 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { storeRegistry } from '../../clickhouse/registry.ts'
+import { daoLinks } from '../../shared/datasets/daos.ts'
+import { discordMembers } from '../../shared/datasets/discord.ts'
+import { twitterCounts } from '../../shared/datasets/twitter.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { type FollowedRegistry, followFoundLinks } from '../../shared/store/found-links.ts'
+import daos from '../../workers/jobs/daos.ts'
+import twitter from '../../workers/jobs/twitter.ts'
+import { runJob } from '../../workers/run/run-job.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { silent } from '../support/silent.ts'
+
+const MORNING = Date.parse('2024-05-06T00:00:00Z')
+
+/** The registry without anybody's accounts. */
+function withoutAccounts(): Registry {
+  const registry = loadRegistry()
+  const silenced = registry.daos.map((dao) => ({ ...dao, twitter: null, discord: null, telegram: null }))
+  return { ...registry, daos: silenced }
+}
+
+let pipeline: Pipeline
+let followed: FollowedRegistry
+beforeEach(async () => {
+  pipeline = await createPipeline({ now: MORNING + 60_000, registry: withoutAccounts() })
+  await storeRegistry(pipeline.database.db, pipeline.registry, silent)
+  followed = followFoundLinks(pipeline.database.db, pipeline.registry, silent)
+})
+afterEach(async () => {
+  followed.stop()
+  await pipeline.close()
+})
+
+const run = (job: typeof daos, registry: Registry) => {
+  const context = { ...pipeline.context, registry }
+  return runJob(job, job.connect(context), context, { kind: 'slot', slot: MORNING, again: true })
+}
+
+describe('links that providers found', () => {
+  it('are used where the registry has none, are marked, and are looked for again', async () => {
+    await followed.refresh()
+    expect(twitterCounts.entities(followed.registry)).toEqual([])
+    expect(await run(twitter, followed.registry)).toMatchObject({ rows: 0 })
+    await run(daos, followed.registry).catch(() => undefined)
+    await followed.refresh()
+    const { registry } = followed
+    const accounts = twitterCounts.entities(registry)
+    expect(accounts.length).toBeGreaterThan(40)
+    for (const dao of accounts) expect(dao.found).toContain('twitter')
+    expect(discordMembers.entities(registry).length).toBeGreaterThan(40)
+    const report = await run(twitter, registry)
+    expect(report.rows).toBeGreaterThan(accounts.length * 0.9)
+    // What was found may change: the files say nothing of it yet.
+    expect(daoLinks.entities(registry).length).toBe(daoLinks.entities(pipeline.registry).length)
+    const [asked] = daos.entities(registry).filter((dao) => accounts.some(({ id }) => id === dao.id))
+    expect(asked).toMatchObject({ missing: expect.arrayContaining(['twitter']) })
+  })
+
+  it('never take the place of what the files say, and stay where they cannot be read', async () => {
+    const files = loadRegistry()
+    const [dao] = files.daos.filter((one) => one.live && one.twitter !== null)
+    await storeRegistry(pipeline.database.db, withoutAccounts(), silent)
+    await run(daos, pipeline.registry).catch(() => undefined)
+    const own = followFoundLinks(pipeline.database.db, files, silent)
+    await own.refresh()
+    expect(own.registry.daoBySlug.get(dao?.slug ?? '')?.twitter).toBe(dao?.twitter)
+    const before = own.registry.daos
+    await pipeline.database.db.command({ name: 'rename', sql: 'RENAME TABLE daos TO other_daos' })
+    await own.refresh()
+    expect(own.registry.daos).toBe(before)
+    own.stop()
+  })
+})

@@ -1,0 +1,62 @@
+import { DataError } from '../../shared/errors.ts'
+import { DAY_MS } from '../../shared/intervals.ts'
+import type { RateLimit } from './rate-limit.ts'
+import { createSharedWait, type SharedBy } from './shared-wait.ts'
+
+/**
+ * Takes requests of a day in UTC, or answers how long it is to the next day, in milliseconds, where not so many are left.
+ * KEYS[1] holds the day and how many were taken. ARGV: requests per day, milliseconds of a day, how many are wanted.
+ */
+const TAKE = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local day = math.floor(now / ARGV[2])
+local taken = 0
+if redis.call('HGET', KEYS[1], 'day') == tostring(day) then taken = tonumber(redis.call('HGET', KEYS[1], 'taken')) end
+local left = (day + 1) * ARGV[2] - now
+if taken + ARGV[3] > tonumber(ARGV[1]) then return left end
+redis.call('HSET', KEYS[1], 'day', tostring(day), 'taken', taken + ARGV[3])
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return 0
+`
+
+/**
+ * At most `perDay` requests in a day of UTC, for plans that begin anew at midnight; all of them may go at once. The count is
+ * this process's own.
+ * @throws DataError `provider_exhausted`, with the time to midnight, when they are used up.
+ */
+export function createDayLimit(provider: string, perDay: number): RateLimit {
+  const take = createOwnCount(perDay)
+  return toLimit(provider, perDay, async (cost) => take(cost))
+}
+
+/** The same limit, held by all processes that share a Redis; while that is away each process keeps it for itself. */
+export function createSharedDayLimit(provider: string, perDay: number, sharedBy: SharedBy): RateLimit {
+  const take = createSharedWait(provider, { script: TAKE, key: 'day', args: [perDay, DAY_MS] }, sharedBy)
+  const own = createOwnCount(perDay)
+  return toLimit(provider, perDay, async (cost) => (await take(cost)) ?? own(cost))
+}
+
+function createOwnCount(perDay: number): (cost: number) => number {
+  let [day, taken] = [0, 0]
+  return (cost) => {
+    const now = Date.now()
+    const today = Math.floor(now / DAY_MS)
+    if (today !== day) [day, taken] = [today, 0]
+    if (taken + cost > perDay) return (today + 1) * DAY_MS - now
+    taken += cost
+    return 0
+  }
+}
+
+function toLimit(provider: string, perDay: number, takeAll: (cost: number) => Promise<number>): RateLimit {
+  return {
+    async take(signal, cost = 1) {
+      signal.throwIfAborted()
+      const waitMs = await takeAll(cost)
+      if (waitMs === 0) return
+      const message = `${provider}: its ${perDay} requests of a day are used up`
+      throw new DataError('provider_exhausted', message, { retryAfterMs: waitMs })
+    },
+  }
+}

@@ -1,0 +1,65 @@
+import { createDayLimit } from './day-limit.ts'
+import { createHistoryLimit } from './history-limit.ts'
+import { createHourLimit } from './hour-limit.ts'
+import { createRateLimit, type RateLimit } from './rate-limit.ts'
+import type { HttpSettings } from './request.ts'
+
+/** How limits are kept, and how much of them is for what. */
+export interface LimitOptions {
+  /** Makes a provider's limit; by default one that only this process keeps. */
+  readonly createLimit?: (provider: string, perMinute: number, burst: number | undefined) => RateLimit
+  /** The same for the hour; by default again one that only this process keeps. */
+  readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
+  /** The same for the day. */
+  readonly createDayLimit?: (provider: string, perDay: number) => RateLimit
+  /** How much of each limit repairing history may use, over 0 and at most 1; all of it by default. */
+  readonly historyShare?: number
+}
+
+/** The limits of both lanes: of all a provider's requests, and of those that repair history. */
+export function toLimits(settings: HttpSettings, options: LimitOptions): { whole: RateLimit; history: RateLimit } {
+  const { provider, requestsPerMinute, requestsPerHour, requestsPerDay, burst } = settings
+  const { historyShare = 1 } = options
+  const whole = toLimit(settings, options)
+  const perMinute = requestsPerMinute * historyShare
+  const share = {
+    provider: `${provider} (history)`,
+    // Under one a minute it is one in several minutes.
+    requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
+    burst,
+    requestsPerHour: toShare(requestsPerHour, historyShare),
+    requestsPerDay: toShare(requestsPerDay, historyShare),
+  }
+  return { whole, history: createHistoryLimit(toLimit(share, options), whole) }
+}
+
+const toShare = (count: number | undefined, share: number) =>
+  count === undefined ? undefined : Math.max(1, Math.floor(count * share))
+
+interface Limited {
+  readonly provider: string
+  readonly requestsPerMinute: number
+  readonly burst?: number | undefined
+  readonly requestsPerHour?: number | undefined
+  readonly requestsPerDay?: number | undefined
+}
+
+/**
+ * The limits of a provider, one after the other. Those of the hour and the day come last: a request that they let through
+ * is sent at once, and one that they refuse has only taken a turn in the rate limit.
+ */
+function toLimit(limited: Limited, options: LimitOptions): RateLimit {
+  const { provider, requestsPerMinute, burst, requestsPerHour, requestsPerDay } = limited
+  const limits = [
+    options.createLimit?.(provider, requestsPerMinute, burst) ?? createRateLimit(requestsPerMinute, burst),
+  ]
+  if (requestsPerHour !== undefined)
+    limits.push(options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour))
+  if (requestsPerDay !== undefined)
+    limits.push(options.createDayLimit?.(provider, requestsPerDay) ?? createDayLimit(provider, requestsPerDay))
+  return {
+    take: async (signal, cost) => {
+      for (const limit of limits) await limit.take(signal, cost)
+    },
+  }
+}

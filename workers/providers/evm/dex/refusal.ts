@@ -1,0 +1,30 @@
+import { TooWide } from './log-pages.ts'
+
+/**
+ * How nodes say in a refusal how many blocks they accept: Alchemy "up to a 10 block range", Infura "range 20000 exceeds
+ * limit of 10000", QuickNode "eth_getLogs is limited to a 10,000 range", dRPC "ranges over 10000 blocks are not supported",
+ * others "max is 1k blocks". No code says it, and codes differ by node.
+ */
+const LIMITS = [
+  /up to an? ([\d,]+k?) blocks? range/i,
+  /range [\d,]+ exceeds limit of ([\d,]+k?)/i,
+  /limited to an? ([\d,]+k?) (?:blocks? )?range/i,
+  /ranges? over ([\d,]+k?) blocks/i,
+  /max is ([\d,]+k?) blocks/i,
+]
+/** A range that would have been accepted, where the logs were too many. */
+const SUGGESTION = /block range should work: \[(0x[0-9a-f]+), ?(0x[0-9a-f]+)\]/i
+
+/** What a node's refusal of a page says of the pages that it accepts. */
+export function readRefusal(message: string): TooWide {
+  const [limit] = LIMITS.flatMap((pattern) => pattern.exec(message)?.[1] ?? [])
+  if (limit !== undefined) return new TooWide({ most: toCount(limit) })
+  const [, from, to] = SUGGESTION.exec(message) ?? []
+  const width = Number(to) - Number(from) + 1
+  return width >= 1 ? new TooWide({ width }) : new TooWide()
+}
+
+function toCount(text: string): number {
+  const count = Number(text.replaceAll(/[,k]/gi, ''))
+  return /k$/i.test(text) ? count * 1000 : count
+}
