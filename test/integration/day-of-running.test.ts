@@ -1,0 +1,122 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, describe, expect, it } from 'vitest'
+import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { createHttpClients } from '../../workers/http/client.ts'
+import type { Job } from '../../workers/job/define-job.ts'
+import { jobs } from '../../workers/jobs/list.ts'
+import { runJob } from '../../workers/run/run-job.ts'
+import { toPendingReport } from '../support/pending-report.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const NOW = Date.parse('2024-05-06T07:05:09Z')
+const PAGE = join(import.meta.dirname, '../../docs/going-live.md')
+
+const NO_KEYS = {
+  COINMARKETCAP_API_KEY: '',
+  COINGECKO_API_KEY: '',
+  MORALIS_API_KEY: '',
+  GOLDRUSH_API_KEY: '',
+  X_BEARER_TOKEN: '',
+  TELEGRAM_BOT_TOKEN: '',
+  RPC_URLS: '',
+}
+/** What free plans have: the stand-in's settings are wider. A later slot is counted, so that the first may be short. */
+const FREE_PLANS = { ETHPLORER_REQUESTS_PER_HOUR: '16', MORALIS_UNITS_PER_DAY: '40000', DEX_FIRST_RUN_HOURS: '1' }
+
+const WAYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  'no keys': { ...FREE_PLANS, ...NO_KEYS },
+  'all keys': FREE_PLANS,
+}
+
+interface Day {
+  /** Requests by provider. */
+  readonly requests: ReadonlyMap<string, number>
+  /** The share of a dataset's entities that are answered, or have their turn on that day. */
+  readonly answered: ReadonlyMap<string, number>
+}
+
+/** A slot of a job that has run before, as most do. */
+async function runSlot(pipeline: Pipeline, job: Job): Promise<{ entities: number; uncovered: number }> {
+  const { context, clock, upstream } = pipeline
+  const step = INTERVAL_SECONDS[job.cadence] * 1000
+  let uncovered = 0
+  for (const at of [NOW, NOW + step]) {
+    clock.now = at
+    upstream.requests.clear()
+    const slot = toBucketStart(at, job.cadence)
+    // Limits of an hour go by the real clock: each slot has its own.
+    const collectors = job.connect({ ...context, http: createHttpClients({ log: context.log, backoffMs: 1 }) })
+    const report = await runJob(job, collectors, context, { kind: 'slot', slot }).catch(toPendingReport)
+    uncovered = report.uncovered
+  }
+  return { entities: job.entities(context.registry).length, uncovered }
+}
+
+async function liveThroughDay(pipeline: Pipeline): Promise<Day> {
+  const requests = new Map<string, number>()
+  const answered = new Map<string, number>()
+  for (const job of jobs.filter(({ computedFrom }) => computedFrom.length === 0)) {
+    const { entities, uncovered } = await runSlot(pipeline, job)
+    const slots = DAY_MS / INTERVAL_SECONDS[job.cadence] / 1000
+    for (const { provider, count } of pipeline.upstream.requests.all())
+      requests.set(provider, (requests.get(provider) ?? 0) + count * slots)
+    answered.set(job.name, entities === 0 ? 1 : 1 - uncovered / entities)
+  }
+  return { requests, answered }
+}
+
+const days = new Map<string, Day>()
+const pipelines: Pipeline[] = []
+afterAll(async () => void (await Promise.all(pipelines.map((pipeline) => pipeline.close()))))
+
+describe('a day of running', () => {
+  it.each(Object.entries(WAYS))('with %s', async (way, settings) => {
+    const pipeline = await createPipeline({ now: NOW, settings })
+    pipelines.push(pipeline)
+    days.set(way, await liveThroughDay(pipeline))
+  })
+
+  it('stays within the free plans that are counted by the day', () => {
+    const toCount = (way: string, provider: string) => days.get(way)?.requests.get(provider)
+    expect(toCount('all keys', 'moralis')).toBeLessThanOrEqual(800)
+    expect(toCount('no keys', 'ethplorer')).toBeLessThanOrEqual(3_000 / 7)
+    expect(toCount('all keys', 'coinmarketcap')).toBeLessThanOrEqual(10_000)
+  })
+
+  it('has every dataset with all keys but the ratings, which come from a file', () => {
+    const { answered } = days.get('all keys') ?? { answered: new Map() }
+    const incomplete = [...answered].filter(([, share]) => share < 0.5).map(([name]) => name)
+    expect(incomplete).toEqual(['ratings'])
+  })
+
+  it('is what the guide says that it is', () => {
+    const page = readFileSync(PAGE, 'utf8')
+    const told = toPage(page)
+    if (process.env.RECORD_DAY !== undefined) writeFileSync(PAGE, told)
+    else expect(page).toBe(told)
+  })
+})
+
+const MARK = { begin: '<!-- a day: begin -->', end: '<!-- a day: end -->' }
+
+function toPage(page: string): string {
+  const [before = '', rest = ''] = page.split(MARK.begin)
+  const [, after = ''] = rest.split(MARK.end)
+  return [before, MARK.begin, '\n\n', toTables(), '\n\n', MARK.end, after].join('')
+}
+
+function toTables(): string {
+  const ways = [...days.keys()]
+  const providers = [...new Set([...days.values()].flatMap(({ requests }) => [...requests.keys()]))].sort()
+  const table = (title: string, names: readonly string[], toCell: (day: Day, name: string) => string) =>
+    [
+      `| ${[title, ...ways].join(' | ')} |`,
+      `| ${['---', ...ways.map(() => '--:')].join(' | ')} |`,
+      ...names.map((name) => `| ${[name, ...[...days.values()].map((day) => toCell(day, name))].join(' | ')} |`),
+    ].join('\n')
+  const requests = table('requests a day', providers, (day, name) => String(day.requests.get(name) ?? 0))
+  const collected = jobs.filter(({ computedFrom }) => computedFrom.length === 0).map(({ name }) => name)
+  const shares = table('answered', collected, (day, name) => `${Math.floor((day.answered.get(name) ?? 0) * 100)} %`)
+  return `${requests}\n\n${shares}`
+}
