@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import type { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import { planBackfill } from '../../workers/commands/backfill.ts'
 import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
@@ -79,7 +81,8 @@ function scheduler(): SchedulerContext {
   }
 }
 
-const liveTokens = () => pipeline.registry.tokens.filter(({ live, livePrice }) => live && livePrice)
+/** Those that are quoted at the pipeline's time: of some only the past is left now. */
+const liveTokens = () => tokenPrices.entities(pipeline.registry).filter((token) => isThereAt(token, pipeline.clock.now))
 
 describe('a price tick', () => {
   it('stores every token with as few requests as batches need and one insert', async () => {

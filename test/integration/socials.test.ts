@@ -139,9 +139,6 @@ describe('social counts and sentiment from provider to answer', () => {
     const uniswap = all.find(({ _id }) => _id === daoOf('uniswap').id)
     expect(uniswap?.discordData).toEqual({ activeMembers: null, totalMembers: null, lastUpdated: null })
     expect(uniswap?.twitterData.followers).toBeGreaterThan(0)
-    const rarible = all.find(({ _id }) => _id === daoOf('rarible').id)
-    expect(rarible?.twitterData.lastUpdated).toBeNull()
-    expect(rarible?.discordData.totalMembers).toBeGreaterThan(0)
   })
 
   it('serves shares of posts that sum to exactly one', async () => {

@@ -106,7 +106,7 @@ async function ask(question: Question, options: Asking): Promise<Probe[]> {
   const context = { config: options.config, http, db: options.db, log: options.log, now: () => options.now }
   const collector = job.connect(context).find((one) => one.provider === provider)
   if (collector === undefined) return []
-  const samples = toSamples(job, collector, options.registry)
+  const samples = toSamples(job, collector, options.registry, options.now)
   const probes: Probe[] = []
   for (const entity of samples) {
     calls.requests = 0

@@ -1,3 +1,4 @@
+import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Collector, Entity, Job } from '../job/define-job.ts'
 
@@ -8,8 +9,8 @@ const WELL_KNOWN = ['UNI', 'AAVE', 'ENS', 'LDO', 'uniswap', 'aave', 'ens', 'lido
 const BY_CHAIN: ReadonlySet<string> = new Set(['ethereum', 'ethplorer'])
 
 /** Whom a provider is asked about: one entity, or one of each chain where a chain has a host of its own. */
-export function toSamples(job: Job, { covers, provider }: Collector, registry: Registry): Entity[] {
-  const covered = job.entities(registry).filter(covers)
+export function toSamples(job: Job, { covers, provider }: Collector, registry: Registry, now: number): Entity[] {
+  const covered = job.entities(registry).filter((entity) => isThereAt(entity, now) && covers(entity))
   const sorted = [...covered].sort((a, b) => toRank(a) - toRank(b))
   if (!BY_CHAIN.has(provider)) return sorted.slice(0, 1)
   const byChain = new Map(sorted.toReversed().map((entity) => [Reflect.get(entity, 'chain'), entity]))

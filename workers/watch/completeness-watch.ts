@@ -2,6 +2,7 @@ import { type Completeness, type Lost, readCompleteness } from '../../shared/cov
 import { countMissing, type MissingCounts } from '../../shared/coverage/missing.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { toReason } from '../../shared/errors.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
@@ -56,7 +57,8 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
       for (const { name: dataset, entities } of datasets) {
         const lost = found.completeness.get(dataset)?.lost ?? []
         // A dataset without any new datum is told to be late as a whole.
-        if (lost.length > 0 && lost.length === entities(records).length) continue
+        const there = entities(records).filter((entity) => isThereAt(entity, countedAt))
+        if (lost.length > 0 && lost.length === there.length) continue
         const names = lost.map(({ entity }) => entity.id).join()
         if (names !== (told.get(dataset) ?? '')) tellLost(dataset, lost, log)
         told.set(dataset, names)
