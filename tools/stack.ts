@@ -174,7 +174,8 @@ async function tellProviders(config: Config): Promise<void> {
     const probes = await probeProviders({ config, registry, db, log, now, signal, isShort: true, timeoutMs: 30_000 })
     console.log(toShortReport(probes))
   } catch (error) {
-    if (!signal.aborted) throw error
+    // What goes wrong in asking is no reason to end what runs.
+    if (!signal.aborted) console.error(`the providers could not be checked: ${toReason(error)}`)
   } finally {
     await db.close()
   }

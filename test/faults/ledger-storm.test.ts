@@ -48,7 +48,7 @@ beforeAll(async () => {
   const startedAt = performance.now()
   await stage.company.startAll()
   await liveThroughSlots()
-  await settle()
+  await settle(LAST)
   const seconds = Math.round((performance.now() - startedAt) / 1000)
   console.log(`${told.kills} kills, ${told.flushes} flushes in ${SLOTS} slots, ${seconds} s; FAULTS_SEED=${seed}`)
 }, 900_000)
@@ -56,7 +56,7 @@ afterAll(() => stage?.close())
 
 async function liveThroughSlots(): Promise<void> {
   const replacements: Promise<void>[] = []
-  for (let slot = 0; slot < SLOTS; slot += 1) {
+  for (let slot = 0; slot < LAST; slot += 1) {
     await stage.moveTo(slot)
     if (slot === 2) {
       const wanted = BACKFILLS.map((range) => ({ entity: EVERYBODY, ...range, interval: '5m' as const }))
@@ -67,6 +67,9 @@ async function liveThroughSlots(): Promise<void> {
     await untilQuiet()
   }
   await Promise.all(replacements)
+  // The last one is calm: of two overlapping computations of a token's trades the one that saw more of them stays, and only
+  // the next slot is sure to move its windows on.
+  await settle(LAST - 1)
 }
 
 async function strike(slot: number): Promise<void> {
@@ -94,10 +97,10 @@ async function untilQuiet(): Promise<void> {
 }
 
 /** Nobody is killed any more; the schedulers go on looking, as they do, until they find nothing. */
-async function settle(): Promise<void> {
+async function settle(slot: number): Promise<void> {
   await stage.company.startAll()
   for (let quiet = 0; quiet < 2; ) {
-    await stage.moveTo(LAST)
+    await stage.moveTo(slot)
     const isQuiet = (await stage.countOpen()) === 0 && (await countDue()) === 0 && (await countPending()) === 0
     quiet = isQuiet ? quiet + 1 : 0
     await wait(500)

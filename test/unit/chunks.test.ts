@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { defineJob, type Entity } from '../../workers/job/define-job.ts'
-import { planChunks } from '../../workers/schedule/chunks.ts'
+import { planChunks, toWholeBuckets } from '../../workers/schedule/chunks.ts'
 
 const at = (iso: string) => Date.parse(iso)
 const entities: Entity[] = [1, 2, 3, 4, 5].map((key) => ({ id: `id${key}`, key, name: `entity ${key}` }))
@@ -47,6 +47,17 @@ describe('planChunks', () => {
     const ids = (to: string) => planChunks(job, entities, { ...range, to: at(to) }).map(({ id }) => id)
     expect(ids('2024-01-03T00:01:00Z')).toEqual(ids('2024-01-03T00:05:00Z'))
     expect(ids('2024-01-03T00:05:01Z')).not.toEqual(ids('2024-01-03T00:05:00Z'))
+  })
+
+  it('begins with a whole bucket, but not before all history', () => {
+    const from = Date.parse('2024-05-06T10:20:00Z')
+    const range = { from, to: from + 1, interval: '1d' } as const
+    expect(toWholeBuckets(range)).toMatchObject({
+      from: Date.parse('2024-05-06T00:00:00Z'),
+      to: Date.parse('2024-05-07T00:00:00Z'),
+    })
+    const first = Date.parse('2022-02-01T00:00:00Z')
+    expect(toWholeBuckets({ from: first, to: first + 1, interval: '7d' })).toMatchObject({ from: first })
   })
 
   it('plans nothing for a dataset without history', () => {

@@ -121,6 +121,13 @@ describe('historical quotes', () => {
       ])
     })
 
+    it('lie on the grid of UTC wherever the range begins', () => {
+      const range = { from: from + 120_000, to: from + 900_000, interval: '5m' } as const
+      const answer = quotesAt(0, 299, 610)
+      const times = toHistoryRows(historicalAnswer.parse(answer), [alfa], range).map(({ observed_at }) => observed_at)
+      expect(times).toEqual([at(300), at(610)])
+    })
+
     it('are one for each step, and none for steps outside the range', () => {
       expect(read(quotesAt(-300, -20, 10, 300), 1)).toEqual([[at(10), 11]])
     })

@@ -47,8 +47,8 @@ export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
     providers: { ...options.config.providers, x: { ...x, postsPerDao: FEWEST_POSTS } },
   }
   const limits = new Map<string, RateLimit>()
-  const createLimit = (provider: string, perMinute: number) => {
-    const limit = limits.get(provider) ?? createRateLimit(perMinute)
+  const createLimit = (provider: string, perMinute: number, burst?: number) => {
+    const limit = limits.get(provider) ?? createRateLimit(perMinute, burst)
     limits.set(provider, limit)
     return limit
   }
@@ -87,7 +87,9 @@ function toQuestions({ isShort }: ProbeOptions): Question[] {
     })
 }
 
-type Asking = ProbeOptions & { readonly createLimit: (provider: string, perMinute: number) => RateLimit }
+type Asking = ProbeOptions & {
+  readonly createLimit: (provider: string, perMinute: number, burst?: number) => RateLimit
+}
 
 /** One probe for each host that the provider has: a node for each chain, else one. */
 async function ask(question: Question, options: Asking): Promise<Probe[]> {

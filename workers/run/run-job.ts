@@ -109,8 +109,9 @@ async function runPiece(
   const rows = await store(job.dataset, collected, { slot, startedAt }, context)
   await state.store()
   await cover(context.db, { job, payload, collected, now: context.now() })
-  // Answers of the API say which of their data is coarser than asked for: that is known from here on.
-  if (payload.kind === 'range' && rows > 0) await announce(job.dataset, context, given(collected))
+  // At the end: answers of the API also say what is remembered, and which data is coarser than asked for.
+  const isRead = collected.given.some(({ read }) => read.length > 0)
+  if (rows > 0 || isRead) await announce(job.dataset, context, given(collected))
   return { collected, rows }
 }
 

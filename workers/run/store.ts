@@ -1,15 +1,19 @@
 import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Recomputation } from '../schedule/recompute.ts'
-import { announce, toTimeRange } from './announce.ts'
+import { toTimeRange } from './announce.ts'
 import type { Collected } from './collect.ts'
 
-/** Where rows go, and who has to know of them. */
-type Places = Parameters<typeof announce>[1] & { readonly recomputation: Recomputation }
+/** Where rows go, and who computes from them. */
+interface Places {
+  readonly db: Database
+  readonly recomputation: Recomputation
+}
 
 /**
- * Stores what providers gave in one insert, what is computed from it, and tells everybody who must know that the dataset
- * changed. Any step may be repeated: what is stored twice changes nothing.
+ * Stores what providers gave in one insert, and what is computed from it, here or by other jobs. Any step may be repeated:
+ * what is stored twice changes nothing.
  * @returns how many rows there are.
  */
 export async function store(
@@ -28,7 +32,6 @@ export async function store(
   const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
   const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
   for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
-  await announce(dataset, context, rows)
   await enqueueComputed(dataset, rows, context)
   return rows.length
 }

@@ -1,6 +1,6 @@
 import { toBatches } from '../../shared/batches.ts'
 import { toId } from '../../shared/ids.ts'
-import { INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { HISTORY_START, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type RangePayload, toSlotName } from '../../shared/queue/queues.ts'
 import type { Entity, Job, Range } from '../job/define-job.ts'
 
@@ -22,10 +22,14 @@ export function planChunks(job: Job, entities: readonly Entity[], range: Range):
   )
 }
 
-/** A range that ends inside a bucket ends with that bucket, so that its jobs are the same until the bucket is over. */
+/**
+ * A range that begins or ends inside a bucket has the whole of it, so that its jobs are the same until the bucket is over and
+ * steps lie where those of other ranges do; not what lies before all history.
+ */
 export function toWholeBuckets(range: Range): Range {
   const step = INTERVAL_SECONDS[range.interval] * 1000
-  return { ...range, to: toBucketStart(range.to - 1, range.interval) + step }
+  const from = Math.max(toBucketStart(range.from, range.interval), Math.min(range.from, Date.parse(HISTORY_START)))
+  return { ...range, from, to: toBucketStart(range.to - 1, range.interval) + step }
 }
 
 /** Cuts a range at every `points` steps of its interval, counted from 1970 on. */

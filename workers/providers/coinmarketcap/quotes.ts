@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
-import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
@@ -109,7 +109,8 @@ export function toLatestRows(
 
 /**
  * One row for each step of the range that has a quote. The provider gives for a step the quote closest to it, which may be
- * from before it: such a quote tells the price at the step, and its row has the step's time, in whose bucket it counts.
+ * from before it: such a quote tells the price at the step, and its row has the step's time, in whose bucket it counts. Steps
+ * lie on the grid of UTC, wherever the range begins.
  * Otherwise it would stand in the bucket before, or before the range. The start of what is asked for is one step early, and
  * its end is inclusive: steps outside the range are left out.
  */
@@ -136,9 +137,11 @@ function toCoinRows(quotes: readonly HistoricalQuote[], token: Token, { from, to
     const ms = Date.parse(String(observedAt))
     // A row whose time cannot be read stays in: the row check rejects and counts it.
     if (Number.isNaN(ms)) rows.push(toRow(token, observedAt, false, usd, usd))
-    const step = from + Math.round((ms - from) / stepMs) * stepMs
+    const step = toBucketStart(ms + stepMs / 2, interval)
     const distance = Math.abs(ms - step)
-    if (!(step >= from && step < to) || distance >= (closest.get(step)?.distance ?? Number.POSITIVE_INFINITY)) continue
+    const counts = Math.max(ms, step)
+    if (!(counts >= from && counts < to) || distance >= (closest.get(step)?.distance ?? Number.POSITIVE_INFINITY))
+      continue
     closest.set(step, { row: toRow(token, ms < step ? toIso(step) : observedAt, false, usd, usd), distance })
   }
   for (const { row } of closest.values()) rows.push(row)
