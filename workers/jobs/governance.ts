@@ -23,8 +23,9 @@ export default defineJob({
   run: async ({ provider, entities, slot, state, signal, log, refuse, noteRead, putOff, noteMore }) => {
     const turns = await toTurns(entities, state)
     const allowance = createAllowance(provider.pagesPerRun)
+    // Outside of what a DAO's answer is: where one space fails, what came of those before it is stored with their cursors.
+    const rows: Candidate<GovernanceRow>[] = []
     const read = async ({ dao, spaces }: Turn) => {
-      const rows: Candidate<GovernanceRow>[][] = []
       const readings: Candidate<GovernanceRow>[] = []
       for (const { cursors, ...space } of spaces) {
         // When no pages are left for this space, it is the first when what came is stored.
@@ -36,23 +37,24 @@ export default defineJob({
         if (reading === undefined) return undefined
         if (reading !== UNREACHED)
           state.set(space.space, JSON.stringify({ ...reading.cursors, slot } satisfies Remembered))
-        rows.push(reading.rows)
+        for (const row of reading.rows) rows.push(row)
         if (!reading.isComplete) {
           putOff([dao])
           noteMore()
-          return rows.flat()
+          return dao
         }
         readings.push(toReadingRow(space, slot))
       }
       noteRead([dao])
-      return [...rows.flat(), ...readings]
+      rows.push(...readings)
+      return dao
     }
-    const answers = await askEach(turns, read, {
+    await askEach(turns, read, {
       concurrency: provider.concurrency,
       log,
       refuse: ({ dao }, reason) => refuse(dao, reason),
     })
-    return answers.flat()
+    return rows
   },
 })
 
