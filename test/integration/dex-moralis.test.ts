@@ -152,7 +152,7 @@ describe('a chain without a node', () => {
 
   it('has a budget: the largest tokens are read, and the others are told why they are not', async () => {
     // Two calls in an hour are left for trades.
-    const settings = { RPC_URLS: '', MORALIS_UNITS_PER_DAY: '6000' }
+    const settings = { RPC_URLS: '', MORALIS_UNITS_PER_DAY: '8000' }
     const run = await start({ now: Date.parse('2024-05-06T02:03:04Z'), settings })
     await runJob(prices, prices.connect(run.context), run.context, {
       kind: 'slot',

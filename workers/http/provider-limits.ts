@@ -28,13 +28,16 @@ export function toLimits(settings: HttpSettings, options: LimitOptions): { whole
     requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
     burst,
     requestsPerHour: toShare(requestsPerHour, historyShare),
-    requestsPerDay: toShare(requestsPerDay, historyShare),
+    requestsPerDay: toLower(toShare(requestsPerDay, historyShare), settings.historyRequestsPerDay),
   }
   return { whole, history: createHistoryLimit(toLimit(share, options), whole) }
 }
 
 const toShare = (count: number | undefined, share: number) =>
   count === undefined ? undefined : Math.max(1, Math.floor(count * share))
+
+const toLower = (count: number | undefined, most = Number.POSITIVE_INFINITY) =>
+  count === undefined ? undefined : Math.min(count, most)
 
 interface Limited {
   readonly provider: string

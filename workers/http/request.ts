@@ -27,6 +27,8 @@ export interface HttpSettings {
   readonly requestsPerHour?: number
   /** Likewise, for a plan that begins anew at midnight UTC. */
   readonly requestsPerDay?: number
+  /** How many of those of a day history may use at most, where most of them are planned for what is new. */
+  readonly historyRequestsPerDay?: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
   readonly readError?: (status: number, body: string, headers: Headers) => ErrorReading | undefined
 }

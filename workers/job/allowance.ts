@@ -1,6 +1,7 @@
 /** How many pages a run may still ask for; shared by all its entities. */
 export interface Allowance {
-  isLeft(): boolean
+  /** How many there are, 0 where none is left. */
+  left(): number
   /** Takes one page; false when there is none left. */
   take(): boolean
 }
@@ -8,7 +9,7 @@ export interface Allowance {
 export function createAllowance(pages: number): Allowance {
   let left = pages
   return {
-    isLeft: () => left > 0,
+    left: () => Math.max(0, left),
     take() {
       left -= 1
       return left >= 0

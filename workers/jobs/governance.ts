@@ -29,7 +29,7 @@ export default defineJob({
       const readings: Candidate<GovernanceRow>[] = []
       for (const { cursors, ...space } of spaces) {
         // When no pages are left for this space, it is the first when what came is stored.
-        const reading = allowance.isLeft()
+        const reading = allowance.left() > 0
           ? await provider.fetchGovernance(space, cursors, allowance, signal)
           : UNREACHED
         // A space that was given up for another one may be gone.

@@ -2,7 +2,7 @@ import type { HttpClient } from '../../http/client.ts'
 import type { ErrorReading } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toNextDay } from '../plan-resets.ts'
-import { toCallsPerDay } from './budget.ts'
+import { toCallsPerDay, toHistoryCallsPerDay } from './budget.ts'
 
 /** The provider's names of the registry's chains, by slug; a chain that is not here is not asked for. */
 export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
@@ -23,9 +23,9 @@ export const NO_SUCH_TOKEN = [404]
 /** Moralis with its key, where there is one (providers document, section 4). */
 export function openMoralis({ config, http }: ProviderContext): HttpClient {
   const { apiKey, unitsPerDay: _, ...settings } = config.providers.moralis
-  const requestsPerDay = toCallsPerDay(config)
+  const perDay = { requestsPerDay: toCallsPerDay(config), historyRequestsPerDay: toHistoryCallsPerDay(config) }
   const headers = apiKey === undefined ? {} : { 'X-API-Key': apiKey }
-  return http.open({ provider: 'moralis', ...settings, requestsPerDay, headers, readError })
+  return http.open({ provider: 'moralis', ...settings, ...perDay, headers, readError })
 }
 
 /**

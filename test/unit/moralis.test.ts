@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import { toLimits } from '../../workers/http/provider-limits.ts'
+import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
+import type { ProviderContext } from '../../workers/job/define-job.ts'
+import { toCallsPerSlot } from '../../workers/providers/moralis/budget.ts'
+import { moralisSwaps } from '../../workers/providers/moralis/trades.ts'
+import { toRun } from '../support/run.ts'
+import { silent } from '../support/silent.ts'
+
+const HOUR = 3_600_000
+const SLOT = Date.parse('2024-05-06T07:00:00Z')
+
+/** The provider with a free plan unless `units` says another one; `page` answers a question. */
+function open(page: (request: HttpRequest) => Promise<unknown>, units = '40000') {
+  const config = parseConfig({ MORALIS_API_KEY: 'key', MORALIS_UNITS_PER_DAY: units })
+  const opened: HttpSettings[] = []
+  const http = {
+    open: (settings: HttpSettings) => {
+      opened.push(settings)
+      return { json: page }
+    },
+  }
+  const context = { config, log: silent, http, db: { rows: async () => [] } } as unknown as ProviderContext
+  return { config, opened, source: moralisSwaps.connect(context) }
+}
+
+/** A state that outlives a run. */
+function createState() {
+  const values = new Map<string, string>()
+  const set = (name: string, value: string) => void values.set(name, value)
+  return {
+    get: async (name: string) => values.get(name),
+    set,
+    save: async (name: string, value: string) => set(name, value),
+  }
+}
+
+const toToken = (key: number) => ({ key, id: `token-${key}`, name: `T${key}`, chain: 'ethereum' }) as Token
+
+describe('a day of Moralis', () => {
+  it.each(['40000', '8000', '2500'])('is not promised twice: of %s units, to the hours and to history', (units) => {
+    const { config, opened } = open(async () => undefined, units)
+    const perDay = new Map<string, number>()
+    const createDayLimit = (name: string, count: number) => {
+      perDay.set(name, count)
+      return { take: async () => {} }
+    }
+    toLimits(opened[0] ?? expect.unreachable(), { historyShare: 0.5, createDayLimit })
+    const hours = 24 * (toCallsPerSlot(config, 'holders') + toCallsPerSlot(config, 'swaps'))
+    const history = perDay.get('moralis (history)') ?? Number.NaN
+    expect(hours + history).toBeLessThanOrEqual(perDay.get('moralis') ?? 0)
+    expect(history).toBeGreaterThan(0)
+  })
+
+  it('has no new calls for a slot that is tried again, and has for the next one', async () => {
+    let calls = 0
+    const { config, source } = open(async () => {
+      calls += 1
+      return { cursor: null, result: [] }
+    })
+    const perSlot = toCallsPerSlot(config, 'swaps')
+    const entities = Array.from({ length: perSlot + 5 }, (_, key) => toToken(key))
+    const state = createState()
+    const collect = async (slot: number) => {
+      calls = 0
+      await source.fetchNew(toRun({ entities, state, slot }).run)
+      return calls
+    }
+    expect([await collect(SLOT), await collect(SLOT), await collect(SLOT + HOUR)]).toEqual([perSlot, 0, perSlot])
+  })
+})
