@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import { governance } from '../../shared/datasets/governance.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPriceRow, tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
@@ -38,6 +39,42 @@ describe('checkRows', () => {
     expect(rows).toHaveLength(2)
     expect(rejected).toBe(20)
     expect([...refused.keys()]).toEqual([2])
+  })
+
+  it('keeps no row of an entity whose rows are mostly malformed, and tells of those that look good', () => {
+    const bad = Array.from({ length: 95 }, () => ({ ...good, dao: 2, tvl_usd: -1 }))
+    const lookGood = Array.from({ length: 5 }, () => ({ ...good, dao: 2 }))
+    const told: [string, number][] = []
+    const onRejected = (reason: string, count: number) => void told.push([reason, count])
+    const { rows, rejected, refused } = checkRows(dataset, 'somewhere', [good, ...bad, ...lookGood], {
+      now,
+      log: silent,
+      onRejected,
+    })
+    expect([rows, rejected]).toEqual([[good], 100])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_malformed']])
+    expect(told).toContainEqual(['somewhere: most other rows of its entity are malformed', 5])
+  })
+
+  it('keeps what a provider has of an entity where it merely sent no value for most of it', () => {
+    const none = Array.from({ length: 3 }, () => ({ ...good, dao: 2, tvl_usd: null }))
+    expect(check(good, good, good, { ...good, dao: 2 }, ...none).rows).toHaveLength(4)
+  })
+
+  it('keeps the good events of an entity beside malformed ones: they are read once', () => {
+    const vote = {
+      dao: 1,
+      space: 's',
+      kind: 'vote',
+      proposal: 'p',
+      address: `0x${'a'.repeat(40)}`,
+      at: good.observed_at,
+    }
+    const wrong = { ...vote, address: 'nobody' }
+    const others = Array.from({ length: 3 }, () => ({ ...vote, dao: 2 }))
+    const given = [vote, wrong, wrong, ...others]
+    const { rows } = checkRows(governance as unknown as Dataset, 'somewhere', given, { now, log: silent })
+    expect(rows).toEqual([vote, ...others])
   })
 
   it('refuses a quote without a price, or with one that cannot be, and names it', () => {

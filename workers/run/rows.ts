@@ -3,8 +3,8 @@ import { DataError } from '../../shared/errors.ts'
 import type { CheckedRows, CheckLog } from '../job/define-job.ts'
 
 /**
- * Of an entity with more rejected rows than this share nothing is trusted; where that holds of more than this share of the
- * entities, an answer as a whole is not, and nothing of it is stored.
+ * Of an entity with more malformed rows than this share nothing is trusted. Where most rows are rejected, and that of more
+ * than this share of the entities, an answer as a whole is not, and nothing of it is stored.
  */
 const MOST_REJECTED_SHARE = 0.5
 
@@ -17,7 +17,8 @@ const MOST_AHEAD_MS = 10 * 60_000
 /**
  * Checks a provider's candidate rows against the dataset's schema and the clock (`now`, Unix milliseconds). A row loses
  * only a value that cannot be, such as a negative volume, where the dataset names that member as dispensable; with any
- * other fault it is rejected, and its entity refused. Both are counted by reason, logged and told to `onRejected`.
+ * other fault it is rejected, and its entity refused, with its other rows where most are malformed. All are counted by
+ * reason, logged and told to `onRejected`.
  * @throws DataError `rows_rejected` with the reasons when more than half of the rows fail, and that of more than half of the
  *   entities: one entity's trouble is its own.
  */
@@ -27,7 +28,8 @@ export function checkRows(
   candidates: readonly object[],
   options: { now: number } & CheckLog,
 ): CheckedRows {
-  const rows: object[] = []
+  const good: object[] = []
+  const malformed = new Map<number, Malformed>()
   const reasons = new Map<string, number>()
   const leftOut = new Map<string, number>()
   const refused = new Map<number, DataError>()
@@ -39,12 +41,19 @@ export function checkRows(
       count(reasons, reason)
       const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
       const code = isSilent(candidate, issue) ? 'provider_unknown' : 'provider_malformed'
-      if (typeof key === 'number') refused.set(key, new DataError(code, `${provider}: ${reason}`))
+      const error = new DataError(code, `${provider}: ${reason}`)
+      if (typeof key === 'number') refused.set(key, error)
+      if (typeof key === 'number' && code === 'provider_malformed')
+        malformed.set(key, { error, times: (malformed.get(key)?.times ?? 0) + 1 })
     } else if (parsed.data !== undefined) {
-      rows.push(parsed.data)
+      good.push(parsed.data)
       for (const fault of lost) count(leftOut, fault)
     }
   }
+  const distrusted = toDistrusted(dataset, candidates, malformed)
+  const rows = good.filter((row) => !distrusted.has(Number(keyOf(dataset, row))))
+  for (const [key, error] of distrusted) refused.set(key, error)
+  if (rows.length < good.length) reasons.set(AMONG_MALFORMED, good.length - rows.length)
   const rejected = candidates.length - rows.length
   for (const [reason, times] of leftOut) options.onRejected?.(`${provider}: left out: ${reason}`, times)
   if (leftOut.size > 0) {
@@ -61,20 +70,48 @@ export function checkRows(
   }
   options.log.warn(told, 'rows rejected')
   for (const [reason, times] of reasons) options.onRejected?.(`${provider}: ${reason}`, times)
-  if (!isDistrusted(dataset, candidates, rows)) return { rows, rejected, refused }
+  if (!isDistrusted(dataset, candidates, good)) return { rows, rejected, refused }
   const list = [...reasons].map(([reason, times]) => `${times} x ${reason}`).join('; ')
   const text = `${dataset.name}: ${rejected} of ${candidates.length} rows of ${provider} rejected: ${list}`
   throw new DataError('rows_rejected', text)
 }
 
+/** How many rows of an entity are malformed, and why the last one is. */
+interface Malformed {
+  readonly times: number
+  readonly error: DataError
+}
+
+const AMONG_MALFORMED = 'most other rows of its entity are malformed'
+
+const keyOf = ({ entity }: Dataset, row: object): unknown =>
+  entity === undefined ? undefined : Reflect.get(row, entity)
+
+function countByEntity(dataset: Dataset, rows: readonly object[]): Map<unknown, number> {
+  const counts = new Map<unknown, number>()
+  for (const row of rows) counts.set(keyOf(dataset, row), (counts.get(keyOf(dataset, row)) ?? 0) + 1)
+  return counts
+}
+
+/**
+ * The entities of which most rows are malformed, and why. A value that was not sent says nothing of the others; nor does
+ * one event of the next, and an event that is left out would never be asked for again.
+ */
+function toDistrusted(
+  dataset: Dataset,
+  candidates: readonly object[],
+  malformed: ReadonlyMap<number, Malformed>,
+): Map<number, DataError> {
+  if (malformed.size === 0 || dataset.resumes) return new Map()
+  const given = countByEntity(dataset, candidates)
+  const most = [...malformed].filter(([key, { times }]) => times > (given.get(key) ?? 0) * MOST_REJECTED_SHARE)
+  return new Map(most.map(([key, { error }]) => [key, error]))
+}
+
 /** Whether most of an answer is rejected, and that not of a few entities only. */
-function isDistrusted({ entity }: Dataset, candidates: readonly object[], rows: readonly object[]): boolean {
-  if (candidates.length - rows.length <= candidates.length * MOST_REJECTED_SHARE) return false
-  const keyOf = (row: object) => (entity === undefined ? undefined : Reflect.get(row, entity))
-  const given = new Map<unknown, number>()
-  const kept = new Map<unknown, number>()
-  for (const row of candidates) given.set(keyOf(row), (given.get(keyOf(row)) ?? 0) + 1)
-  for (const row of rows) kept.set(keyOf(row), (kept.get(keyOf(row)) ?? 0) + 1)
+function isDistrusted(dataset: Dataset, candidates: readonly object[], good: readonly object[]): boolean {
+  if (candidates.length - good.length <= candidates.length * MOST_REJECTED_SHARE) return false
+  const [given, kept] = [countByEntity(dataset, candidates), countByEntity(dataset, good)]
   const bad = [...given].filter(([key, count]) => count - (kept.get(key) ?? 0) > count * MOST_REJECTED_SHARE)
   return bad.length > given.size * MOST_REJECTED_SHARE
 }
