@@ -127,7 +127,7 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
   }
 
   return {
-    json: (request) => fetchAnswer(request, (answer, target) => toJson(provider, answer, target)),
+    json: (request) => fetchAnswer(request, (answer, target) => toJson(provider, answer, target, request.isAnswer)),
     text: (request) => fetchAnswer(request, (answer) => answer.body),
   }
 }
@@ -163,6 +163,7 @@ function toJson(
   provider: string,
   { status, isAbsent, body, contentType }: Answer,
   { shown, secrets }: Target,
+  isAnswer: HttpRequest['isAnswer'],
 ): unknown {
   if (isAbsent) return undefined
   const found = () => (body === '' ? 'an empty body' : toExcerpt(body, secrets))
@@ -173,7 +174,8 @@ function toJson(
     throw new DataError('provider_malformed', message)
   }
   try {
-    return JSON.parse(body)
+    const value: unknown = JSON.parse(body)
+    return isError && isAnswer?.(value) === false ? undefined : value
   } catch (cause) {
     if (isError) return undefined
     throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })

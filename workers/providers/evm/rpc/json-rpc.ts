@@ -54,6 +54,8 @@ const batchReply = z.union([z.array(reply), z.object({ error: rpcError })])
 
 const callReply = z.union([z.object({ error: rpcError }), reply])
 
+const isCallReply = (body: unknown) => callReply.safeParse(body).success
+
 /** Whether another try may succeed. */
 export function isPassing({ code }: RpcError): boolean {
   return PASSING_CODES.has(code)
@@ -74,8 +76,10 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
    * The URL's fragment names the call in messages and is never sent. The path stays empty, so that no slash is added to
    * the node's URL.
    */
-  const send = (body: unknown, method: string, signal: AbortSignal, options: SendOptions = {}) =>
-    client.json({ path: `#${method}`, route: method, method: 'POST', body, cost: toCost(body), signal, ...options })
+  const send = (body: unknown, method: string, signal: AbortSignal, options: SendOptions = {}) => {
+    const asked = { path: `#${method}`, route: method, method: 'POST', body, cost: toCost(body), signal } as const
+    return client.json({ ...asked, ...options, isAnswer: isCallReply })
+  }
 
   async function sendBatch(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]> {
     const method = calls[0]?.method ?? ''
@@ -109,9 +113,8 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
     name,
     call: async (call, signal, options) => {
       const answer = await send({ jsonrpc: '2.0', id: 0, ...call }, call.method, signal, options)
-      const read = callReply.safeParse(answer)
-      if (read.success) return read.data
-      if (options?.answers !== undefined) return { error: { code: 413, message: 'the answer would be too large' } }
+      // One of the refusing statuses with something else than a node's reply.
+      if (answer === undefined) return { error: { code: 413, message: 'the answer would be too large' } }
       return checkAnswer(callReply, answer, { provider: name, path: call.method })
     },
     batch: async (calls, signal) => {
