@@ -71,3 +71,35 @@ describe('a day of Moralis', () => {
     expect([await collect(SLOT), await collect(SLOT), await collect(SLOT + HOUR)]).toEqual([perSlot, 0, perSlot])
   })
 })
+
+describe('a block with more swaps than a slot has pages', () => {
+  const at = (ms: number) => new Date(ms).toISOString()
+  const swap = (hash: number, ms: number) => ({
+    transactionHash: `0x${hash}`,
+    transactionType: 'buy',
+    blockTimestamp: at(ms),
+    pairAddress: '0xpool',
+  })
+  const first = SLOT - 20 * HOUR
+  // Oldest first, two on a page: five in one block, two in later ones.
+  const all = [0, 0, 0, 0, 0, 12_000, 24_000].map((after, hash) => swap(hash, first + after))
+  const page = async ({ query }: HttpRequest) => {
+    const left = all.filter(({ blockTimestamp }) => blockTimestamp >= String(query?.fromDate))
+    const start = Number(query?.cursor ?? 0)
+    return { result: left.slice(start, start + 2), cursor: start + 2 < left.length ? String(start + 2) : null }
+  }
+
+  it('is read to its end, and the next slot goes on behind it', async () => {
+    // One call in an hour is left for trades.
+    const { source } = open(page, '4000')
+    const state = createState()
+    const asked: string[][] = []
+    for (let hour = 0; hour < 4; hour += 1) {
+      const told = toRun({ entities: [toToken(1)], state, slot: SLOT + hour * HOUR })
+      const rows = await source.fetchNew(told.run)
+      asked.push(rows.map((row) => String(Reflect.get(row, 'transaction_hash'))))
+    }
+    expect(new Set(asked.flat())).toEqual(new Set(all.map(({ transactionHash }) => transactionHash)))
+    expect(asked[1]).toEqual(['0x0', '0x1', '0x2', '0x3', '0x4', '0x5'])
+  })
+})

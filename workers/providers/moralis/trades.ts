@@ -100,7 +100,8 @@ interface Swaps {
 
 /**
  * All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end. They come oldest first, with as
- * many further pages as the allowance has.
+ * many further pages as the allowance has, and with those that the first block takes whatever it has: where a reading
+ * ended in the block that it began with, the next one would have the same pages.
  * @throws DataError `provider_unknown` for a token that the provider does not know.
  */
 async function fetchSwaps(
@@ -121,7 +122,7 @@ async function fetchSwaps(
   do {
     if (cursor && allowance?.take() === false) {
       const last = Date.parse(String(swaps.at(-1)?.blockTimestamp))
-      return { swaps: swaps.filter(isInside), next: Number.isNaN(last) ? from : last }
+      if (!(last <= from)) return { swaps: swaps.filter(isInside), next: Number.isNaN(last) ? from : last }
     }
     const query = {
       chain: MORALIS_CHAINS[token.chain],
