@@ -40,5 +40,6 @@ export function toQuietNote(spaces: readonly QuietSpace[]): string {
   const named = spaces.map(({ space, since }) =>
     since === null ? `${space} (none ever)` : `${space} (since ${since})`,
   )
-  return `no new proposal for ${QUIET_DAYS} days in ${spaces.length} spaces, which may have moved: ${named.join(', ')}`
+  const count = spaces.length === 1 ? '1 space' : `${spaces.length} spaces`
+  return `no new proposal for ${QUIET_DAYS} days in ${count}, which may have moved: ${named.join(', ')}`
 }
