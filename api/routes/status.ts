@@ -39,7 +39,7 @@ const freshness = z.strictObject({
   earliest: timeValue.nullable(),
   note: z.string().optional().meta({
     description:
-      'What the newest rows say of their origin, where they say it, which providers fail since when, and which Snapshot spaces have had nothing new for 60 days, and which members keep the index from having a value.',
+      'What the newest rows say of their origin, where they say it; which providers fail since when, which Snapshot spaces have had nothing new for 60 days and which members keep the index from having a value.',
   }),
 })
 

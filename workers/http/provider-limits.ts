@@ -48,8 +48,8 @@ interface Limited {
 }
 
 /**
- * The limits of a provider, one after the other. Those of the hour and the day come last: a request that they let through
- * is sent at once, and one that they refuse has only taken a turn in the rate limit.
+ * The limits of a provider, one after the other. Those of the hour and the day come last, so that they count nothing that
+ * was aborted while it waited for its turn in the rate limit; what they refuse has only taken such a turn.
  */
 function toLimit(limited: Limited, options: LimitOptions): RateLimit {
   const { provider, requestsPerMinute, burst, requestsPerHour, requestsPerDay } = limited

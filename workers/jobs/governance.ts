@@ -29,9 +29,8 @@ export default defineJob({
       const readings: Candidate<GovernanceRow>[] = []
       for (const { cursors, ...space } of spaces) {
         // When no pages are left for this space, it is the first when what came is stored.
-        const reading = allowance.left() > 0
-          ? await provider.fetchGovernance(space, cursors, allowance, signal)
-          : UNREACHED
+        const reading =
+          allowance.left() > 0 ? await provider.fetchGovernance(space, cursors, allowance, signal) : UNREACHED
         // A space that was given up for another one may be gone.
         if (reading === undefined && space.space !== dao.snapshotSpace) continue
         if (reading === undefined) return undefined

@@ -7,10 +7,10 @@ import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
 
 /**
- * The largest holders of every live token on an EVM chain: two calls a token. Moralis' free plan has 40,000 units a day,
- * which are 800 calls and, with the part that is kept for trades, 10 tokens a slot; all 107 tokens in every slot would be
- * 5,136 calls. Ethplorer's free key has not: 8 tokens a slot are 2,688 calls of the 3,000
- * that it allows a week, and its 92 tokens take turns, each every 12 hours (providers document, section 18).
+ * The largest holders of every live token on an EVM chain: two calls a token, so that all 107 in every slot would be
+ * 5,136 calls a day. No free plan has so many, and the tokens take turns (providers document, section 18). Moralis' 40,000
+ * units a day are 800 calls and, without the parts for trades and history, 10 tokens a slot: each token every 11 hours.
+ * Ethplorer's free key has 3,000 calls a week, of which 8 tokens a slot are 2,688: each of its 92 tokens every 12 hours.
  */
 export default defineJob({
   name: 'holders',

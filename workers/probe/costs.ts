@@ -5,10 +5,9 @@
 const COSTS: Readonly<Record<string, string>> = {
   coinmarketcap: '1 credit per 100 tokens or points',
   coingecko: 'free; with a key each call counts towards its plan',
-  moralis: '50 compute units a call, 40,000 a day are free',
-  'moralis-swaps': '50 compute units a call, 40,000 a day are free',
+  moralis: '50 compute units a call, up to MORALIS_UNITS_PER_DAY',
+  'moralis-swaps': '50 compute units a call, up to MORALIS_UNITS_PER_DAY',
   goldrush: '0.5 credits a call and more',
-
   x: '$0.010 a user, $0.005 a post',
   ethereum: 'as the node bills: each call of a batch counts',
   'index-token-contract': 'as the node bills: each call of a batch counts',
