@@ -9,7 +9,7 @@ export interface Ended {
 
 /** From when on and until when something stands for itself, in Unix milliseconds; without them always. */
 export interface Lifetime {
-  /** The first moment at which it counts: what another token turned into counts from that token's end on. */
+  /** The first moment at which it counts: what another token of its DAO turned into counts from that token's end on. */
   readonly since?: number
   /** The first moment without it: nothing is collected of it from then on, and it counts on the days before. */
   readonly until?: number

@@ -79,5 +79,8 @@ describe('a token that ended', () => {
     expect(endedAt[ended.indexOf(maker.key)]).toBe(END / 1000)
     expect(begunAt[begun.indexOf(tokenOf('SKY').key)]).toBe(END / 1000)
     expect(ended).not.toContain(tokenOf('UNI').key)
+    // It was the token of another DAO, with a supply of its own, before Stargate's was exchanged for it.
+    expect(ended).toContain(tokenOf('STG').key)
+    expect(begun).not.toContain(tokenOf('ZRO').key)
   })
 })
