@@ -5,6 +5,7 @@ import { readNotes } from '../../shared/coverage/notes.ts'
 import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -56,11 +57,13 @@ export async function readRanges(
     const isCollected = collected.includes(entity)
     const end = toBucketTime(within.last + 1, cadence)
     const wanted = isCollected ? toWantedRuns(known.wanted, entity, dataset, end) : []
-    for (const stretch of explain(dataset, { wanted, reports, notes }, within, toBucket(due, cadence))) {
+    const { until } = entity
+    for (const stretch of explain(dataset, { wanted, reports, notes, until }, within, toBucket(due, cadence))) {
       if (ranges.length === MOST_RANGES) throw tooMany()
       const start = Math.max(from, toBucketTime(stretch.first, cadence))
       const stop = Math.min(to, toBucketTime(stretch.last + 1, cadence))
-      ranges.push(toRange(entity, { from: start, to: stop }, isCollected ? stretch : toUncollected(stretch, dataset)))
+      const told = isCollected || !isThereAt(entity, start) ? stretch : toUncollected(stretch, dataset)
+      ranges.push(toRange(entity, { from: start, to: stop }, told))
     }
   }
   return ranges

@@ -1,7 +1,7 @@
 import { INTERVAL_SECONDS } from '../intervals.ts'
-import { type Buckets, toBuckets } from './grid.ts'
+import { type Buckets, toBucket, toBuckets } from './grid.ts'
 import type { Covered, Report } from './ledger.ts'
-import type { Note } from './notes.ts'
+import { type Note, OPEN_END } from './notes.ts'
 
 export const COVERAGE_STATES = ['covered', 'coarser', 'pending', 'failed', 'unserved'] as const
 export type CoverageState = (typeof COVERAGE_STATES)[number]
@@ -20,12 +20,14 @@ export interface Known {
   readonly reports: readonly Report[]
   /** The one that was written last first. */
   readonly notes: readonly Note[]
+  /** The first moment without it, in Unix milliseconds. */
+  readonly until?: number | undefined
 }
 
 /**
  * How every bucket of `within` stands, as stretches without gaps or overlaps. `due` is the first bucket that need not be
  * stored yet. What is stored counts before any note; of several reports the finest; a note explains what is not stored,
- * and the newest one counts.
+ * and the newest one counts. From its end on nothing is collected or tried of an entity, whatever a note says.
  */
 export function explain(
   { cadence }: Pick<Covered, 'cadence'>,
@@ -38,11 +40,14 @@ export function explain(
     const buckets = toBuckets(note, cadence)
     return buckets === undefined ? [] : [{ note, ...buckets }]
   })
+  const { until = OPEN_END } = known
+  const end = toBucket(until, cadence)
   const edges = [
     ...[...known.reports, ...known.wanted, ...notes].flatMap(({ first, last }) => [first, last + 1]),
     within.first,
     within.last + 1,
     due,
+    end,
   ].filter((edge) => edge >= within.first && edge <= within.last + 1)
   const sorted = [...new Set(edges)].sort((a, b) => a - b)
   const stretches: Explained[] = []
@@ -54,7 +59,8 @@ export function explain(
     for (let report = reports[next]; report !== undefined && report.first <= first; report = reports[++next])
       if (report.last >= first) here.push(report)
     const note = notes.find(has(first))?.note
-    const told = toState(here, note, { step, isWanted: known.wanted.some(has(first)), isDue: first < due })
+    const isWanted = known.wanted.some(has(first))
+    const told = toState(here, note, { step, isWanted, isDue: first < due, endedAt: first < end ? undefined : until })
     const last = (sorted[index + 1] ?? first) - 1
     const before = stretches.at(-1)
     if (before !== undefined && isSame(before, told)) stretches[stretches.length - 1] = { ...before, last }
@@ -68,7 +74,7 @@ type Told = Omit<Explained, 'first' | 'last'>
 function toState(
   reports: readonly Report[],
   note: Note | undefined,
-  { step, isWanted, isDue }: { step: number; isWanted: boolean; isDue: boolean },
+  { step, isWanted, isDue, endedAt }: { step: number; isWanted: boolean; isDue: boolean; endedAt: number | undefined },
 ): Told {
   const finest = (state: Report['state']) =>
     reports.filter((report) => report.state === state).reduce<Report | undefined>(toFiner, undefined)
@@ -81,6 +87,10 @@ function toState(
   if (nothing !== undefined) {
     const { provider, seconds } = nothing
     return { state: 'covered', provider, seconds, reason: `${provider} has nothing there` }
+  }
+  if (endedAt !== undefined) {
+    const reason = `ended on ${new Date(endedAt).toISOString().slice(0, 10)}`
+    return { state: 'unserved', provider: null, seconds: null, reason }
   }
   if (note?.state === 'pending') return { state: 'pending', provider: null, seconds: null, reason: note.reason }
   if (note !== undefined && note.state !== 'coarser') {

@@ -106,9 +106,11 @@ function successorMistakes(
 ): string[] {
   const successor = record.ended?.successor
   if (successor === undefined) return []
-  const nameOf = (token: TokenRecord) =>
-    `${token.chain}/${toStoredAddress(token.contractAddress, evmBySlug.get(token.chain) ?? false)}`
-  const named = tokens.records.find((other) => nameOf(other.record) === successor)
+  const nameOf = (chain: string, address: string) =>
+    `${chain}/${toStoredAddress(address, evmBySlug.get(chain) ?? false)}`
+  const [chain = '', address = ''] = successor.split('/')
+  const sought = nameOf(chain, address)
+  const named = tokens.records.find((other) => nameOf(other.record.chain, other.record.contractAddress) === sought)
   if (named === undefined)
     return [`${place}: ended.successor: ${successor} is not a <chain>/<address> of ${tokens.file}`]
   return named.record === record ? [`${place}: ended.successor: is the token itself`] : []

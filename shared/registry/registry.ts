@@ -104,11 +104,16 @@ function toToken({ primary: _, ...record }: TokenRecord, chainBySlug: ReadonlyMa
 
 const toUntil = (ended: Ended | null) => (ended === null ? {} : { until: Date.parse(ended.at) })
 
-/** What a token was exchanged for counts from that token's end on. */
+/**
+ * What a token's own DAO exchanged it for counts from that token's end on, as both stand for the same supply. A token of
+ * another DAO had a supply of its own before, and counts on those days as well.
+ */
 function withBeginnings(tokens: readonly Token[]): Token[] {
   const ends = new Map<string, number>()
-  for (const { ended, until = 0 } of tokens) {
-    if (ended?.successor) ends.set(ended.successor, Math.max(until, ends.get(ended.successor) ?? 0))
+  const daoOf = new Map(tokens.map(({ id, dao }) => [id, dao]))
+  for (const { ended, dao, until = 0 } of tokens) {
+    if (ended?.successor && daoOf.get(ended.successor) === dao)
+      ends.set(ended.successor, Math.max(until, ends.get(ended.successor) ?? 0))
   }
   return tokens.map((token) => {
     const since = ends.get(token.id)

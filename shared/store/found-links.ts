@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { HOUR_MS } from '../intervals.ts'
 import { type FoundLinks, SOCIAL_FIELDS, withFoundLinks } from '../registry/found-links.ts'
-import type { Registry } from '../registry/registry.ts'
+import { loadRegistry, type Registry } from '../registry/registry.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
 
@@ -17,13 +17,20 @@ export interface FollowedRegistry {
   stop(): void
 }
 
+/**
+ * The registry with the links that providers found so far, for a program that needs it once.
+ * @throws DataError `storage`
+ */
+export const readRegistry = async (db: Database, files: Registry = loadRegistry()): Promise<Registry> =>
+  withFoundLinks(files, await readFoundLinks(db))
+
 /** The registry with the links that providers found, read again every hour: they are looked for once a day. */
 export function followFoundLinks(db: Database, files: Registry, log: Logger): FollowedRegistry {
   let now = files
   let counted = ''
   const refresh = async () => {
     try {
-      now = withFoundLinks(files, await readFoundLinks(db))
+      now = await readRegistry(db, files)
     } catch (error) {
       log.warn({ reason: toReason(error) }, 'the links that providers found cannot be read')
       return

@@ -183,6 +183,21 @@ describe(PATH, () => {
     expect(await coverage(`dataset=prices&id=${fine.id}&start=2024-03-09&end=2024-03-09`)).toEqual([])
   })
 
+  it.each([
+    ['prices', 'not due yet'],
+    ['holders', 'holders is not collected for it'],
+  ])(
+    'says of a token from its end on that it has ended, also where nobody collected for it: %s',
+    async (name, before) => {
+      const maker = database.registry.tokens.find(({ symbol }) => symbol === 'MKR')
+      const ranges = await coverage(`dataset=${name}&id=${maker?.id}&start=2025-05-18&end=2025-05-21`)
+      expect(ranges.map(({ from, to, reason }) => [from.slice(0, 10), to.slice(0, 10), reason])).toEqual([
+        ['2025-05-18', '2025-05-19', before],
+        ['2025-05-19', '2025-05-21', 'ended on 2025-05-19'],
+      ])
+    },
+  )
+
   it('refuses what makes no sense, and more ranges than an answer may have', async () => {
     const missing = await problem('')
     expect(missing).toMatchObject({ code: 'missing_parameter', param: 'dataset' })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
 import type { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { findUnfounded } from '../../shared/coverage/recount.ts'
 import { removeUnfounded } from '../../shared/coverage/repair.ts'
 import { readWanted } from '../../shared/coverage/wanted.ts'
@@ -90,6 +91,32 @@ describe('a back-fill', () => {
     expect(await queue.getCompletedCount()).toBe(done + ask('UNI').chunks.length)
     const both = await collect(ask('UNI,AAVE'))
     expect([isComplete(both), count(both, 'covered')]).toEqual([true, 2 * BUCKETS])
+  })
+
+  it('goes up to the end of what has ended: nothing of the time after it is asked for, stored or missing', async () => {
+    const { registry } = pipeline
+    await pipeline.close()
+    const until = Date.parse('2024-05-02T00:00:00Z')
+    const tokens = registry.tokens.map((token) => (token.symbol === 'UNI' ? { ...token, until } : token))
+    pipeline = await createPipeline({ registry: { ...registry, tokens } })
+    const { db } = pipeline.database
+    start(prices)
+    const outcome = await collect(ask('UNI,AAVE'))
+    expect([isComplete(outcome), count(outcome, 'covered')]).toEqual([true, (BUCKETS / 2) * 3])
+    const [uni] = ask('UNI').entities
+    const newest = await db.rows({
+      name: 'newest',
+      sql: 'SELECT toUnixTimestamp64Milli(max(observed_at)) AS at FROM token_prices WHERE token = {key: UInt64}',
+      params: { key: uni?.key },
+      schema: z.object({ at: z.int() }),
+    })
+    expect(newest).toEqual([{ at: expect.toSatisfy((at) => at < until && at >= until - 600_000) }])
+    const range = { from: Date.parse(DAYS.from), to: Date.parse(DAYS.to) }
+    expect(await readWanted(db, prices.dataset)).toContainEqual(
+      expect.objectContaining({ entity: uni?.key, from: range.from, to: until }),
+    )
+    const sought = { range, interval: undefined, now: pipeline.clock.now }
+    expect(await findLedgerGaps(db, prices, pipeline.registry, sought)).toEqual([])
   })
 
   it('goes on when its queue is emptied under way', async () => {

@@ -1,17 +1,20 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { storeRegistry } from '../../clickhouse/registry.ts'
 import { union } from '../../shared/coverage/grid.ts'
 import { addCoverage } from '../../shared/coverage/ledger.ts'
 import { type Note, writeNotes } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
-import { toBucketStart } from '../../shared/intervals.ts'
+import { telegramMembers } from '../../shared/datasets/telegram.ts'
+import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toProgram } from '../../tools/children.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
+import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -108,6 +111,34 @@ describe('the exit code of gaps', () => {
   ])('is 1 for %j', (args, reason) => {
     expect(gaps(...args)).toMatchObject({ status: 1, stderr: expect.stringContaining(reason) })
   })
+})
+
+it('status and gaps count those DAOs too whose links were found', async () => {
+  const { db } = database
+  const registry = loadRegistry()
+  await storeRegistry(db, registry, silent)
+  const known = telegramMembers.entities(registry)
+  const found = registry.daos.find(({ live, telegram }) => live && telegram === null)
+  await db.command({
+    name: 'find',
+    sql: `ALTER TABLE daos UPDATE links = map('telegram', 'https://t.me/found') WHERE key = {key: UInt64} SETTINGS mutations_sync = 2`,
+    params: { key: found?.key },
+  })
+  const today = Math.floor(Date.now() / DAY_MS)
+  await want(db, telegramMembers, [{ entity: EVERYBODY, from: (today - 4) * DAY_MS, interval: '1d' }])
+  const days = { state: 'stored', provider: 'telegram', seconds: 86_400, first: today - 4, last: today } as const
+  await addCoverage(
+    db,
+    telegramMembers,
+    known.map(({ key }) => ({ entity: key, ...days })),
+  )
+  const run = (name: string, ...args: string[]) => {
+    const command = [...toProgram(join(ROOT, `workers/commands/${name}.ts`)), ...args, '--json']
+    return JSON.parse(spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' }).stdout)
+  }
+  const { complete } = run('status').find(({ dataset }: { dataset: string }) => dataset === 'telegram')
+  expect(complete).toBeCloseTo(known.length / (known.length + 1), 12)
+  expect(run('find-gaps', 'telegram')).toMatchObject([{ id: found?.id, missing: 4, state: 'pending' }])
 })
 
 describe('options that npm keeps for itself', () => {

@@ -145,6 +145,34 @@ describe('the Index Token as a set of components', () => {
     await expect(collect()).rejects.toMatchObject({ message: expect.stringContaining(foreign) })
   })
 
+  it('has the value of a component that has ended, of which no price is collected any more', async () => {
+    await pipeline.collect(prices)
+    pipeline.clock.now += 170_000
+    await pipeline.collect(indexToken)
+    const [own] = await stored()
+    const { db } = pipeline.database
+    const change = (sql: string, key: number) =>
+      db.command({ name: 'change', sql: `${sql} SETTINGS mutations_sync = 2`, params: { key } })
+    const [one, ended] = pipeline.registry.index.compositions[0]?.elements.map(({ token }) => token) ?? []
+    if (one === undefined || ended === undefined) throw new Error('the index has no two members')
+    await change('ALTER TABLE token_prices DELETE WHERE token = {key: UInt64}', ended.key)
+    await db.command({ name: 'forget', sql: 'TRUNCATE TABLE index_token' })
+    // Of a live one a price should be there.
+    await expect(collect()).rejects.toMatchObject({ message: expect.stringContaining(ended.contractAddress) })
+    await change('ALTER TABLE tokens UPDATE live = false WHERE key = {key: UInt64}', ended.key)
+    await pipeline.collect(indexToken)
+    const [row] = await stored()
+    expect((row?.value_usd ?? 0) / (own?.value_usd ?? 1)).toBeCloseTo(1, 2)
+    // Where it still has a stored price of the time, that one counts.
+    await change('ALTER TABLE tokens UPDATE live = false WHERE key = {key: UInt64}', one.key)
+    pipeline.upstream.faults.set('defillama-coins', { kind: 'empty' })
+    await expect(collect()).rejects.toMatchObject({
+      message: expect.toSatisfy(
+        (text: string) => text.includes(ended.contractAddress) && !text.includes(one.contractAddress),
+      ),
+    })
+  })
+
   it('asks everything of one block', async () => {
     await pipeline.collect(prices)
     pipeline.clock.now += 170_000

@@ -18,6 +18,27 @@ const job = defineJob({
 const range = { from: at('2024-01-01T06:00:00Z'), to: at('2024-01-03T00:05:00Z'), interval: '5m' } as const
 
 describe('planChunks', () => {
+  it('leaves out who ended before a cut, and goes no further than the end of all', () => {
+    const until = at('2024-01-02T12:00:00Z')
+    const toPlan = (ended: readonly number[]) =>
+      planChunks(
+        job,
+        entities.map((entity) => (ended.includes(entity.key) ? { ...entity, until } : entity)),
+        range,
+      ).map(({ payload }) => [payload.entities, new Date(payload.to).toISOString().slice(5, 16)])
+    expect(toPlan([2, 5])).toEqual([
+      [['id1', 'id2'], '01-02T00:00'],
+      [['id3', 'id4'], '01-02T00:00'],
+      [['id5'], '01-02T00:00'],
+      [['id1', 'id2'], '01-03T00:00'],
+      [['id3', 'id4'], '01-03T00:00'],
+      [['id5'], '01-02T12:00'],
+      [['id1'], '01-03T00:05'],
+      [['id3', 'id4'], '01-03T00:05'],
+    ])
+    expect(toPlan([])).toHaveLength(9)
+  })
+
   const chunks = planChunks(job, entities, range)
 
   it('covers every entity and moment once', () => {

@@ -69,6 +69,32 @@ describe('what explains a range', () => {
     expect(next).toBe(WITHIN.last + 1)
   })
 
+  it('ends with its entity: from that day on nothing is tried, whatever a note says, and what is stored stays', () => {
+    const [day, hours] = [Date.parse('2025-05-19T00:00:00Z'), 24]
+    const begin = day / STEP - hours
+    const span = (from: number, to: number) => ({ first: begin + from, last: begin + to - 1 })
+    const report = { entity: 1, state: 'stored', provider: 'a', seconds: 3600 } as const
+    const failed = { entity: 1, lane: 'live', state: 'failed', provider: 'b', since: 0, tries: 1, nextTry: 0 } as const
+    const known: Known = {
+      wanted: [span(0, hours)],
+      reports: [
+        { ...report, ...span(0, 4) },
+        { ...report, ...span(30, 32) },
+      ],
+      notes: [{ ...failed, from: (begin + 10) * STEP, to: (begin + 1000) * STEP, reason: 'HTTP 404' }],
+      until: day,
+    }
+    const told = explain({ cadence: '1h' }, known, span(0, 48), begin + 40)
+    expect(told.map(({ first, last, state, reason }) => [first - begin, last + 1 - begin, state, reason])).toEqual([
+      [0, 4, 'covered', null],
+      [4, 10, 'pending', 'it is going to be collected'],
+      [10, 24, 'failed', 'HTTP 404 (since 1970-01-01T00:00:00.000Z)'],
+      [24, 30, 'unserved', 'ended on 2025-05-19'],
+      [30, 32, 'covered', null],
+      [32, 48, 'unserved', 'ended on 2025-05-19'],
+    ])
+  })
+
   it('is quick with as many runs as an answer may be made of', () => {
     const reports = Array.from({ length: 50_000 }, (_, at): Report => {
       const [state, seconds] = at % 2 === 0 ? (['stored', 300] as const) : (['nothing', 300] as const)

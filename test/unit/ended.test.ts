@@ -3,6 +3,7 @@ import { groupByWanted, toWantedRuns, type Wanted } from '../../shared/coverage/
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { isThereAt, toLifetimes } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { toDue } from '../../workers/backfill/ask.ts'
 import { planBackfill } from '../../workers/commands/backfill.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { toEntities } from '../../workers/run/payload.ts'
@@ -25,9 +26,11 @@ describe('a token that ended', () => {
     expect(symbolsAt(END - 300_000)).toContain('MKR')
     expect(symbolsAt(END)).not.toContain('MKR')
     expect(symbolsAt(END)).toContain('SKY')
-    // Its past can be collected at any time.
+    // Its past can be collected at any time, and nothing of the time after it.
     const range = { from: END - DAY, to: END, interval: '1d' } as const
     expect(toEntities(prices, registry, { kind: 'range', ...range, entities: [maker.id] })).toEqual([maker])
+    const after = { ...range, from: END, to: END + DAY, entities: [maker.id, tokenOf('SKY').id] }
+    expect(toEntities(prices, registry, { kind: 'range', ...after })).toEqual([tokenOf('SKY')])
   })
 
   it('is back-filled where the range begins before its end', () => {
@@ -39,6 +42,22 @@ describe('a token that ended', () => {
       )
     expect(plan('2025-05-18').entities).toContainEqual(maker)
     expect(plan('2025-05-19').entities).not.toContainEqual(maker)
+  })
+
+  it('is asked for and counted up to its end', () => {
+    const ask = planBackfill(
+      { dataset: 'prices', from: '2025-05-17', to: '2025-05-21', interval: '1d', only: 'MKR,UNI' },
+      registry,
+      END + 400 * DAY,
+    )
+    const due = toDue(ask, END + 400 * DAY).map(({ within, entities }) => [
+      entities.map(({ name }) => name),
+      (within.last - within.first + 1) / 288,
+    ])
+    expect(due).toEqual([
+      [['Maker'], 2],
+      [['Uniswap'], 4],
+    ])
   })
 
   it('is wanted up to its end, apart from everybody else', () => {
@@ -60,5 +79,8 @@ describe('a token that ended', () => {
     expect(endedAt[ended.indexOf(maker.key)]).toBe(END / 1000)
     expect(begunAt[begun.indexOf(tokenOf('SKY').key)]).toBe(END / 1000)
     expect(ended).not.toContain(tokenOf('UNI').key)
+    // It was the token of another DAO, with a supply of its own, before Stargate's was exchanged for it.
+    expect(ended).toContain(tokenOf('STG').key)
+    expect(begun).not.toContain(tokenOf('ZRO').key)
   })
 })

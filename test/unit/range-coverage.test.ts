@@ -14,9 +14,15 @@ const NOW = Date.parse('2024-05-06T07:02:00Z')
 const registry = loadRegistry()
 
 /** What a range job makes known and notes of its first entity, whose rows are at `times`. */
-function tell(job: Job, range: { from: string; to: string; interval: '5m' | '1d' }, given: Given) {
-  const [entity] = job.entities(registry)
-  if (entity === undefined) throw new Error(`${job.name} is about nobody`)
+function tell(
+  job: Job,
+  range: { from: string; to: string; interval: '5m' | '1d' | '7d' },
+  given: Given,
+  until?: string,
+) {
+  const [first] = job.entities(registry)
+  if (first === undefined) throw new Error(`${job.name} is about nobody`)
+  const entity = until === undefined ? first : { ...first, until: Date.parse(until) }
   const payload = { kind: 'range', ...range, from: Date.parse(range.from), to: Date.parse(range.to) } as const
   const answers = createAnswers([entity], true)
   const withRows = new Set([entity.key])
@@ -81,4 +87,31 @@ it('a day that is not over, or may still be told, is not known to be nothing', (
     ['nothing', 86_400, '2024-05-03T00:00', '2024-05-04T00:00'],
   ])
   expect(told.notes).toEqual([['pending', '2024-05-04T00:00', '2024-05-06T07:00']])
+})
+
+describe('a range that goes on after the end of its entity', () => {
+  const END = '2024-04-04T00:00:00Z'
+  const range = { from: '2024-04-01T00:00:00Z', to: '2024-04-08T00:00:00Z' } as const
+  const dao = tvl.entities(registry)[0]?.key
+  const token = prices.entities(registry)[0]?.key
+
+  it('knows and notes nothing of the time from the end on', () => {
+    const rows = [{ dao, observed_at: '2024-04-02T00:00:00Z' }]
+    const told = tell(tvl, { ...range, interval: '1d' }, { provider: 'defillama', rows, read: [], steps: [] }, END)
+    expect(told).toEqual({
+      reports: [
+        ['stored', 86_400, '2024-04-02T00:00', '2024-04-03T00:00'],
+        ['nothing', 86_400, '2024-04-01T00:00', '2024-04-02T00:00'],
+        ['nothing', 86_400, '2024-04-03T00:00', '2024-04-04T00:00'],
+      ],
+      notes: [],
+    })
+  })
+
+  it('lets a row of a long step stand for the time before the end alone', () => {
+    const rows = [{ token, observed_at: '2024-04-01T00:00:00Z' }]
+    const told = tell(prices, { ...range, interval: '7d' }, { provider: 'a', rows, read: [], steps: [] }, END)
+    expect(told.reports.map(([, , , to]) => to)).toEqual(['2024-04-04T00:00'])
+    expect(told.notes).toEqual([])
+  })
 })

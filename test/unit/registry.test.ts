@@ -168,6 +168,17 @@ describe('loading', () => {
     expect(daos[0]?.token).toBe(next?.id)
   })
 
+  it('finds a successor however its address is written', () => {
+    const address = `0x${'ab'.repeat(20)}`
+    const other = { ...token, symbol: 'TWO', contractAddress: address, cmcId: '2', coingeckoId: null, primary: true }
+    const mixed = `ethereum/0x${'aB'.repeat(20)}`
+    write({
+      tokens: [{ ...token, live: false, ended: { at: '2024-03-01', reason: 'exchanged', successor: mixed } }, other],
+    })
+    const [old, next] = loadRegistry(dir).tokens
+    expect(old?.ended?.successor).toBe(next?.id)
+  })
+
   it('lets a file switch the live price off', () => {
     write({ tokens: [{ ...token, livePrice: false }] })
     expect(loadRegistry(dir).tokens[0]?.livePrice).toBe(false)

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import indexToken from '../../workers/jobs/index-token.ts'
+import { createAnswers } from '../../workers/run/answers.ts'
 import type { Collected } from '../../workers/run/collect.ts'
 import { toReports } from '../../workers/run/to-reports.ts'
 
@@ -10,7 +11,7 @@ it.each(['2026-05-06T06:59:50.000Z', '2026-05-06T07:00:02.000Z'])(
   'a slot without history fills its own bucket, whenever the block was made: %s',
   (created_at) => {
     const given = [{ provider: 'node', rows: [{ index_key: 7, created_at }], read: [], steps: [] }]
-    const collected = { given } as unknown as Collected
+    const collected = { given, answers: createAnswers([], false) } as unknown as Collected
     const payload = { kind: 'slot', slot: SLOT } as const
     const [report, ...others] = toReports({ job: indexToken, payload, collected, now: SLOT + 20_000 })
     const bucket = SLOT / 300_000
@@ -25,7 +26,7 @@ it.each([
 ])('a slot of a provider that resumes covers what came since %s', (_, provider, buckets) => {
   const last = Math.floor(SLOT / 3_600_000)
   const given = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
-  const collected = { given } as unknown as Collected
+  const collected = { given, answers: createAnswers([], false) } as unknown as Collected
   const payload = { kind: 'slot', slot: SLOT } as const
   const newest = [{ entity: 7, provider, last: last - 90 }]
   const reports = toReports({ job: dexTrades, payload, collected, now: SLOT + 20_000, newest })

@@ -2,6 +2,7 @@ import { type Buckets, toBuckets, toStepSeconds, toTimes } from '../../shared/co
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { EVERYBODY, readWanted, toDueEnd, want } from '../../shared/coverage/wanted.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { groupByEnd, untilEnd } from '../../shared/registry/ends.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 import type { Chunk } from '../schedule/chunks.ts'
@@ -25,10 +26,19 @@ export interface Ask {
 export const toSeconds = ({ job, interval }: Pick<Ask, 'job' | 'interval'>): number =>
   toStepSeconds(interval, job.dataset.cadence)
 
-/** The buckets that are asked for and due; undefined where none is. */
-export function toDue({ job, range }: Pick<Ask, 'job' | 'range'>, now: number): Buckets | undefined {
-  const to = Math.min(range.to, toDueEnd(job.dataset, now))
-  return toBuckets({ from: range.from, to }, job.dataset.cadence)
+/** Buckets that are asked for and due, and of whom. */
+export interface Due {
+  readonly within: Buckets
+  readonly entities: readonly Entity[]
+}
+
+/** What is asked for and due, of each up to its end; those of whom nothing is are left out. */
+export function toDue({ job, range, entities }: Pick<Ask, 'job' | 'range' | 'entities'>, now: number): Due[] {
+  const due = { from: range.from, to: Math.min(range.to, toDueEnd(job.dataset, now)) }
+  return groupByEnd(entities, due).flatMap((group) => {
+    const within = toBuckets(group.range, job.dataset.cadence)
+    return within === undefined ? [] : [{ within, entities: group.entities }]
+  })
 }
 
 /** Says that the history is wanted, unless that was said already: whatever becomes of the queues, it is collected. */
@@ -36,10 +46,10 @@ export async function wantAsked(db: Database, ask: Ask): Promise<void> {
   const { job, entities, isNamed, range, interval } = ask
   if (ask.isWanted) return
   const said = (await readWanted(db, job.dataset)).filter(({ seconds }) => seconds <= INTERVAL_SECONDS[interval])
-  const keys = isNamed ? entities.map(({ key }) => key) : [EVERYBODY]
-  const ranges = keys.flatMap((entity) => {
+  const asked = isNamed ? entities : [{ key: EVERYBODY }]
+  const ranges = asked.flatMap(({ key: entity, ...lifetime }) => {
     const own = said.filter((one) => one.entity === EVERYBODY || one.entity === entity)
-    return withoutRanges(range, own).map((left) => ({ entity, ...left, interval }))
+    return withoutRanges(untilEnd(range, lifetime), own).map((left) => ({ entity, ...left, interval }))
   })
   await want(db, job.dataset, ranges)
 }
@@ -59,12 +69,13 @@ function withoutRanges(range: TimeRange, taken: readonly TimeRange[]): TimeRange
 
 /** The jobs of what is due and not known at the step that is asked for. */
 export async function toMissingChunks(db: Database, ask: Ask, now: number): Promise<Chunk[]> {
-  const { job, entities, chunks } = ask
-  const within = toDue(ask, now)
-  if (within === undefined) return []
-  const keys = entities.map(({ key }) => key)
-  const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: toSeconds(ask) })
-  const byId = new Map(entities.map(({ id, key }) => [id, missing.get(key) ?? []]))
+  const { job, chunks } = ask
+  const byId = new Map<string, readonly Buckets[]>()
+  for (const { within, entities } of toDue(ask, now)) {
+    const keys = entities.map(({ key }) => key)
+    const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: toSeconds(ask) })
+    for (const { id, key } of entities) byId.set(id, missing.get(key) ?? [])
+  }
   return chunks.filter(({ payload }) =>
     payload.entities?.some((id) =>
       byId.get(id)?.some((run) => {

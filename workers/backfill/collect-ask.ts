@@ -61,8 +61,7 @@ async function collectAsk(ask: Ask, queue: DatasetQueue, stores: Stores, options
 }
 
 function toTotal(ask: Ask, now: number): number {
-  const within = toDue(ask, now)
-  return within === undefined ? 0 : countBuckets([within]) * ask.entities.length
+  return toDue(ask, now).reduce((sum, { within, entities }) => sum + countBuckets([within]) * entities.length, 0)
 }
 
 /** @returns the jobs that ended without storing anything or saying why. */
@@ -96,11 +95,11 @@ async function watchChunks(
 }
 
 async function countKnownBuckets({ ask, stores }: Collecting): Promise<number> {
-  const within = toDue(ask, stores.now())
-  if (within === undefined) return 0
-  const keys = ask.entities.map(({ key }) => key)
-  const counts = await countKnown(stores.db, ask.job.dataset, keys, { within, seconds: toSeconds(ask) })
-  return counts.reduce((sum, { stored, nothing }) => sum + stored + nothing, 0)
+  const counts = toDue(ask, stores.now()).map(({ within, entities }) => {
+    const keys = entities.map(({ key }) => key)
+    return countKnown(stores.db, ask.job.dataset, keys, { within, seconds: toSeconds(ask) })
+  })
+  return (await Promise.all(counts)).flat().reduce((sum, { stored, nothing }) => sum + stored + nothing, 0)
 }
 
 async function toEnded(queue: DatasetQueue, { dead, dropped }: ChunkJobs): Promise<Ended[]> {

@@ -13,7 +13,7 @@ import { readMissing } from '../../shared/coverage/ledger.ts'
 import { type Note, readNotes } from '../../shared/coverage/notes.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'
-import { type Ask, toDue, toSeconds } from './ask.ts'
+import { type Ask, type Due, toDue, toSeconds } from './ask.ts'
 
 /** How buckets stand that were asked for; `newest` ones are too new for their providers to be sure of. */
 export const STANDINGS = ['covered', 'coarser', 'nothing', 'unserved', 'failed', 'missing', 'newest'] as const
@@ -51,11 +51,21 @@ export const isAsGoodAsProviders = ({ parts }: Outcome): boolean =>
 
 /** Reads how everything stands that was asked for. `now` is in Unix milliseconds. */
 export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[], now: number): Promise<Outcome> {
-  const { title, job, entities } = ask
-  const within = toDue(ask, now)
+  const { title, job } = ask
   const parts = createParts()
-  const computedFrom = job.computedFrom.map(({ name }) => name)
-  if (within === undefined) return { title, computedFrom, parts: [] }
+  for (const due of toDue(ask, now)) await addParts(db, ask, due, { ended, now, parts })
+  return { title, computedFrom: job.computedFrom.map(({ name }) => name), parts: parts.all() }
+}
+
+interface Adding {
+  readonly ended: readonly Ended[]
+  readonly now: number
+  readonly parts: ReturnType<typeof createParts>
+}
+
+/** Adds how the same buckets of some entities stand. */
+async function addParts(db: Database, ask: Ask, { within, entities }: Due, { ended, now, parts }: Adding) {
+  const { job } = ask
   const keys = entities.map(({ key }) => key)
   const counts = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
   const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: ANY_STEP })
@@ -82,7 +92,6 @@ export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[
     )
     parts.add('missing', 'nobody has collected it', entity.name, countBuckets(left))
   }
-  return { title, computedFrom, parts: parts.all() }
 }
 
 /** Counts the buckets that notes explain, the newest note first. @returns those that none explains. */

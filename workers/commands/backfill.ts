@@ -53,7 +53,7 @@ export function planBackfill(request: Request, registry: Registry, now: number):
     mistakes.push(`--from ${request.from} is not before --to ${request.to ?? 'now'}`)
   if (to !== undefined && to > now) mistakes.push(`--to ${request.to} is in the future`)
   const interval = job === undefined ? undefined : toInterval(job, request.interval, mistakes)
-  // One that ended before the range has nothing in it.
+  // One that ended before the range has nothing in it, and of the others it goes up to their end.
   const there = (job?.entities(registry) ?? []).filter((entity) => isThereAt(entity, from ?? now))
   const entities = job === undefined ? [] : toEntities(there, request.only, mistakes)
   if (mistakes.length > 0 || !job || !interval || from === undefined || to === undefined) {

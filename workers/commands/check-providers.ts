@@ -5,6 +5,7 @@ import { DataError } from '../../shared/errors.ts'
 import { isMain, onStopSignal } from '../../shared/process.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { followFoundLinks } from '../../shared/store/found-links.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { probeProviders } from '../probe/probe.ts'
 import { createRecorder } from '../probe/recording.ts'
@@ -43,10 +44,13 @@ async function main(): Promise<void> {
   const stopping = new AbortController()
   onStopSignal(async () => stopping.abort(new Error('stopped')))
   const db = createDatabase(config.clickhouse, 'read')
+  // Providers can be asked without the database: then the files alone say whom they are asked about.
+  const { registry, refresh, stop } = followFoundLinks(db, loadRegistry(), createLog('providers', 'warn'))
   try {
+    await refresh()
     const probes = await probeProviders({
       config,
-      registry: loadRegistry(),
+      registry,
       db,
       log: createLog('providers', 'silent'),
       now,
@@ -58,6 +62,7 @@ async function main(): Promise<void> {
     console.log(values.json ? JSON.stringify(probes, null, 2) : toReport(probes))
     if (probes.some(isWrong)) process.exitCode = 1
   } finally {
+    stop()
     await db.close()
   }
 }

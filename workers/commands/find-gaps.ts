@@ -5,8 +5,9 @@ import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
-import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { readRegistry } from '../../shared/store/found-links.ts'
 import { readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
 import type { Ask } from '../backfill/ask.ts'
 import { findLedgerGaps, type LedgerGap } from '../backfill/ledger-gaps.ts'
@@ -162,10 +163,11 @@ async function main(): Promise<void> {
   const request = toRequest({ dataset, more, from, to, interval })
   const db = createDatabase(config.clickhouse, 'write')
   await requireMigrated(db)
-  let found = await findGaps(request, db, loadRegistry())
+  const registry = await readRegistry(db)
+  let found = await findGaps(request, db, registry)
   if (values.fix && hasGaps(found)) {
     await withStores(config, (stores) => fix(found, request, stores))
-    found = await findGaps(request, db, loadRegistry())
+    found = await findGaps(request, db, registry)
   }
   print(found, values.json)
   // Whether the data is fresh says nothing of a range that has ended.

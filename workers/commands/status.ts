@@ -5,10 +5,11 @@ import { readCompleteness } from '../../shared/coverage/completeness.ts'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
-import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
 import { readFailing } from '../../shared/store/failing-providers.ts'
+import { readRegistry } from '../../shared/store/found-links.ts'
 import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
 import { toShortDuration, toShortTime, toTable } from './text-table.ts'
 
@@ -92,7 +93,7 @@ async function main(): Promise<void> {
   const { values } = parseArgs({ options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
   if (values.help) return console.log(HELP)
   const db = createDatabase(loadCommandConfig().clickhouse, 'read')
-  const statuses = await readStatus(db, datasets, loadRegistry(), Date.now())
+  const statuses = await readStatus(db, datasets, await readRegistry(db), Date.now())
   await db.close()
   console.log(values.json ? JSON.stringify(statuses, null, 2) : toStatusTable(statuses))
   if (isAlarming(statuses)) process.exitCode = 1

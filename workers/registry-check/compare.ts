@@ -71,7 +71,7 @@ function compareProtocols(dao: Dao, { tokenById }: Registry, list: ProtocolList)
   const handle = dao.twitter?.split('/').at(-1) ?? null
   const found: Difference[] = []
   const twitter = own.find((protocol) => protocol.twitter !== null)?.twitter ?? null
-  const isHandle = own.some((protocol) => protocol.twitter?.toLowerCase() === handle?.toLowerCase())
+  const isHandle = handle !== null && own.some((one) => one.twitter?.toLowerCase() === handle.toLowerCase())
   if (twitter !== null && !isHandle) found.push({ ...common, field: 'twitter', ours: handle, theirs: twitter })
   const space = first?.space ?? null
   if (space !== null && space !== dao.snapshotSpace)

@@ -2,12 +2,13 @@ import { toBuckets, toStepSeconds } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { JobPayload } from '../../shared/queue/queues.ts'
+import { groupByEnd } from '../../shared/registry/ends.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Entity, Job } from '../job/define-job.ts'
 
 /**
- * The entities that a run still has to ask for: those of which not every bucket of its range is known at its step, or that
- * have nothing of its slot. Not narrowed is what is computed, because its inputs may have changed; what resumes, because
+ * The entities that a run still has to ask for: those of which not every bucket of its range up to their end is known at
+ * its step, or that have nothing of its slot. Not narrowed is what is computed, because its inputs may have changed; what resumes, because
  * it asks for what is new; and a slot whose rows have the sources' own times, because which bucket it fills is not known
  * before.
  */
@@ -21,10 +22,13 @@ export async function narrow(
   const isOpen = job.computedFrom.length > 0 || (payload.kind === 'slot' && (job.resumes || job.dataset.hasOwnTimes))
   if (isOpen || payload.again) return entities
   const range = payload.kind === 'range' ? payload : { from: payload.slot, to: payload.slot + 1 }
-  const wanted = toBuckets(range, cadence)
-  if (wanted === undefined) return entities
   const seconds = payload.kind === 'range' ? toStepSeconds(payload.interval, cadence) : INTERVAL_SECONDS[cadence]
-  const keys = entities.map(({ key }) => key)
-  const missing = await readMissing(db, job.dataset, keys, { wanted: [wanted], seconds })
-  return entities.filter(({ key }) => missing.has(key))
+  const open = new Set<number>()
+  for (const part of groupByEnd(entities, range)) {
+    const wanted = toBuckets(part.range, cadence)
+    const keys = part.entities.map(({ key }) => key)
+    const lacking = wanted && (await readMissing(db, job.dataset, keys, { wanted: [wanted], seconds }))
+    for (const key of lacking?.keys() ?? keys) open.add(key)
+  }
+  return entities.filter(({ key }) => open.has(key))
 }

@@ -12,12 +12,13 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
 }
 
 /**
- * Whom a payload is about: those that it names, else all of the job's. Of a slot these are those that are still there.
+ * Whom a payload is about: those that it names, else all of the job's; of these, those that are still there when it begins.
  * Those that have left the registry since, or are not in this worker's yet, are left out.
  * @throws DataError `payload` when nobody is left.
  */
 export function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {
-  const all = job.entities(registry).filter((entity) => payload.kind !== 'slot' || isThereAt(entity, payload.slot))
+  const at = payload.kind === 'slot' ? payload.slot : payload.from
+  const all = job.entities(registry).filter((entity) => isThereAt(entity, at))
   if (payload.entities === undefined) return all
   const ids = new Set(payload.entities)
   const known = all.filter(({ id }) => ids.has(id))

@@ -1,5 +1,6 @@
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
+import type { Lifetime } from '../../shared/registry/ends.ts'
 import type { CheckedRows, CheckLog } from '../job/define-job.ts'
 
 /**
@@ -114,6 +115,20 @@ function isDistrusted(dataset: Dataset, candidates: readonly object[], good: rea
   const [given, kept] = [countByEntity(dataset, candidates), countByEntity(dataset, good)]
   const bad = [...given].filter(([key, count]) => count - (kept.get(key) ?? 0) > count * MOST_REJECTED_SHARE)
   return bad.length > given.size * MOST_REJECTED_SHARE
+}
+
+/** Rows without those of a time at which their entity was no more. */
+export function withoutLater(
+  { entity, series }: Dataset,
+  rows: readonly object[],
+  entities: readonly (Lifetime & { readonly key: number })[],
+): readonly object[] {
+  const ended = new Map(entities.flatMap(({ key, until }) => (until === undefined ? [] : [[key, until]])))
+  if (entity === undefined || ended.size === 0) return rows
+  return rows.filter((row) => {
+    const until = ended.get(Number(Reflect.get(row, entity)))
+    return until === undefined || Date.parse(String(Reflect.get(row, series.time))) < until
+  })
 }
 
 const count = (reasons: Map<string, number>, reason: string) => void reasons.set(reason, (reasons.get(reason) ?? 0) + 1)

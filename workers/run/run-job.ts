@@ -19,7 +19,7 @@ import { narrow } from './narrow.ts'
 import { parsePayload, toEntities } from './payload.ts'
 import { PendingError } from './pending.ts'
 import { rememberFailing } from './remember-failing.ts'
-import { checkRows } from './rows.ts'
+import { checkRows, withoutLater } from './rows.ts'
 import { store } from './store.ts'
 
 /** What running a job needs. `now` is the wall clock in Unix milliseconds; tests give their own. */
@@ -162,7 +162,8 @@ async function collectChecked(
     signal,
     redact: context.redact,
     check: (provider: string, candidates: readonly object[]) => {
-      const checked = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
+      const all = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
+      const checked = payload.kind === 'slot' ? all : { ...all, rows: withoutLater(job.dataset, all.rows, entities) }
       return doubt === undefined ? checked : doubt(provider, checked, { log, onRejected })
     },
   }

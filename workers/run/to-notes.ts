@@ -13,6 +13,7 @@ import type { Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END } from '../../shared/coverage/notes.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import type { RangePayload } from '../../shared/queue/queues.ts'
+import { untilEnd } from '../../shared/registry/ends.ts'
 import type { Answer } from './answers.ts'
 import type { Reported } from './to-reports.ts'
 
@@ -65,18 +66,17 @@ function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job
 
 /**
  * What of a range has to be explained: all of it where nobody answered; else what came only at a longer step than was asked
- * for, and what did not come. Of a bucket that is not over nothing is said: what is still to come was not asked for.
+ * for, and what did not come. Of a bucket that is not over, or begins after the entity's end, nothing
+ * is said: it was not asked for.
  */
 function toTold(answer: Answer, payload: RangePayload, { job, now, reports }: Noted): Told[] {
   const { cadence } = job.dataset
-  const { state, provider, reason, failure } = answer
-  const asked = toBuckets(
-    { from: payload.from, to: Math.min(payload.to, toBucketTime(toBucket(now, cadence), cadence)) },
-    cadence,
-  )
+  const { entity, state, provider, reason, failure } = answer
+  const over = { from: payload.from, to: Math.min(payload.to, toBucketTime(toBucket(now, cadence), cadence)) }
+  const asked = toBuckets(untilEnd(over, entity), cadence)
   if (asked === undefined || state === 'put-off') return []
   if (state === 'failed' || state === 'unserved') return [{ ...toTimes(asked, cadence), state, reason, failure }]
-  const own = reports.filter(({ entity }) => entity === answer.entity.key)
+  const own = reports.filter((report) => report.entity === entity.key)
   const step = toStepSeconds(payload.interval, cadence)
   const coarse = intersect(union(own.filter(({ seconds }) => seconds > step)), asked)
   const left = subtract(asked, union(own))

@@ -12,6 +12,7 @@ import type { Report } from '../../shared/coverage/ledger.ts'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
+import { untilEnd } from '../../shared/registry/ends.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Job } from '../job/define-job.ts'
 import type { Collected, Given, Step } from './collect.ts'
@@ -28,7 +29,7 @@ export interface Reported {
 
 /**
  * What a run makes known: the buckets of its rows, each at the step at which it was given; of a range also those in which
- * the provider has nothing; of a job that resumes, everything since the entity was read before.
+ * the provider has nothing, of each entity up to its end; of a job that resumes, everything since the entity was read before.
  */
 export function toReports(reported: Reported): Report[] {
   const stored = reported.collected.given.flatMap((given) =>
@@ -40,11 +41,12 @@ export function toReports(reported: Reported): Report[] {
 /** Of a row that takes another one back nothing is stored. */
 const isRetracted = (row: object) => Reflect.get(row, 'is_retracted') === true
 
-function toRowReports({ provider, rows, steps }: Given, { job, payload, now }: Reported): Report[] {
+function toRowReports({ provider, rows, steps }: Given, { job, payload, collected, now }: Reported): Report[] {
   const { dataset } = job
   const cadence = INTERVAL_SECONDS[dataset.cadence]
   const asked = payload.kind === 'range' ? toStepSeconds(payload.interval, dataset.cadence) : cadence
   const end = payload.kind === 'range' ? Math.min(payload.to, now) : OPEN_END
+  const entities = new Map(collected.answers.all().map(({ entity }) => [entity.key, entity]))
   // Without history only slots fill buckets, each its own: a row may carry a time from just before it, as of a chain's block.
   const slot = payload.kind === 'slot' && job.history === undefined ? payload.slot : undefined
   const found = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
@@ -59,7 +61,8 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, now }: R
     // What a slot gives for a while begins with it; a row of history stands for the whole step that it is in.
     const step = payload.kind === 'slot' ? cadence : seconds
     const first = toBucket(Math.floor(time / (step * 1000)) * step * 1000, dataset.cadence)
-    const last = Math.min(first + seconds / cadence - 1, Math.max(first, toBucket(end - 1, dataset.cadence)))
+    const stop = Math.min(end, entities.get(entity)?.until ?? end)
+    const last = Math.min(first + seconds / cadence - 1, Math.max(first, toBucket(stop - 1, dataset.cadence)))
     own.runs.push({ first, last })
   }
   return [...found.values()].flatMap(({ entity, seconds, runs }) =>
@@ -89,12 +92,13 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, new
     const before = new Map(newest?.filter((one) => one.provider === provider).map((one) => [one.entity, one.last]))
     return read.map((entity) => report(entity, { first: Math.min(before.get(entity) ?? last, last), last }))
   }
-  const buckets = toBuckets(payload, cadence)
-  if (buckets === undefined) return []
   return collected.answers
     .all()
     .filter((answer) => answer.provider === provider && ['rows', 'nothing'].includes(answer.state))
-    .map(({ entity }) => report(entity.key, buckets))
+    .flatMap(({ entity }) => {
+      const buckets = toBuckets(untilEnd(payload, entity), cadence)
+      return buckets === undefined ? [] : [report(entity.key, buckets)]
+    })
 }
 
 /**
@@ -105,11 +109,10 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, new
 function toEmptyReports(stored: readonly Report[], { job, payload, collected, now }: Reported): Report[] {
   if (payload.kind !== 'range' || job.resumes || job.computedFrom.length > 0) return []
   const { cadence } = job.dataset
-  const asked = toBuckets(payload, cadence)
-  if (asked === undefined) return []
   const stepsOf = new Map(collected.given.map(({ provider, steps }) => [provider, steps]))
   return collected.answers.all().flatMap(({ entity, state, provider, failure }) => {
-    if (failure !== undefined || (state !== 'rows' && state !== 'nothing')) return []
+    const asked = toBuckets(untilEnd(payload, entity), cadence)
+    if (asked === undefined || failure !== undefined || (state !== 'rows' && state !== 'nothing')) return []
     const had = union(stored.filter((report) => report.entity === entity.key))
     const left = subtract(asked, had)
     return toStepped(payload, cadence, stepsOf.get(provider) ?? []).flatMap(({ from, to, seconds }) => {

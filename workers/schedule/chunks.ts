@@ -2,6 +2,7 @@ import { toBatches } from '../../shared/batches.ts'
 import { toId } from '../../shared/ids.ts'
 import { HISTORY_START, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type RangePayload, toSlotName } from '../../shared/queue/queues.ts'
+import { isThereAt, untilEnd } from '../../shared/registry/ends.ts'
 import type { Entity, Job, Range } from '../job/define-job.ts'
 
 /** A range that is cut to be one job. The job id follows from what it covers, so planning twice plans the same jobs. */
@@ -12,13 +13,14 @@ export interface Chunk {
 
 /**
  * Cuts a range into chunk jobs: groups of entities by ranges on a fixed grid, oldest range first, so that the same
- * range of the same entities is the same job whoever plans it and whenever.
+ * range of the same entities is the same job whoever plans it and whenever. Those that ended before a cut are left out of
+ * its jobs, and where a job is about nobody else it goes no further than their end.
  */
 export function planChunks(job: Job, entities: readonly Entity[], range: Range): Chunk[] {
   if (job.history === undefined) return []
   const groups = toBatches(entities, job.history.chunkEntities)
   return cutOnGrid(toWholeBuckets(range), job.history.chunkPoints).flatMap((cut) =>
-    groups.map((group) => toChunk(job, group, cut)),
+    groups.flatMap((group) => toChunk(job, group, cut)),
   )
 }
 
@@ -42,9 +44,12 @@ function cutOnGrid(range: Range, points: number): Range[] {
   return cuts
 }
 
-function toChunk(job: Job, group: readonly Entity[], range: Range): Chunk {
-  const entities = group.map((entity) => entity.id)
+function toChunk(job: Job, group: readonly Entity[], cut: Range): Chunk[] {
+  const there = group.filter((entity) => isThereAt(entity, cut.from))
+  if (there.length === 0) return []
+  const range = { ...cut, to: Math.max(...there.map((entity) => untilEnd(cut, entity).to)) }
+  const entities = there.map((entity) => entity.id)
   const groupName = toId(...entities).slice(0, 8)
   const id = [job.name, range.interval, toSlotName(range.from), toSlotName(range.to), groupName].join('.')
-  return { id, payload: { kind: 'range', ...range, entities } }
+  return [{ id, payload: { kind: 'range', ...range, entities } }]
 }

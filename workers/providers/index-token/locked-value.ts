@@ -52,13 +52,13 @@ export async function readComponents(
   return addresses.map((one, at) => ({ address: one, units: units[at] ?? 0n }))
 }
 
-const knownToken = z.object({ address: z.string(), decimals: z.int(), price: z.number().nullable() })
+const knownToken = z.object({ address: z.string(), decimals: z.int(), live: z.boolean(), price: z.number().nullable() })
 
 // The observation nearest to the block's time. The newest one may be later than the block, if its slot began after it.
 const PRICES = `
 WITH members AS
   (SELECT * FROM tokens FINAL WHERE chain_id = {chain: String} AND has({addresses: Array(String)}, contract_address))
-SELECT m.contract_address AS address, m.decimals AS decimals, if(p.token = 0, NULL, p.nearest_price) AS price
+SELECT m.contract_address AS address, m.decimals AS decimals, m.live AS live, if(p.token = 0, NULL, p.nearest_price) AS price
 FROM members AS m
 LEFT JOIN
 (
@@ -72,8 +72,8 @@ LEFT JOIN
 
 /**
  * The ether that the components of all Index Tokens are worth, cut off at 18 places: supply times the value of one
- * token, at the stored prices of that time (providers document, section 16). Prices of tokens that the registry does not
- * know are nowhere stored: they come from `priceForeign`.
+ * token, at the stored prices of that time (providers document, section 16). Of tokens that the registry does not know, or
+ * that are no longer live, nothing is stored any more: their prices come from `priceForeign`.
  * @throws DataError `provider_unavailable` naming the components without a price: the others alone are not the value.
  */
 export async function toLockedEther(
@@ -87,7 +87,7 @@ export async function toLockedEther(
   const params = { addresses, chain: toId('chain', chain), at: seconds * 1000, reach: PRICE_REACH_MS }
   const known = await db.rows({ name: 'component-prices', sql: PRICES, params, schema: knownToken, signal })
   const byAddress = new Map([...toQuotes(chain, etherUsd), ...known.flatMap(toPriced)])
-  const ours = new Set(known.map(({ address }) => address))
+  const ours = new Set(known.filter(({ live }) => live).map(({ address }) => address))
   const foreign = addresses.filter((one) => !ours.has(one) && !byAddress.has(one))
   for (const { address, decimals, price } of foreign.length === 0 ? [] : await priceForeign(foreign))
     if (price !== undefined) byAddress.set(address, { places: decimals, usd: toDecimal(String(price)) })
@@ -105,7 +105,7 @@ export async function toLockedEther(
   return dividedBy(times(supply, usd), etherUsd, ETHER_PLACES)
 }
 
-/** Decimals and prices, in USD and as of the reading, of tokens that the registry does not know. */
+/** Decimals and prices, in USD and as of the reading, of tokens that the registry does not know or collect. */
 export type PriceForeign = (
   addresses: readonly string[],
 ) => Promise<readonly { readonly address: string; readonly decimals: number; readonly price: number | undefined }[]>

@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { compareRegistry } from '../../workers/registry-check/compare.ts'
+import type { Protocol } from '../../workers/registry-check/lists.ts'
+
+const NOW = Date.parse('2024-05-06T00:00:00Z')
+
+/** What differs of Uniswap's account, whose protocols have these. */
+function compare(ours: string | null, theirs: readonly (string | null)[]) {
+  const registry = loadRegistry()
+  const daos = registry.daos.flatMap((dao) => (dao.slug === 'uniswap' ? [{ ...dao, twitter: ours }] : []))
+  const parent = daos[0]?.defillama ?? null
+  const protocols = theirs.map((twitter, at): Protocol => {
+    return { slug: `uniswap-v${at}`, parent, coingeckoId: null, cmcId: null, twitter, space: null }
+  })
+  const list = { list: 'defillama', isWhole: false, lacksParents: false, protocols }
+  const lists = { coins: [], contracts: [], protocols: [list], spaces: [], unread: [] }
+  return compareRegistry({ ...registry, tokens: [], daos }, lists, NOW).map((found) => [found.ours, found.theirs])
+}
+
+it.each([
+  ['both have the same', 'https://x.com/Uniswap', [null, 'uniswap'], []],
+  ['they have another', 'https://x.com/Uniswap', [null, 'other'], [['Uniswap', 'other']]],
+  ['we have none, nor has one of their protocols', null, [null, 'other'], [[null, 'other']]],
+  ['nobody has any', null, [null], []],
+])('accounts are compared where %s', (_, ours, theirs, found) => {
+  expect(compare(ours, theirs)).toEqual(found)
+})
