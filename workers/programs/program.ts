@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Registry as Metrics } from 'prom-client'
+import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { type Config, loadConfig } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { type OpsServer, startOpsServer } from '../../shared/ops/ops-server.ts'
@@ -56,6 +57,7 @@ export async function openProgram(name: 'worker' | 'scheduler'): Promise<Program
     untilClickHouseAnswers(db, config.clickhouse.url, { log }),
     untilRedisAnswers(config.redis, { log }),
   ])
+  await requireMigrated(db)
   const redis = createRedis(config.redis.url, log)
   const followed = followFoundLinks(db, files, log)
   await followed.refresh()

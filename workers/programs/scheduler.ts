@@ -1,4 +1,3 @@
-import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
@@ -16,7 +15,6 @@ import { openProgram } from './program.ts'
 async function main(): Promise<void> {
   const program = await openProgram('scheduler')
   const { config, log, db, redis, registry, ops } = program
-  await requireMigrated(db)
   const { prefix } = config.redis
   const names = jobs.map(({ name }) => name)
   const metrics = createSlotMetrics(names, program.metrics)

@@ -1,5 +1,4 @@
 import type { Worker } from 'bullmq'
-import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { loadConfig } from '../../shared/config/config.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
@@ -28,7 +27,6 @@ async function main(): Promise<void> {
   const selected = selectLanes(loadConfig().worker.queues)
   const program = await openProgram('worker')
   const { config, log, db, redis, ops } = program
-  await requireMigrated(db)
   for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
