@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Prepares a fresh clone: packages, and a Redis binary unless REDIS_URL names a server. Runs before `npm start` and
-// `npm test`, with nothing but Node's own modules, and does nothing when all is there.
+// Prepares a fresh clone: packages, and a Redis binary unless REDIS_URL names a server. Runs before what a
+// newcomer begins with (`npm start`, `test`, `live`, `providers`), with nothing but Node's own modules, and does nothing when all is there.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -1,9 +1,12 @@
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import { toProgram } from '../../tools/children.ts'
 import { jobs } from '../../workers/jobs/list.ts'
@@ -136,6 +139,22 @@ describe('trouble with one provider is told in its own words', () => {
   })
 })
 
+it('a key that a node repeats in its refusal is not told', async () => {
+  const key = 'path-key-0123456789abcdef'
+  const parrot = createServer((request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(
+      JSON.stringify({ jsonrpc: '2.0', id: 0, error: { code: -32000, message: `no such project ${request.url}` } }),
+    )
+  })
+  await once(parrot.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void parrot.close())
+  const { port } = parrot.address() as AddressInfo
+  const probes = await probe({ config: withSettings({ RPC_URLS: `ethereum=http://127.0.0.1:${port}/v2/${key}` }) })
+  expect(find(probes, 'ethereum', 'dex-trades')?.reason).toContain('no such project /v2/[redacted]')
+  expect(JSON.stringify(probes)).not.toContain(key)
+})
+
 describe('npm run providers', () => {
   const command = (settings: Record<string, string>, ...args: string[]) => {
     const file = join(import.meta.dirname, '../../workers/commands/check-providers.ts')
@@ -181,6 +200,10 @@ describe('a recording', () => {
 
   it('that cannot be kept is said before anything is asked', () => {
     expect(() => createRecorder('/proc/nope', pipeline.config, 0)).toThrow(DataError)
+  })
+
+  it('is not mixed with another one', () => {
+    expect(() => createRecorder(folder, pipeline.config, 0)).toThrow(`--record: ${folder} is not empty`)
   })
 })
 

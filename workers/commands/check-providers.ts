@@ -2,10 +2,9 @@ import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
-import { isMain, onStopSignal } from '../../shared/process.ts'
+import { isMain } from '../../shared/process.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
-import { followFoundLinks } from '../../shared/store/found-links.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { probeProviders } from '../probe/probe.ts'
 import { createRecorder } from '../probe/recording.ts'
@@ -19,7 +18,7 @@ plan where the provider tells, a value, and how it bills. Below: by whom each da
 Stores nothing. A full run sends about 60 requests; of X it buys one user and ten posts, some six cents.
 
   --short             one question of each provider
-  --record <folder>   keeps the answers as files, without keys
+  --record <folder>   keeps the answers as files, without keys; a folder that is new or empty
   --timeout <seconds> how long one question may take, 30 unless given
   --json
   --help
@@ -41,28 +40,22 @@ async function main(): Promise<void> {
   if (!(seconds > 0)) throw new DataError('config', `--timeout: ${values.timeout} is no number of seconds`)
   const config = loadCommandConfig()
   const now = Date.now()
-  const stopping = new AbortController()
-  onStopSignal(async () => stopping.abort(new Error('stopped')))
   const db = createDatabase(config.clickhouse, 'read')
-  // Providers can be asked without the database: then the files alone say whom they are asked about.
-  const { registry, refresh, stop } = followFoundLinks(db, loadRegistry(), createLog('providers', 'warn'))
   try {
-    await refresh()
     const probes = await probeProviders({
       config,
-      registry,
+      registry: loadRegistry(),
       db,
       log: createLog('providers', 'silent'),
       now,
       isShort: values.short,
       timeoutMs: seconds * 1000,
-      signal: stopping.signal,
+      signal: new AbortController().signal,
       record: values.record === undefined ? undefined : createRecorder(values.record, config, now),
     })
     console.log(values.json ? JSON.stringify(probes, null, 2) : toReport(probes))
     if (probes.some(isWrong)) process.exitCode = 1
   } finally {
-    stop()
     await db.close()
   }
 }

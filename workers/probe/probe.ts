@@ -1,4 +1,5 @@
 import type { Config } from '../../shared/config/config.ts'
+import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { DAY_MS, HISTORY_START, HOUR_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -46,6 +47,7 @@ export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
     dex: { ...options.config.dex, firstRunHours: FEWEST_HOURS },
     providers: { ...options.config.providers, x: { ...x, postsPerDao: FEWEST_POSTS } },
   }
+  const redact = createRedactor(findSecrets(options.config))
   const limits = new Map<string, RateLimit>()
   const createLimit = (provider: string, perMinute: number, burst?: number) => {
     const limit = limits.get(provider) ?? createRateLimit(perMinute, burst)
@@ -60,7 +62,7 @@ export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
   const asked = await Promise.all(
     groups.map(async (group) => {
       const probes: Probe[] = []
-      for (const question of group) probes.push(...(await ask(question, { ...options, config, createLimit })))
+      for (const question of group) probes.push(...(await ask(question, { ...options, config, redact, createLimit })))
       return probes
     }),
   )
@@ -88,6 +90,8 @@ function toQuestions({ isShort }: ProbeOptions): Question[] {
 }
 
 type Asking = ProbeOptions & {
+  /** Takes out what a provider may have repeated of a key. */
+  readonly redact: (text: string) => string
   readonly createLimit: (provider: string, perMinute: number, burst?: number) => RateLimit
 }
 
@@ -113,7 +117,8 @@ async function ask(question: Question, options: Asking): Promise<Probe[]> {
   for (const entity of samples) {
     calls.requests = 0
     const told = await askAbout(entity, collector, question, options)
-    probes.push({ provider, dataset: job.name, asked, entity: entity.name, ...told, ...calls })
+    const reason = options.redact(told.reason)
+    probes.push({ provider, dataset: job.name, asked, entity: entity.name, ...told, reason, ...calls })
   }
   if (samples.length > 0) return probes
   const reason = 'the settings or the registry leave nobody to it'
@@ -158,8 +163,11 @@ async function askAbout(
     return toTold({ rows, isRead, refusal, coarsest: range === undefined ? 0 : Math.max(0, ...steps), range })
   } catch (error) {
     if (error instanceof DataError) return toRefused(error)
-    if (options.signal.aborted || !isTimeout(error)) throw error
-    return { finding: 'unreached', reason: `no answer within ${options.timeoutMs / 1000} s`, sample: undefined }
+    if (options.signal.aborted) throw error
+    if (isTimeout(error))
+      return { finding: 'unreached', reason: `no answer within ${options.timeoutMs / 1000} s`, sample: undefined }
+    // A mistake in how one answer is read hides nothing of the others.
+    return { finding: 'malformed', reason: `cannot be read by this program: ${toReason(error)}`, sample: undefined }
   }
 }
 

@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
@@ -28,17 +28,21 @@ const KEY_PARAMETER = /key|token|secret/i
 
 /**
  * Keeps answers in a folder, a file each, without the secrets of the settings.
- * @throws DataError `config` where the folder cannot be made.
+ * @throws DataError `config` where the folder cannot be made, or holds anything.
  */
 export function createRecorder(folder: string, config: Config, now: number): (exchange: Exchange) => void {
   const redact = createRedactor(findSecrets(config))
+  let isEmpty: boolean
   try {
     // Not with the folders above it: where none can be made, as in /proc, that tries for ever.
     if (!existsSync(folder)) mkdirSync(folder)
-    writeFileSync(join(folder, FACTS_FILE), `${JSON.stringify({ now })}\n`)
+    isEmpty = readdirSync(folder).length === 0
+    if (isEmpty) writeFileSync(join(folder, FACTS_FILE), `${JSON.stringify({ now })}\n`)
   } catch (cause) {
     throw new DataError('config', `--record: ${folder} cannot be written`, { cause })
   }
+  // Answers of two times would be told as one.
+  if (!isEmpty) throw new DataError('config', `--record: ${folder} is not empty`)
   const counts = new Map<string, number>()
   return ({ provider, url, sent, body, ...rest }) => {
     const count = (counts.get(provider) ?? 0) + 1
