@@ -15,7 +15,7 @@ const HELP = `npm run providers -- [--short] [--record <folder>] [--timeout <sec
 Asks each provider for one small thing per dataset, with the keys and hosts of the settings and by the code that collects,
 and says of each: whether it was reached, took the key, and answered in the shape that is expected, what is left of the
 plan where the provider tells, a value, and how it bills. Below: by whom each dataset is collected with these settings.
-Stores nothing. A full run sends about 60 requests; of X it buys one user and ten posts, some six cents.
+Stores nothing. A full run sends about 80 requests for one chain; of X it buys one user and ten posts, some six cents.
 
   --short             one question of each provider
   --record <folder>   keeps the answers as files, without keys; a folder that is new or empty

@@ -1,0 +1,133 @@
+import { describe, expect, it } from 'vitest'
+import type { Range } from '../../workers/job/define-job.ts'
+import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
+import { sendJson } from '../provider-server.ts'
+import { readFixture, toTestToken } from '../samples.ts'
+import { connectTo, paramOf, toTestTokens } from '../support/connected-provider.ts'
+import { toRun } from '../support/run.ts'
+
+const DAY = 86_400_000
+const start = Date.UTC(2022, 1, 1)
+
+describe('coinmarketcap', () => {
+  const errors = readFixture('coinmarketcap/errors.json') as Record<string, unknown>
+  const empty = readFixture('coinmarketcap/latest-empty.json')
+  const alfa = toTestToken(1, { cmcId: '7278' })
+
+  it('asks for the latest quotes of at most a hundred coins at once', async () => {
+    const { server, source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, empty), 'secret')
+    expect(await source.fetchLatest(toTestTokens(101), toRun().run)).toEqual([])
+    expect(paramOf(server, 'id').map((ids) => ids?.split(',').length)).toEqual([100, 1])
+    expect(server.requests[0]?.url.pathname).toBe('/v3/cryptocurrency/quotes/latest')
+    expect(server.requests[0]?.headers['x-cmc_pro_api_key']).toBe('secret')
+  })
+
+  it('has the latest quotes without a key, but no history', async () => {
+    const answer = readFixture('coinmarketcap/latest-v3.json')
+    const { server, source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, answer))
+    expect(await source.fetchLatest([alfa], toRun().run)).toMatchObject([{ token: 1, price: 101.2 }])
+    expect(server.requests[0]?.url.pathname).toBe('/public-api/v3/cryptocurrency/quotes/latest')
+    expect(server.requests[0]?.headers).not.toHaveProperty('x-cmc_pro_api_key')
+    const range: Range = { from: start, to: start + DAY, interval: '1d' }
+    await expect(source.fetchHistory([alfa], range, toRun().run)).rejects.toMatchObject({
+      code: 'provider_unconfigured',
+      message: expect.stringContaining('COINMARKETCAP_API_KEY'),
+    })
+  })
+
+  it('pages history by time and by coins, within the limits of points', async () => {
+    const answer = { data: {} }
+    const { server, source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
+    const fiveMinutes = 300_000
+    await source.fetchHistory(
+      toTestTokens(3),
+      { from: start, to: start + 10_000 * fiveMinutes, interval: '5m' },
+      toRun().run,
+    )
+    expect(paramOf(server, 'id')).toEqual(['1,2', '3', '1,2,3'])
+    expect(paramOf(server, 'count')).toEqual(['10000', '10000', '2'])
+    expect(paramOf(server, 'interval')).toEqual(['5m', '5m', '5m'])
+    const split = start + 9_999 * fiveMinutes
+    const isoOf = (ms: number) => new Date(ms).toISOString()
+    // The provider's start is exclusive.
+    const starts = [start, start, split].map((ms) => isoOf(ms - fiveMinutes))
+    expect(paramOf(server, 'time_start')).toEqual(starts)
+    expect(paramOf(server, 'time_end')).toEqual([
+      isoOf(split - 1000),
+      isoOf(split - 1000),
+      isoOf(split + fiveMinutes - 1000),
+    ])
+  })
+
+  it('reads history', async () => {
+    const answer = readFixture('coinmarketcap/historical.json')
+    const { source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
+    const rows = await source.fetchHistory([alfa], { from: start, to: start + 2 * DAY, interval: '1d' }, toRun().run)
+    expect(rows.map((row) => row.price)).toEqual([160.1, 158.75])
+  })
+
+  it('tries again after the minute limit and not after the monthly one', async () => {
+    let refused = 0
+    const passing = await connectTo(coinmarketcap, (_, response) => {
+      refused += 1
+      if (refused === 1) sendJson(response, errors['1008'], 429)
+      else sendJson(response, empty)
+    })
+    expect(await passing.source.fetchLatest([alfa], toRun().run)).toEqual([])
+    expect(passing.calls).toMatchObject([{ outcome: 'ok', retries: 1 }])
+
+    const lasting = await connectTo(coinmarketcap, (_, response) => sendJson(response, errors['1010'], 429))
+    await expect(lasting.source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({
+      code: 'provider_exhausted',
+      message: expect.stringContaining('monthly limit reached'),
+      retryAfterMs: expect.toSatisfy((ms: number) => ms > 0 && ms <= 31 * DAY),
+    })
+    expect(lasting.server.requests).toHaveLength(1)
+  })
+
+  it.each([
+    [401, '1001', 'provider_rejected', 'COINMARKETCAP_API_KEY'],
+    [403, '1006', 'provider_rejected', "plan doesn't support this endpoint"],
+    [200, '1008', 'provider_unavailable', 'minute limit'],
+    [200, '1001', 'provider_rejected', 'error 1001: This API Key is invalid.'],
+  ])('reports status %i with code %s as %s', async (status, code, expected, says) => {
+    const { source } = await connectTo(
+      coinmarketcap,
+      (_, response) => sendJson(response, errors[code], status),
+      'secret',
+    )
+    const error = await source.fetchLatest([alfa], toRun().run).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code: expected, message: expect.stringContaining(says) })
+  })
+
+  it('keeps what came of the other calls when one answer cannot be read', async () => {
+    const { server, source } = await connectTo(coinmarketcap, (_, response, url) => {
+      const isSecond = url.searchParams.get('id') === '101'
+      sendJson(response, isSecond ? { data: [{ name: 'x' }] } : { data: [{ id: 1, quote: { USD: { price: 5 } } }] })
+    })
+    const { run, refused } = toRun()
+    expect(await source.fetchLatest(toTestTokens(102), run)).toMatchObject([{ token: 1, price: 5 }])
+    expect(refused.size).toBe(0)
+    expect(server.requests).toHaveLength(2)
+    expect(await source.fetchLatest(toTestTokens(101), run)).toMatchObject([{ token: 1, price: 5 }])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[101, 'provider_malformed']])
+  })
+
+  it('refuses the one coin that cannot be read, and keeps those that share a call with it', async () => {
+    const quotes = [{ timestamp: new Date(start).toISOString(), quote: { USD: { price: 5 } } }]
+    const answer = { data: { 1: { id: 1, quotes }, 2: { id: 2, quotes: 'none' }, 3: { id: 3, quotes } } }
+    const { source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, answer), 'secret')
+    const { run, refused } = toRun()
+    const rows = await source.fetchHistory(toTestTokens(3), { from: start, to: start + DAY, interval: '1d' }, run)
+    expect(rows.map(({ token }) => token)).toEqual([1, 3])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_malformed']])
+  })
+
+  it('names the path of an answer in another shape', async () => {
+    const { source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, { data: [{ name: 'x' }] }))
+    await expect(source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({
+      code: 'provider_malformed',
+      message: expect.stringMatching(/^coinmarketcap .*quotes\/latest: 0\.id: /),
+    })
+  })
+})
