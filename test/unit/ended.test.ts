@@ -31,6 +31,8 @@ describe('a token that ended', () => {
     expect(toEntities(prices, registry, { kind: 'range', ...range, entities: [maker.id] })).toEqual([maker])
     const after = { ...range, from: END, to: END + DAY, entities: [maker.id, tokenOf('SKY').id] }
     expect(toEntities(prices, registry, { kind: 'range', ...after })).toEqual([tokenOf('SKY')])
+    // What was enqueued before anybody knew of the end has nothing to do, and is no mistake.
+    expect(toEntities(prices, registry, { kind: 'range', ...after, entities: [maker.id] })).toEqual([])
   })
 
   it('is back-filled where the range begins before its end', () => {

@@ -12,16 +12,14 @@ export function parsePayload(job: Job, data: unknown): JobPayload {
 }
 
 /**
- * Whom a payload is about: those that it names, else all of the job's; of these, those that are still there when it begins.
- * Those that have left the registry since, or are not in this worker's yet, are left out.
- * @throws DataError `payload` when nobody is left.
+ * Whom a payload is about: those that it names, else all of the job's; of these, those that are still there when it begins,
+ * which may be nobody. Those that have left the registry since, or are not in this worker's yet, are left out.
+ * @throws DataError `payload` when it names nobody that the job knows.
  */
 export function toEntities(job: Job, registry: Registry, payload: JobPayload): readonly Entity[] {
   const at = payload.kind === 'slot' ? payload.slot : payload.from
-  const all = job.entities(registry).filter((entity) => isThereAt(entity, at))
-  if (payload.entities === undefined) return all
   const ids = new Set(payload.entities)
-  const known = all.filter(({ id }) => ids.has(id))
-  if (known.length > 0) return known
+  const named = job.entities(registry).filter(({ id }) => payload.entities === undefined || ids.has(id))
+  if (named.length > 0 || payload.entities === undefined) return named.filter((entity) => isThereAt(entity, at))
   throw new DataError('payload', `${job.name}: no live entity has any of the ids ${payload.entities.join(', ')}`)
 }
