@@ -45,8 +45,13 @@ export const PAGE_HEADERS = {
   Link: 'With `rel="next"` where to find what follows, while something does; with `rel="canonical"` the path itself.',
 } as const
 
+/** The header of lists. */
+export const LIST_HEADERS = {
+  'X-Total-Count': 'How many records match, whatever `limit` says.',
+} as const
+
 const EXPOSED = [
-  ...[ANSWER_HEADERS, SERIES_HEADERS, COARSE_HEADERS, RECORD_HEADERS, PAGE_HEADERS].flatMap((headers) =>
+  ...[ANSWER_HEADERS, SERIES_HEADERS, COARSE_HEADERS, RECORD_HEADERS, PAGE_HEADERS, LIST_HEADERS].flatMap((headers) =>
     Object.keys(headers),
   ),
   'Retry-After',

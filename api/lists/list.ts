@@ -1,56 +1,81 @@
 import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { page } from '../parameters/kinds.ts'
-import { answerRecords } from '../records/answer.ts'
+import { isThereAt, type Lifetime } from '../../shared/registry/ends.ts'
+import { FORMATS } from '../answers/formats.ts'
+import { LIST_HEADERS } from '../http/headers.ts'
+import { manyReferences, page, time } from '../parameters/kinds.ts'
+import { type SortKey, toQuestions } from '../parameters/questions.ts'
+import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/columns.ts'
 import { defineKeyset, type Keyset } from '../records/keyset.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
 import { daoKind, type EntityKind, manyOfKind, type Named, selectMany, tokenKind } from '../route/entities.ts'
+import { answerFromDatabase, type ListSource } from './in-database.ts'
+import { type Asked, answerFromSet } from './in-memory.ts'
+import { toListHead } from './head.ts'
+import { PAST_QUOTES } from './past-quotes.ts'
+import { toEmpty } from './record-set.ts'
+
+type Listable = Named & Lifetime & { readonly live: boolean }
 
 /** What lists of one kind of entity have in common. */
 interface Listed {
-  readonly kind: EntityKind<Named>
+  readonly kind: EntityKind<Listable>
   readonly tag: string
   /** What the records are called. */
   readonly noun: string
   /**
-   * The entity's record as `alias`, with its token's latest quote as `q`, whose members are empty where there is none.
+   * The entity's record as `alias`, with a quote of its token as `q`, whose members are empty where there is none.
    */
-  readonly from: string
+  readonly from: (quotes: string) => string
   readonly alias: string
-  readonly order: Keyset
 }
 
 /** Exact name matches first, then by market cap, the largest first, then by name (contract section 2). */
-const toOrder = (alias: string) =>
-  defineKeyset(
-    [`toUInt8(NOT has({exact: Array(UInt64)}, ${alias}.key))`, 'UInt8'],
-    ['toUInt8(isNull(q.market_cap))', 'UInt8'],
-    ['-ifNull(q.market_cap, 0)', 'Float64'],
-    [`${alias}.name`, 'String'],
-    [`${alias}.key`, 'UInt64'],
-  )
+const BY_MARKET_CAP = defineKeyset(
+  ['toUInt8(NOT has({exact: Array(UInt64)}, key))', 'UInt8'],
+  ['toUInt8(isNull(market_cap))', 'UInt8'],
+  ['-ifNull(market_cap, 0)', 'Float64'],
+  ['name', 'String'],
+  ['key', 'UInt64'],
+)
 
-/** Tokens: `t` is the token's record, `q` its latest quote. */
+const TYPES = { number: 'Float64', text: 'String', time: 'Int64', boolean: 'UInt8' } as const
+
+/** By members of the record, what is unknown last, then by name and id (contract section 8). */
+function toKeyset(sort: readonly SortKey[]): Keyset {
+  if (sort.length === 0) return BY_MARKET_CAP
+  const parts = sort.flatMap(({ member, isDescending }) => {
+    const value = `ifNull(${member.sql}, ${JSON.stringify(toEmpty(member)).replaceAll('"', "'")})`
+    const type = TYPES[member.kind]
+    return [
+      [`toUInt8(isNull(${member.sql}))`, 'UInt8'] as const,
+      isDescending ? ([value, type, 'descending'] as const) : ([value, type] as const),
+    ]
+  })
+  return defineKeyset(...parts, ['name', 'String'], ['key', 'UInt64'])
+}
+
+const QUOTES = '(SELECT * FROM token_quotes FINAL)'
+
+/** Tokens: `t` is the token's record, `q` its quote. */
 export const listedTokens: Listed = {
   kind: tokenKind,
   tag: 'Tokens',
   noun: 'tokens',
-  from: `(SELECT * FROM tokens FINAL) AS t
-LEFT JOIN (SELECT * FROM token_quotes FINAL) AS q ON q.token = t.key`,
+  from: (quotes) => `(SELECT * FROM tokens FINAL) AS t
+LEFT JOIN ${quotes} AS q ON q.token = t.key`,
   alias: 't',
-  order: toOrder('t'),
 }
 
-/** DAOs: `d` is the DAO's record, `q` the latest quote of its token. */
+/** DAOs: `d` is the DAO's record, `q` the quote of its token. */
 export const listedDaos: Listed = {
   kind: daoKind,
   tag: 'DAOs',
   noun: 'DAOs',
-  from: `(SELECT * FROM daos FINAL) AS d
-LEFT JOIN (SELECT * FROM token_quotes FINAL) AS q ON q.token = d.token_key`,
+  from: (quotes) => `(SELECT * FROM daos FINAL) AS d
+LEFT JOIN ${quotes} AS q ON q.token = d.token_key`,
   alias: 'd',
-  order: toOrder('d'),
 }
 
 interface List {
@@ -72,40 +97,93 @@ interface List {
   readonly values: string
   /** What is joined onto the entities for it. */
   readonly joins?: string
+  /** The same for the records as they were known at a moment, `{at: Int64}`; without it the list is of now only. */
+  readonly pastJoins?: string
   /** Which of the entities have a record; all unless it is given. */
   readonly where?: string
 }
 
+/** The records of a list, each with what orders it: `key`, `name`, `market_cap`, `as_of`. */
+function toRecordsSql(list: List, isPast: boolean): string {
+  const { from, alias } = list.of
+  const record = toObject(list.record, list.values)
+  // What a past record is of was there then, whether or not it is still.
+  const isListed = isPast ? 'true' : `${alias}.live`
+  return `
+SELECT ${alias}.key AS key, ${alias}.name AS name, q.market_cap AS market_cap, ${list.asOf} AS as_of, ${record} AS record
+FROM ${from(isPast ? PAST_QUOTES : QUOTES)}
+${(isPast ? list.pastJoins : list.joins) ?? ''}
+WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) AND (${list.where ?? 'true'})`
+}
+
+const asOfParameter = {
+  asOf: time(
+    'The records as they were known at this moment: of each the last observation at or before it, unless that was stale by then; what was not stored then is null, and changes are computed from the stored series.',
+    '2026-01-01T00:00:00Z',
+  ).optional(),
+}
+
 /**
- * A route that lists live tokens or DAOs, all of them or those that `id` and `name` select, in pages (contract sections
- * 2 and 3).
+ * A route that lists live tokens or DAOs, all of them or those that are selected, in pages (contract sections 2, 3 and
+ * 8). Its records are read once a commit and asked in memory; where there is no room for them, and for binary formats,
+ * ClickHouse answers, the same bytes.
  */
 export function defineList(list: List): Route {
-  const { kind, tag, noun, from, alias, order } = list.of
-  const record = toObject(list.record, list.values)
-  const toSql = (after: string) => `
-SELECT ${list.asOf} AS as_of, ${order.place} AS page_key, ${record} AS record
-FROM ${from}
-${list.joins ?? ''}
-WHERE ${alias}.live AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key))${order.isAfter(after)}
-  AND (${list.where ?? 'true'})
-ORDER BY ${order.order}
-LIMIT {limit: UInt32}`
+  const { kind, tag, noun } = list.of
+  const questions = toQuestions(list.record)
+  const sql = { now: toRecordsSql(list, false), past: toRecordsSql(list, true) }
   return defineRoute({
     path: list.path,
     aliases: list.aliases ?? [],
     tag,
     summary: list.summary,
     description: list.description,
-    query: { ...manyOfKind(kind), ...page(noun, { default: 10, max: 500 }) },
+    query: {
+      ...manyOfKind(kind),
+      category: manyReferences('category', 'categories', 'lending'),
+      chain: manyReferences('chain', 'chains', 'ethereum'),
+      ...questions.parameters,
+      ...(list.pastJoins === undefined ? {} : asOfParameter),
+      ...page(noun, { default: 10, max: 500 }),
+    },
     record: list.record,
     datasets: list.datasets,
+    headers: LIST_HEADERS,
     handle: async (call) => {
-      const { query, registry, config, representation } = call
-      const params = { ...selectMany(kind, registry, query), charts: `${config.api.publicUrl}/charts/24h/` }
-      const source = { name: list.name, sql: toSql(representation.after), params, page: query.limit }
-      const answer = await answerRecords(call, source)
-      return list.isCurated === true ? { ...answer, staleAt: null } : answer
+      const { registry, config, representation, recordSets, signal, now } = call
+      const { query } = call
+      const at = toPastMoment(query.asOf as number | undefined, now())
+      const sort = questions.toSort(query.sort)
+      const asked: Asked = {
+        selection: selectMany(kind, registry, query),
+        sort,
+        filters: questions.toFilters(query.filter),
+        keyset: toKeyset(sort),
+        limit: query.limit,
+      }
+      const there = at === undefined ? undefined : kind.all(registry).filter((entity) => wasThere(entity, at))
+      const source: ListSource = {
+        name: list.name,
+        sql: at === undefined ? sql.now : sql.past,
+        there: there?.map(({ key }) => key),
+        params: { charts: `${config.api.publicUrl}/charts/24h/`, at },
+      }
+      const set = FORMATS[representation.format].isBinary
+        ? undefined
+        : await recordSets.get(`${list.name} ${at ?? ''}`, list.datasets, source, signal)
+      const answer =
+        set === undefined ? await answerFromDatabase(call, source, asked) : answerFromSet(set, asked, representation)
+      const isTimeless = list.isCurated === true || at !== undefined
+      return { ...answer, ...toListHead(answer, representation), ...(isTimeless ? { staleAt: null } : {}) }
     },
   })
 }
+
+/** @throws Problem `invalid_parameter` for a moment to come. */
+function toPastMoment(at: number | undefined, now: number): number | undefined {
+  if (at === undefined || at <= now) return at
+  throw new Problem('invalid_parameter', 'asOf must not be in the future.', { param: 'asOf' })
+}
+
+/** Whether something was listed at a moment: what is live, and what ended later. */
+const wasThere = ({ live, until }: Listable, at: number) => live || (until !== undefined && isThereAt({ until }, at))

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { parseTime } from './time.ts'
+import { wholeValues } from './whole-values.ts'
 
 /** Most values that one array parameter takes (contract section 2). */
 const MAX_VALUES = 100
@@ -42,11 +43,21 @@ export const manyIds = (noun: string, example: string) =>
     })
 
 /** Several names: repeated or as `name[]`; never split, because names may contain commas. */
-export const manyNames = (noun: string, example: string) =>
-  several(name)
+export function manyNames(noun: string, example: string) {
+  const names = several(name)
+  wholeValues.add(names)
+  return names.optional().meta({
+    description: `Names of ${noun}, without regard to case: a part of the name or the whole symbol. Repeated values, at most ${MAX_VALUES}; with \`id\` the union.`,
+    examples: [[example]],
+  })
+}
+
+/** Several slugs or ids of records that entities belong to, such as categories. */
+export const manyReferences = (noun: string, plural: string, example: string) =>
+  several(z.string().toLowerCase())
     .optional()
     .meta({
-      description: `Names of ${noun}, without regard to case: a part of the name or the whole symbol. Repeated values, at most ${MAX_VALUES}; with \`id\` the union.`,
+      description: `Only what belongs to one of these ${plural}: ids or slugs of /data/${plural}, repeated or with commas between, at most ${MAX_VALUES}. An unknown ${noun} is refused.`,
       examples: [[example]],
     })
 

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { Problem } from '../problem/problem.ts'
 import { nearestWord } from './nearest.ts'
+import { wholeValues } from './whole-values.ts'
 
 export type QueryShape = Readonly<Record<string, z.ZodType>>
 
@@ -84,8 +85,9 @@ function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
   const given = raw.values.get(name)
   if (given === undefined) return undefined
   const several = takesSeveral(schema)
-  // Ids and members hold no commas, so they may be listed in one value; names may hold them and are never split.
-  const values = several && name !== 'name' ? given.flatMap((value) => value.split(',')) : given
+  // Ids and members hold no commas, so they may be listed in one value.
+  const isSplit = several && !wholeValues.has(inner(schema))
+  const values = isSplit ? given.flatMap((value) => value.split(',')) : given
   if (values.includes('')) throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
   if (several) return [...new Set(values)].sort()
   if (values.length > 1 || raw.bracketed.has(name)) {
@@ -99,10 +101,17 @@ function toNumber(text: string): number | string {
   return /^-?\d{1,15}$/.test(text) ? Number(text) : text
 }
 
+/** What a parameter takes, by its schema or by what found the mistake. */
+function toAllowed(schema: z.ZodType, issue: z.core.$ZodIssue): { allowed?: readonly string[] } {
+  const allowed: unknown = issue.code === 'custom' ? issue.params?.allowed : undefined
+  return Array.isArray(allowed) && allowed.length > 0 ? { allowed: allowed.map(String) } : toWords(schema)
+}
+
 function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodIssue): Problem {
-  return new Problem('invalid_parameter', `${name} ${issue.message}.`.replace(/\.\.$/, '.'), {
+  const detail = `${name} ${issue.message}`
+  return new Problem('invalid_parameter', /[.?]$/.test(detail) ? detail : `${detail}.`, {
     param: name,
-    ...toWords(schema),
+    ...toAllowed(schema, issue),
   })
 }
 

@@ -6,6 +6,12 @@ import { columnTypes } from './values.ts'
 interface Column {
   readonly name: string
   readonly sql: string
+  /** The members that lead to it, from the record on. */
+  readonly path: readonly string[]
+  /** What its values are, where they are known. */
+  readonly schema: z.ZodType
+  /** Whether some records have no value. */
+  readonly isNullable: boolean
 }
 
 type Shape = Pick<(typeof FORMATS)['json'], 'shape' | 'hasLists'>
@@ -51,23 +57,26 @@ export const toObject = (schema: z.ZodObject, values: string): string =>
   `CAST(tuple(${values}), $type$${toColumnType(schema)}$type$)`
 
 /** A whole object that may be null is a variant in ClickHouse, which only its JSON takes apart. */
-function flattenNullable(schema: z.ZodObject, name: string, sql: string): Column[] {
+function flattenNullable(schema: z.ZodObject, path: readonly string[], sql: string): Column[] {
   return Object.entries(schema.shape).map(([key, one]) => {
-    const type = toJsonType(z.nullable(bare(one as z.ZodType).schema))
-    return { name: `${name}_${key}`, sql: `JSONExtract(toJSONString(${sql}), ${quoted(key)}, ${quoted(type)})` }
+    const value = bare(one as z.ZodType).schema
+    const extracted = `JSONExtract(toJSONString(${sql}), ${quoted(key)}, ${quoted(toJsonType(z.nullable(value)))})`
+    return { ...toColumn([...path, key], extracted), schema: value, isNullable: true }
   })
 }
 
-function flatten(schema: z.ZodType, name: string, sql: string, shape: Shape): Column[] {
+const toColumn = (path: readonly string[], sql: string) => ({ name: path.join('_'), path, sql })
+
+function flatten(schema: z.ZodType, path: readonly string[], sql: string, shape: Shape): Column[] {
   const { schema: inner, isNullable } = bare(schema)
   if (inner instanceof z.ZodObject) {
-    if (isNullable) return flattenNullable(inner, name, sql)
+    if (isNullable) return flattenNullable(inner, path, sql)
     return Object.entries(inner.shape as z.ZodRawShape).flatMap(([key, one]) =>
-      flatten(one as z.ZodType, `${name}_${key}`, member(sql, key), shape),
+      flatten(one as z.ZodType, [...path, key], member(sql, key), shape),
     )
   }
-  if (inner instanceof z.ZodArray && !shape.hasLists) return [{ name, sql: `toJSONString(${sql})` }]
-  return [{ name, sql }]
+  const isText = inner instanceof z.ZodArray && !shape.hasLists
+  return [{ ...toColumn(path, isText ? `toJSONString(${sql})` : sql), schema: inner, isNullable }]
 }
 
 /**
@@ -77,8 +86,10 @@ function flatten(schema: z.ZodType, name: string, sql: string, shape: Shape): Co
 export function toColumns(record: z.ZodObject, fields: readonly string[], shape: Shape): readonly Column[] {
   return fields.flatMap((name) => {
     const sql = member('record', name)
-    if (shape.shape === 'nested') return [{ name, sql }]
-    return flatten(record.shape[name] as z.ZodType, name, sql, shape)
+    const schema = record.shape[name] as z.ZodType
+    if (shape.shape === 'flat') return flatten(schema, [name], sql, shape)
+    const { schema: inner, isNullable } = bare(schema)
+    return [{ ...toColumn([name], sql), schema: inner, isNullable }]
   })
 }
 

@@ -1,5 +1,11 @@
-/** One sort value of a list, ascending, and its type. */
-type Part = readonly [sql: string, type: 'UInt8' | 'UInt32' | 'Int64' | 'UInt64' | 'Float64' | 'String']
+import { z } from 'zod'
+import { refuseCursor } from './cursor.ts'
+import { compareValues } from './order.ts'
+
+type Type = 'UInt8' | 'UInt32' | 'Int64' | 'UInt64' | 'Float64' | 'String'
+
+/** One sort value of a list, its type, and which way it goes: ascending unless it says otherwise. */
+export type SortPart = readonly [sql: string, type: Type, direction?: 'descending']
 
 /**
  * The values that order a list, by which a page goes on after the last record of the one before. A statement selects
@@ -10,17 +16,72 @@ export interface Keyset {
   readonly place: string
   /** ` AND ...` for what comes after the record with these sort values, in parameter `after`; nothing on a first page. */
   isAfter(after: string): string
+  /**
+   * The place that a cursor holds.
+   * @throws Problem `invalid_parameter` for a text that no answer of this list has given.
+   */
+  read(after: string): Place
+  /** A place as `page_key` has it. */
+  write(place: Place): string
+  /** Which of two places comes first: negative for `a`. */
+  compare(a: Place, b: Place): number
+}
+
+/** The sort values of a record, in order. */
+export type Place = readonly (number | string)[]
+
+const whole = z.int()
+const float = z.string().regex(/^-?[\d.]+(e[+-]?\d+)?$/)
+/** How JSON has a value of a type: a float as text, because JSON writes large ones as integers, which are not read back. */
+const WRITTEN = { UInt8: whole, UInt32: whole, Int64: whole, UInt64: whole, Float64: float, String: z.string() }
+
+/** The record is after the place, part by part: the first one that differs decides. */
+function toCondition(parts: readonly SortPart[], place: string): string {
+  const values = parts.map((_, index) => `${place}.${index + 1}`)
+  const steps = parts.map(([sql, , direction], index) => {
+    const equal = parts.slice(0, index).map(([before], at) => `${before} = ${values[at]} AND `)
+    return `(${equal.join('')}${sql} ${direction === 'descending' ? '<' : '>'} ${values[index]})`
+  })
+  return `(${steps.join(' OR ')})`
 }
 
 /** A keyset of values that are unique together and never null. */
-export function defineKeyset(...parts: readonly Part[]): Keyset {
+export function defineKeyset(...parts: readonly SortPart[]): Keyset {
+  const types = parts.map(([, type]) => type)
+  const place = `JSONExtract({after: String}, 'Tuple(${types.join(', ')})')`
   const values = parts.map(([sql]) => sql).join(', ')
-  const types = parts.map(([, type]) => type).join(', ')
-  // A float as text: JSON writes large ones as integers, which are not read back.
-  const written = parts.map(([sql, type]) => (type === 'Float64' ? `toString(${sql})` : sql)).join(', ')
+  const isAscending = parts.every(([, , direction]) => direction === undefined)
+  const condition = isAscending ? `tuple(${values}) > ${place}` : toCondition(parts, place)
   return {
-    order: values,
-    place: `tuple(${written})`,
-    isAfter: (after) => (after === '' ? '' : ` AND tuple(${values}) > JSONExtract({after: String}, 'Tuple(${types})')`),
+    order: parts.map(([sql, , direction]) => (direction === undefined ? sql : `${sql} DESC`)).join(', '),
+    place: `tuple(${parts.map(([sql, type]) => (type === 'Float64' ? `toString(${sql})` : sql)).join(', ')})`,
+    isAfter: (after) => (after === '' ? '' : ` AND ${condition}`),
+    read: (after) => {
+      const schemas = types.map((type) => WRITTEN[type]) as unknown as [z.ZodType, ...z.ZodType[]]
+      const { data } = z.tuple(schemas).safeParse(toJson(after))
+      if (data === undefined) throw refuseCursor()
+      return data.map((value, index) => (types[index] === 'Float64' ? Number(value) : (value as number | string)))
+    },
+    write: (values) => {
+      return JSON.stringify(values.map((value, index) => (types[index] === 'Float64' ? toFloatText(value) : value)))
+    },
+    compare: (a, b) => {
+      for (const [index, [, , direction]] of parts.entries()) {
+        const order = compareValues(a[index] ?? 0, b[index] ?? 0)
+        if (order !== 0) return direction === undefined ? order : -order
+      }
+      return 0
+    },
+  }
+}
+
+/** A float as ClickHouse writes it: a negative nothing is told from nothing. */
+const toFloatText = (value: number | string) => (Object.is(value, -0) ? '-0' : String(value))
+
+function toJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }

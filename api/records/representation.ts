@@ -28,10 +28,14 @@ const ABOUT_THE_PAGE: ReadonlySet<string> = new Set(['limit', 'cursor', 'fields'
 export const toQueryKey = (path: string, query: Query) =>
   `${path}?${JSON.stringify(Object.entries(query).sort(([a], [b]) => (a < b ? -1 : 1)))}`
 
+/** Parameters whose values may hold commas, and those that are moments. */
+const REPEATED: ReadonlySet<string> = new Set(['name', 'filter'])
+const TIMES: ReadonlySet<string> = new Set(['start', 'end', 'asOf'])
+
 /** A value as the parameter that parses to it: several values are several parameters, a moment is a number here. */
 function toTexts(name: string, value: unknown): string[] {
-  if (Array.isArray(value)) return name === 'name' ? value.map(String) : [value.join(',')]
-  if (typeof value === 'number' && (name === 'start' || name === 'end')) return [new Date(value).toISOString()]
+  if (Array.isArray(value)) return REPEATED.has(name) ? value.map(String) : [value.join(',')]
+  if (typeof value === 'number' && TIMES.has(name)) return [new Date(value).toISOString()]
   return value === undefined ? [] : [String(value)]
 }
 

@@ -8,6 +8,7 @@ import type { Readiness } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Format } from '../answers/formats.ts'
 import type { Fragments } from '../answers/fragments.ts'
+import type { RecordSets } from '../lists/record-sets.ts'
 import { withSignal } from '../answers/leaving.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
@@ -23,6 +24,7 @@ export interface Surroundings {
   readonly config: Config
   readonly commits: CommitFeed
   readonly fragments: Fragments
+  readonly recordSets: RecordSets
   readonly readiness: Readiness
   readonly now: () => number
   /** Aborted once the process is to end: it still answers, but says that it is not ready. */
@@ -38,6 +40,8 @@ type Call<Query, Found, R> = Surroundings & {
   /** All entities asked for, in the order of their ids; one unless the route takes several. */
   readonly entities: readonly Found[]
   readonly representation: R extends z.ZodObject ? Representation : undefined
+  /** Aborted when nobody waits for the answer any more; every statement of `db` ends with it. */
+  readonly signal: AbortSignal
 }
 
 interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, R extends z.ZodObject | NoRecord> {
@@ -163,7 +167,7 @@ export function defineRoute<
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
         answer: async (signal) => {
-          const bound = { ...call, db: withSignal(call.db, signal) }
+          const bound = { ...call, db: withSignal(call.db, signal), signal }
           return route.handle(bound as unknown as Parameters<typeof route.handle>[0])
         },
       }

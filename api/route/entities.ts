@@ -2,6 +2,7 @@ import { toId } from '../../shared/ids.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { manyIds, manyNames, oneId, oneName } from '../parameters/kinds.ts'
+import { nearestWord } from '../parameters/nearest.ts'
 import { Problem } from '../problem/problem.ts'
 
 /** What every named record of the registry has. */
@@ -19,6 +20,9 @@ export interface EntityKind<E extends Named> {
   byId(registry: Registry, id: string): E | undefined
   /** The symbol that stands for the entity, where it has one. */
   symbolOf(registry: Registry, entity: E): string | undefined
+  /** Slugs of the categories and of the chains that the entity belongs to. */
+  categoriesOf(registry: Registry, entity: E): readonly string[]
+  chainsOf(entity: E): readonly string[]
 }
 
 export const tokenKind: EntityKind<Token> = {
@@ -27,6 +31,8 @@ export const tokenKind: EntityKind<Token> = {
   all: (registry) => registry.tokens,
   byId: (registry, id) => registry.tokenById.get(id),
   symbolOf: (_, token) => token.symbol,
+  categoriesOf: (registry, token) => registry.daoBySlug.get(token.dao)?.categories ?? [],
+  chainsOf: ({ chain }) => [chain],
 }
 
 export const daoKind: EntityKind<Dao> = {
@@ -35,6 +41,8 @@ export const daoKind: EntityKind<Dao> = {
   all: (registry) => registry.daos,
   byId: (registry, id) => registry.daoById.get(id),
   symbolOf: (registry, dao) => (dao.token === null ? undefined : registry.tokenById.get(dao.token)?.symbol),
+  categoriesOf: (_, dao) => dao.categories,
+  chainsOf: (dao) => dao.chains,
 }
 
 /** The parameters of a single-entity route. */
@@ -118,23 +126,65 @@ export type Selection = {
   readonly exact: readonly number[]
 }
 
+/** What a list route is asked for. */
+interface AskedFor {
+  readonly id?: readonly string[] | undefined
+  readonly name?: readonly string[] | undefined
+  readonly category?: readonly string[] | undefined
+  readonly chain?: readonly string[] | undefined
+}
+
+const ID = /^[0-9a-f]{24}$/
+
 /**
- * The union that the ids and names of a list route select (contract sections 2 and 3): a name fits by a part of the
- * name or by the whole symbol. Unknown ids and names select nothing.
+ * The slugs that ids or slugs mean; an id that is unknown means none.
+ * @throws Problem `invalid_parameter` for a slug that is unknown.
  */
-export function selectMany<E extends Named>(
-  kind: EntityKind<E>,
-  registry: Registry,
-  asked: { id?: readonly string[] | undefined; name?: readonly string[] | undefined },
-): Selection {
-  if (asked.id === undefined && asked.name === undefined) return { all: true, keys: [], exact: [] }
+function toSlugs(param: string, asked: readonly string[], records: readonly { id: string; slug: string }[]) {
+  return new Set(
+    asked.flatMap((text) => {
+      const found = records.find(({ id, slug }) => id === text || slug === text)
+      if (found !== undefined) return [found.slug]
+      if (ID.test(text)) return []
+      const slugs = records.map(({ slug }) => slug)
+      const nearest = nearestWord(text, slugs)
+      const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`
+      throw new Problem('invalid_parameter', `There is no ${param} "${text.slice(0, 60)}".${hint}`, {
+        param,
+        allowed: slugs,
+      })
+    }),
+  )
+}
+
+/** Whether an entity belongs to any of the categories and to any of the chains that are asked for. */
+function toMembership<E extends Named>(kind: EntityKind<E>, registry: Registry, { category, chain }: AskedFor) {
+  const categories = category && toSlugs('category', category, registry.categories)
+  const chains = chain && toSlugs('chain', chain, registry.chains)
+  const isAny = (slugs: readonly string[], of: ReadonlySet<string> | undefined) =>
+    of === undefined || slugs.some((slug) => of.has(slug))
+  return (entity: E) =>
+    isAny(kind.categoriesOf(registry, entity), categories) && isAny(kind.chainsOf(entity), chains)
+}
+
+/**
+ * What ids and names of a list route select, of either (contract sections 2 and 3): a name fits by a part of the name or
+ * by the whole symbol, and unknown ids and names select nothing. Of these, and of all where neither is given, what belongs to
+ * the categories and chains asked for (contract section 8).
+ */
+export function selectMany<E extends Named>(kind: EntityKind<E>, registry: Registry, asked: AskedFor): Selection {
+  const isNamed = asked.id !== undefined || asked.name !== undefined
+  if (!isNamed && asked.category === undefined && asked.chain === undefined) return { all: true, keys: [], exact: [] }
   const ids = new Set(asked.id)
   const names = (asked.name ?? []).map(fold)
   const fits = (entity: E) => {
     const [name, symbol] = [fold(entity.name), fold(kind.symbolOf(registry, entity) ?? '')]
     return names.some((askedName) => name.includes(askedName) || symbol === askedName)
   }
-  const found = kind.all(registry).filter((entity) => ids.has(entity.id) || fits(entity))
+  const belongs = toMembership(kind, registry, asked)
+  const found = kind
+    .all(registry)
+    .filter((entity) => belongs(entity) && (!isNamed || ids.has(entity.id) || fits(entity)))
   const exact = found.filter((entity) => names.includes(fold(entity.name)))
   return { all: false, keys: found.map((entity) => entity.key), exact: exact.map((entity) => entity.key) }
 }

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { toStaleAt } from '../../shared/store/freshness.ts'
 import { defineList, listedTokens } from '../lists/list.ts'
+import { knownAt } from '../lists/past-quotes.ts'
 import { idValue, numberOrNull, timeValue, uint8 } from '../records/values.ts'
 
 const financialData = z.strictObject({
@@ -58,6 +60,11 @@ export const tokensRoute = defineList({
       q.total_supply, q.circulating_supply, q.fully_diluted_market_cap, q.max_supply, coalesce(q.tvl, if(p.observed_at >= q.observed_at - INTERVAL 2 DAY, toNullable(p.tvl_usd), NULL))),
     t.live_price, concat({charts: String}, t.id, '.svg')`,
   joins: 'LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM protocol_tvl_latest FINAL) AS p ON p.dao = t.dao_key',
+  pastJoins: `LEFT JOIN
+(
+  SELECT dao, observed_at, tvl_usd FROM protocol_tvl FINAL WHERE ${knownAt('observed_at', toStaleAt(0, protocolTvl))}
+  ORDER BY observed_at DESC LIMIT 1 BY dao
+) AS p ON p.dao = t.dao_key`,
   // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed
   // yet.
   where: 'q.token = t.key',

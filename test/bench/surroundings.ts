@@ -1,4 +1,5 @@
 import { createFragments } from '../../api/answers/fragments.ts'
+import { createRecordSets } from '../../api/lists/record-sets.ts'
 import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'
@@ -15,6 +16,9 @@ const NOBODY: CommitFeed = {
 
 /** What a route of the API gets when it is asked directly, at a time in Unix milliseconds: nothing is cached. */
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
-  const fragments = createFragments({ maxBytes: 0, commits: NOBODY })
-  return { db: reader, registry, config, commits: NOBODY, fragments, readiness: async () => {}, now: () => now }
+  const nothing = { maxBytes: 0, commits: NOBODY }
+  const fragments = createFragments(nothing)
+  const recordSets = createRecordSets({ ...nothing, db: reader, now: () => now })
+  const readiness = async () => {}
+  return { db: reader, registry, config, commits: NOBODY, fragments, recordSets, readiness, now: () => now }
 }

@@ -10,6 +10,8 @@ const kind: EntityKind<Named> = {
   all: () => entities,
   byId: (_, id) => entities.find((entity) => entity.id === id),
   symbolOf: (_, { name }) => name.slice(0, 3),
+  categoriesOf: (_, { key }) => (key < 2 ? ['dex'] : ['dex', 'lending']),
+  chainsOf: ({ key }) => (key === 3 ? ['solana'] : []),
 }
 const registry = {} as Registry
 const find = (wanted: { id?: string; name?: string }) => findOne(kind, registry, wanted).key

@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { daoRatings } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
+import { toStaleAt } from '../../../shared/store/freshness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
+import { knownAt } from '../../lists/past-quotes.ts'
 import { idValue, timeValue } from '../../records/values.ts'
 
 const score = z.number().min(0).max(100)
@@ -40,5 +42,10 @@ export const ratingsRoute = defineList({
 (
   SELECT * FROM dao_ratings_latest FINAL
   WHERE observed_at > (SELECT max(observed_at) FROM dao_ratings_latest) - INTERVAL 7 DAY
+) AS r ON r.dao = d.key`,
+  pastJoins: `INNER JOIN
+(
+  SELECT * FROM dao_ratings FINAL WHERE ${knownAt('observed_at', toStaleAt(0, daoRatings))}
+  ORDER BY observed_at DESC LIMIT 1 BY dao
 ) AS r ON r.dao = d.key`,
 })

@@ -3,7 +3,9 @@ import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { discordMembers } from '../../../shared/datasets/discord.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
+import { toStaleAt } from '../../../shared/store/freshness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
+import { knownAt } from '../../lists/past-quotes.ts'
 import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/values.ts'
 
 const socialRecord = z.strictObject({
@@ -31,6 +33,31 @@ const change = (days: number) => {
   return `100 * (newest.followers - ${before}) / nullIf(${before}, 0)`
 }
 
+/**
+ * The newest rows of both networks. A network without data joins as nulls. There is at most one row of a DAO and day, so
+ * "max" only picks it.
+ */
+const toCommunities = (twitter: string, discord: string) => `LEFT JOIN
+(
+  SELECT newest.dao AS dao, toNullable(newest.observed_at) AS at, newest.followers AS follower_count,
+    newest.following AS following_count, newest.tweets AS tweet_count,
+    ${change(1)} AS change_1, ${change(7)} AS change_7, ${change(30)} AS change_30
+  FROM (SELECT * FROM ${twitter}) AS newest
+  LEFT JOIN
+  (
+    SELECT dao, observed_at, followers FROM twitter_counts FINAL
+    WHERE (dao, observed_at) IN (SELECT dao, observed_at - INTERVAL arrayJoin([1, 7, 30]) DAY FROM (SELECT * FROM ${twitter}))
+  ) AS past ON past.dao = newest.dao
+  GROUP BY newest.dao, newest.observed_at, newest.followers, newest.following, newest.tweets
+) AS x ON x.dao = d.key
+LEFT JOIN
+(
+  SELECT dao, toNullable(observed_at) AS at, active_members, total_members FROM (SELECT * FROM ${discord})
+) AS g ON g.dao = d.key`
+
+const toKnownRows = ({ table, ...dataset }: typeof twitterCounts | typeof discordMembers) =>
+  `${table} FINAL WHERE ${knownAt('observed_at', toStaleAt(0, dataset))} ORDER BY observed_at DESC LIMIT 1 BY dao`
+
 export const socialsRoute = defineList({
   path: '/data/daos/socials',
   summary: "DAOs' communities on Discord and Twitter",
@@ -43,23 +70,7 @@ export const socialsRoute = defineList({
   asOf: 'assumeNotNull(arrayMax(arrayFilter(at -> isNotNull(at), [x.at, g.at])))',
   values: `d.id, d.name, tuple(g.active_members, g.total_members, g.at),
     tuple(x.follower_count, x.following_count, x.tweet_count, x.change_1, x.change_7, x.change_30, x.at)`,
-  // A network without data joins as nulls. There is at most one row of a DAO and day, so "max" only picks it.
-  joins: `LEFT JOIN
-(
-  SELECT newest.dao AS dao, toNullable(newest.observed_at) AS at, newest.followers AS follower_count,
-    newest.following AS following_count, newest.tweets AS tweet_count,
-    ${change(1)} AS change_1, ${change(7)} AS change_7, ${change(30)} AS change_30
-  FROM (SELECT * FROM twitter_counts_latest FINAL) AS newest
-  LEFT JOIN
-  (
-    SELECT dao, observed_at, followers FROM twitter_counts FINAL
-    WHERE (dao, observed_at) IN (SELECT dao, observed_at - INTERVAL arrayJoin([1, 7, 30]) DAY FROM twitter_counts_latest)
-  ) AS past ON past.dao = newest.dao
-  GROUP BY newest.dao, newest.observed_at, newest.followers, newest.following, newest.tweets
-) AS x ON x.dao = d.key
-LEFT JOIN
-(
-  SELECT dao, toNullable(observed_at) AS at, active_members, total_members FROM discord_members_latest FINAL
-) AS g ON g.dao = d.key`,
+  joins: toCommunities('twitter_counts_latest FINAL', 'discord_members_latest FINAL'),
+  pastJoins: toCommunities(toKnownRows(twitterCounts), toKnownRows(discordMembers)),
   where: 'isNotNull(x.at) OR isNotNull(g.at)',
 })

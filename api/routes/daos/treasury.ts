@@ -1,7 +1,9 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { daoTreasury } from '../../../shared/datasets/treasury.ts'
+import { toStaleAt } from '../../../shared/store/freshness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
+import { knownAt } from '../../lists/past-quotes.ts'
 import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
 
 const treasuryRecord = z.strictObject({
@@ -24,6 +26,22 @@ const treasuryRecord = z.strictObject({
 const changeSince = (days: number) => `100 * (t.newest.3 / nullIf(
     arrayFirst(past -> past.1 = t.newest.1 - INTERVAL ${days} DAY AND past.2 = t.newest.4, t.history).3, 0) - 1)`
 
+/**
+ * Of each DAO the newest row of those that `isKnown` leaves, and the rows that it is compared with. Only the rows that an
+ * answer is made of are read whole, however long the history grows.
+ */
+const toTreasuries = (isKnown: string) => `INNER JOIN
+(
+  SELECT dao, argMax(tuple(observed_at, tokens, value_usd, source), observed_at) AS newest,
+    groupArray(tuple(observed_at, source, value_usd)) AS history
+  FROM dao_treasuries FINAL
+  WHERE (dao, observed_at) IN
+  (
+    SELECT dao, max(observed_at) - INTERVAL arrayJoin([0, 1, 7, 30]) DAY FROM dao_treasuries WHERE ${isKnown} GROUP BY dao
+  )
+  GROUP BY dao
+) AS t ON t.dao = d.key`
+
 export const treasuryRoute = defineList({
   path: '/data/daos/treasury',
   summary: 'What the treasuries of DAOs hold',
@@ -36,16 +54,6 @@ export const treasuryRoute = defineList({
   asOf: 't.newest.1',
   values: `d.id, d.name, tuple(t.newest.1, arrayMap(token -> tuple(token.1, token.2, token.3), t.newest.2), t.newest.3,
     ${changeSince(1)}, ${changeSince(7)}, ${changeSince(30)})`,
-  // Only the rows that an answer is made of are read whole, however long the history grows.
-  joins: `INNER JOIN
-(
-  SELECT dao, argMax(tuple(observed_at, tokens, value_usd, source), observed_at) AS newest,
-    groupArray(tuple(observed_at, source, value_usd)) AS history
-  FROM dao_treasuries FINAL
-  WHERE (dao, observed_at) IN
-  (
-    SELECT dao, max(observed_at) - INTERVAL arrayJoin([0, 1, 7, 30]) DAY FROM dao_treasuries GROUP BY dao
-  )
-  GROUP BY dao
-) AS t ON t.dao = d.key`,
+  joins: toTreasuries('true'),
+  pastJoins: toTreasuries(knownAt('observed_at', toStaleAt(0, daoTreasury))),
 })

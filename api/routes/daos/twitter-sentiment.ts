@@ -2,7 +2,9 @@ import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
+import { toStaleAt } from '../../../shared/store/freshness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
+import { knownAt } from '../../lists/past-quotes.ts'
 import { SHARES, shareValues } from '../../lists/sentiment-shares.ts'
 import { idValue, timeValue } from '../../records/values.ts'
 
@@ -11,6 +13,12 @@ const sentimentRecord = z.strictObject({
   name: z.string(),
   twitterSentiment: z.strictObject({ ...shareValues, lastUpdated: timeValue }),
 })
+
+const toSentiment = (rows: string) => `INNER JOIN
+(
+  SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative
+  FROM ${rows}
+) AS s ON s.dao = d.key`
 
 export const twitterSentimentRoute = defineList({
   path: '/data/daos/twitter-sentiment',
@@ -23,9 +31,7 @@ export const twitterSentimentRoute = defineList({
   name: 'twitter-sentiment',
   asOf: 's.observed_at',
   values: 'd.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at)',
-  joins: `INNER JOIN
-(
-  SELECT dao, observed_at, tuple(${SHARES}) AS shares, shares.1 AS positive, shares.2 AS neutral, shares.3 AS negative
-  FROM twitter_sentiment_latest FINAL
-) AS s ON s.dao = d.key`,
+  joins: toSentiment('twitter_sentiment_latest FINAL'),
+  pastJoins: toSentiment(`twitter_sentiment FINAL WHERE ${knownAt('observed_at', toStaleAt(0, twitterSentiment))}
+  ORDER BY observed_at DESC LIMIT 1 BY dao`),
 })

@@ -1,0 +1,73 @@
+import type { Answer } from '../answers/answer.ts'
+import type { Filter, SortKey } from '../parameters/questions.ts'
+import { toCsv } from '../records/csv.ts'
+import { readMembers } from '../records/json-text.ts'
+import type { Keyset, Place } from '../records/keyset.ts'
+import type { Representation } from '../records/representation.ts'
+import type { Selection } from '../route/entities.ts'
+import type { ListedRecord, RecordSet } from './record-set.ts'
+
+/** What is asked of a list. */
+export interface Asked {
+  readonly selection: Selection
+  readonly sort: readonly SortKey[]
+  readonly filters: readonly Filter[]
+  /** Of the order that is asked for. */
+  readonly keyset: Keyset
+  /** Most records; all of them unless it is given. */
+  readonly limit?: number
+}
+
+/** A list answer, and how many records match whatever the limit. */
+export type ListAnswer = Answer & { readonly total: number; readonly next: string }
+
+/** Indices of the records that match, in order, and each one's place. */
+function match(set: RecordSet, { selection, sort, filters, keyset }: Asked) {
+  const [keys, exact] = [new Set(selection.keys), new Set(selection.exact)]
+  const isMatch = (index: number) =>
+    (selection.all || keys.has((set.records[index] as ListedRecord).key)) && set.fits(index, filters)
+  const found = set.inOrder(sort, keyset).filter(isMatch)
+  const isExact = (index: number) => exact.has((set.records[index] as ListedRecord).key)
+  if (sort.length > 0) return { found, placeOf: (index: number) => set.placeOf(index, sort) }
+  const toDefaultPlace = (index: number): Place => {
+    const { marketCap } = set.records[index] as ListedRecord
+    return [isExact(index) ? 0 : 1, marketCap === null ? 1 : 0, -(marketCap ?? 0), ...set.placeOf(index, [])]
+  }
+  const inOrder = exact.size === 0 ? found : [...found.filter(isExact), ...found.filter((index) => !isExact(index))]
+  return { found: inOrder, placeOf: toDefaultPlace }
+}
+
+function pick(json: string, fields: readonly string[]): string {
+  const members = readMembers(json)
+  return `{${fields.map((name) => `${JSON.stringify(name)}:${members.get(name)}`).join(',')}}`
+}
+
+/** Records in a format that needs no database, byte by byte as ClickHouse writes them. */
+export function writeRecords(records: readonly string[], representation: Representation): Buffer {
+  const { format, fields, hasAllFields, record } = representation
+  if (format === 'csv') return Buffer.from(toCsv(record, fields, records))
+  const wanted = hasAllFields ? records : records.map((json) => pick(json, fields))
+  return Buffer.from(format === 'ndjson' ? wanted.map((json) => `${json}\n`).join('') : `[${wanted.join(',')}]`)
+}
+
+/** A list's answer from its records in memory (contract sections 2 and 8). */
+export function answerFromSet(set: RecordSet, asked: Asked, representation: Representation): ListAnswer {
+  const { keyset, limit = Number.POSITIVE_INFINITY } = asked
+  const { found, placeOf } = match(set, asked)
+  const after = representation.after === '' ? undefined : keyset.read(representation.after)
+  const begin = after === undefined ? 0 : found.findIndex((index) => keyset.compare(placeOf(index), after) > 0)
+  const rest = begin < 0 ? [] : found.slice(begin)
+  const page = rest.slice(0, limit)
+  const records = page.map((index) => set.records[index] as ListedRecord)
+  const last = page.at(-1)
+  return {
+    body: writeRecords(
+      records.map(({ json }) => json),
+      representation,
+    ),
+    format: representation.format,
+    asOf: records.length === 0 ? null : Math.max(...records.map(({ asOf }) => asOf)),
+    total: found.length,
+    next: last === undefined || rest.length <= page.length ? '' : keyset.write(placeOf(last)),
+  }
+}

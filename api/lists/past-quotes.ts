@@ -1,0 +1,48 @@
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { toStaleAt } from '../../shared/store/freshness.ts'
+
+/** A moment as a parameter of statements, in Unix milliseconds. */
+const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
+
+/** Rows of a time so far before the moment `at` that they were known for it: not stale yet (contract section 8). */
+export const knownAt = (column: string, staleAfterMs: number, agoMs = 0): string => {
+  const at = agoMs === 0 ? AT : `(${AT} - INTERVAL ${agoMs} MILLISECOND)`
+  return `(${column} <= ${at} AND ${column} > ${at} - INTERVAL ${staleAfterMs} MILLISECOND)`
+}
+
+const HOUR_MS = 3_600_000
+const STALE_MS = toStaleAt(0, tokenPrices)
+/** How far back each change looks. */
+const CHANGES = { '1h': 1, '24h': 24, '7d': 7 * 24, '30d': 30 * 24, '60d': 60 * 24, '90d': 90 * 24 } as const
+const HOURS = Object.values(CHANGES)
+
+const windowOf = (hours: number) => knownAt('observed_at', STALE_MS, hours * HOUR_MS)
+
+/** The last observation of a window: its price, and its volume. */
+const lastOf = (hours: number) =>
+  `argMaxIf(tuple(toNullable(price), volume_24h), observed_at, ${windowOf(hours)}) AS before_${hours}`
+
+const changeOf = (member: 1 | 2, hours: number) =>
+  `100 * (newest.${member + 1} / nullIf(before_${hours}.${member}, 0) - 1)`
+
+/**
+ * The quote of each token as it was known at a moment, from the stored series: changes compare with what was known so
+ * long before. What series do not hold, such as the largest supply, is null.
+ */
+export const PAST_QUOTES = `(
+  SELECT token, newest.1 AS observed_at, assumeNotNull(newest.2) AS price, newest.3 AS volume_24h, newest.4 AS market_cap,
+    newest.5 AS total_supply, newest.6 AS circulating_supply, ${changeOf(2, 24)} AS volume_change_24h,
+    ${Object.entries(CHANGES).map(([name, hours]) => `${changeOf(1, hours)} AS percent_change_${name}`).join(',\n    ')},
+    ${['max_supply', 'fully_diluted_market_cap', 'tvl'].map((name) => `CAST(NULL, 'Nullable(Float64)') AS ${name}`).join(', ')}
+  FROM
+  (
+    SELECT token,
+      argMaxIf(tuple(observed_at, toNullable(price), volume_24h, market_cap, total_supply, circulating_supply), observed_at,
+        ${windowOf(0)}) AS newest,
+      ${HOURS.map(lastOf).join(',\n      ')}
+    FROM token_prices FINAL
+    WHERE ${[0, ...HOURS].map(windowOf).join(' OR ')}
+    GROUP BY token
+    HAVING countIf(${windowOf(0)}) > 0
+  )
+)`
