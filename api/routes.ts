@@ -20,11 +20,14 @@ import { indexCompositionRoute } from './routes/index/composition.ts'
 import { indexHistoricRoute } from './routes/index/historic.ts'
 import { indexTokenRoute } from './routes/index/token-data.ts'
 import { marksRoute } from './routes/marks.ts'
+import { searchRoute } from './routes/search.ts'
 import { coverageRoute } from './routes/status/coverage.ts'
 import { statusRoute } from './routes/status.ts'
 import { dexDataRoute } from './routes/tokens/dex-data.ts'
+import { historicDexOhlcvRoute } from './routes/tokens/historic-dex-ohlcv.ts'
 import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
+import { historicOhlcRoute } from './routes/tokens/historic-ohlc.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokensRoute } from './routes/tokens.ts'
 
@@ -34,10 +37,13 @@ export const routes = [
   holdersRoute,
   dexDataRoute,
   historicFinancialRoute,
+  historicOhlcRoute,
   historicDexTradesRoute,
+  historicDexOhlcvRoute,
   daosRoute,
   marketCapRoute,
   treasuryValueRoute,
+  searchRoute,
   categoriesRoute,
   chainsRoute,
   chart24hRoute,

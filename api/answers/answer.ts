@@ -19,7 +19,7 @@ interface AnswerFacts {
 }
 
 /** A whole answer: it is kept as bytes until one of its datasets changes. */
-interface BytesAnswer extends AnswerFacts {
+export interface BytesAnswer extends AnswerFacts {
   readonly body: Buffer
 }
 

@@ -11,9 +11,7 @@ export function toListHead(
     headers: {
       'X-Total-Count': String(total),
       ...(next === '' ? {} : { Link: representation.nextLink(next) }),
-      ...(format === 'json'
-        ? {}
-        : { 'Content-Disposition': `attachment; filename="${representation.toFileName()}"` }),
+      ...(format === 'json' ? {} : { 'Content-Disposition': `attachment; filename="${representation.toFileName()}"` }),
     },
   }
 }

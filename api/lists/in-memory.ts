@@ -1,4 +1,4 @@
-import type { Answer } from '../answers/answer.ts'
+import type { Answer, BytesAnswer } from '../answers/answer.ts'
 import type { Filter, SortKey } from '../parameters/questions.ts'
 import { toCsv } from '../records/csv.ts'
 import { readMembers } from '../records/json-text.ts'
@@ -19,7 +19,13 @@ export interface Asked {
 }
 
 /** A list answer, and how many records match whatever the limit. */
-export type ListAnswer = Answer & { readonly total: number; readonly next: string }
+export type ListAnswer = Answer & ListFacts
+
+interface ListFacts {
+  readonly total: number
+  /** The sort values of the last record where more follow, else an empty text. */
+  readonly next: string
+}
 
 /** Indices of the records that match, in order, and each one's place. */
 function match(set: RecordSet, { selection, sort, filters, keyset }: Asked) {
@@ -43,7 +49,7 @@ function pick(json: string, fields: readonly string[]): string {
 }
 
 /** Records in a format that needs no database, byte by byte as ClickHouse writes them. */
-export function writeRecords(records: readonly string[], representation: Representation): Buffer {
+function writeRecords(records: readonly string[], representation: Representation): Buffer {
   const { format, fields, hasAllFields, record } = representation
   if (format === 'csv') return Buffer.from(toCsv(record, fields, records))
   const wanted = hasAllFields ? records : records.map((json) => pick(json, fields))
@@ -51,7 +57,7 @@ export function writeRecords(records: readonly string[], representation: Represe
 }
 
 /** A list's answer from its records in memory (contract sections 2 and 8). */
-export function answerFromSet(set: RecordSet, asked: Asked, representation: Representation): ListAnswer {
+export function answerFromSet(set: RecordSet, asked: Asked, representation: Representation): BytesAnswer & ListFacts {
   const { keyset, limit = Number.POSITIVE_INFINITY } = asked
   const { found, placeOf } = match(set, asked)
   const after = representation.after === '' ? undefined : keyset.read(representation.after)

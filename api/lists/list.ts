@@ -3,18 +3,17 @@ import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { isThereAt, type Lifetime } from '../../shared/registry/ends.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
-import { manyReferences, page, time } from '../parameters/kinds.ts'
-import { type SortKey, toQuestions } from '../parameters/questions.ts'
-import { Problem } from '../problem/problem.ts'
+import { manyReferences, page } from '../parameters/kinds.ts'
+import { toQuestions } from '../parameters/questions.ts'
 import { toObject } from '../records/columns.ts'
-import { defineKeyset, type Keyset } from '../records/keyset.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
 import { daoKind, type EntityKind, manyOfKind, type Named, selectMany, tokenKind } from '../route/entities.ts'
+import { asOfParameter, checkPast } from './as-of.ts'
+import { toListHead } from './head.ts'
 import { answerFromDatabase, type ListSource } from './in-database.ts'
 import { type Asked, answerFromSet } from './in-memory.ts'
-import { toListHead } from './head.ts'
+import { toKeyset } from './keyset.ts'
 import { PAST_QUOTES } from './past-quotes.ts'
-import { toEmpty } from './record-set.ts'
 
 type Listable = Named & Lifetime & { readonly live: boolean }
 
@@ -29,31 +28,6 @@ interface Listed {
    */
   readonly from: (quotes: string) => string
   readonly alias: string
-}
-
-/** Exact name matches first, then by market cap, the largest first, then by name (contract section 2). */
-const BY_MARKET_CAP = defineKeyset(
-  ['toUInt8(NOT has({exact: Array(UInt64)}, key))', 'UInt8'],
-  ['toUInt8(isNull(market_cap))', 'UInt8'],
-  ['-ifNull(market_cap, 0)', 'Float64'],
-  ['name', 'String'],
-  ['key', 'UInt64'],
-)
-
-const TYPES = { number: 'Float64', text: 'String', time: 'Int64', boolean: 'UInt8' } as const
-
-/** By members of the record, what is unknown last, then by name and id (contract section 8). */
-function toKeyset(sort: readonly SortKey[]): Keyset {
-  if (sort.length === 0) return BY_MARKET_CAP
-  const parts = sort.flatMap(({ member, isDescending }) => {
-    const value = `ifNull(${member.sql}, ${JSON.stringify(toEmpty(member)).replaceAll('"', "'")})`
-    const type = TYPES[member.kind]
-    return [
-      [`toUInt8(isNull(${member.sql}))`, 'UInt8'] as const,
-      isDescending ? ([value, type, 'descending'] as const) : ([value, type] as const),
-    ]
-  })
-  return defineKeyset(...parts, ['name', 'String'], ['key', 'UInt64'])
 }
 
 const QUOTES = '(SELECT * FROM token_quotes FINAL)'
@@ -116,13 +90,6 @@ ${(isPast ? list.pastJoins : list.joins) ?? ''}
 WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) AND (${list.where ?? 'true'})`
 }
 
-const asOfParameter = {
-  asOf: time(
-    'The records as they were known at this moment: of each the last observation at or before it, unless that was stale by then; what was not stored then is null, and changes are computed from the stored series.',
-    '2026-01-01T00:00:00Z',
-  ).optional(),
-}
-
 /**
  * A route that lists live tokens or DAOs, all of them or those that are selected, in pages (contract sections 2, 3 and
  * 8). Its records are read once a commit and asked in memory; where there is no room for them, and for binary formats,
@@ -152,7 +119,8 @@ export function defineList(list: List): Route {
     handle: async (call) => {
       const { registry, config, representation, recordSets, signal, now } = call
       const { query } = call
-      const at = toPastMoment(query.asOf as number | undefined, now())
+      const at = query.asOf as number | undefined
+      checkPast(at, now())
       const sort = questions.toSort(query.sort)
       const asked: Asked = {
         selection: selectMany(kind, registry, query),
@@ -177,12 +145,6 @@ export function defineList(list: List): Route {
       return { ...answer, ...toListHead(answer, representation), ...(isTimeless ? { staleAt: null } : {}) }
     },
   })
-}
-
-/** @throws Problem `invalid_parameter` for a moment to come. */
-function toPastMoment(at: number | undefined, now: number): number | undefined {
-  if (at === undefined || at <= now) return at
-  throw new Problem('invalid_parameter', 'asOf must not be in the future.', { param: 'asOf' })
 }
 
 /** Whether something was listed at a moment: what is live, and what ended later. */

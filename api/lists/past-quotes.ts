@@ -32,7 +32,9 @@ const changeOf = (member: 1 | 2, hours: number) =>
 export const PAST_QUOTES = `(
   SELECT token, newest.1 AS observed_at, assumeNotNull(newest.2) AS price, newest.3 AS volume_24h, newest.4 AS market_cap,
     newest.5 AS total_supply, newest.6 AS circulating_supply, ${changeOf(2, 24)} AS volume_change_24h,
-    ${Object.entries(CHANGES).map(([name, hours]) => `${changeOf(1, hours)} AS percent_change_${name}`).join(',\n    ')},
+    ${Object.entries(CHANGES)
+      .map(([name, hours]) => `${changeOf(1, hours)} AS percent_change_${name}`)
+      .join(',\n    ')},
     ${['max_supply', 'fully_diluted_market_cap', 'tvl'].map((name) => `CAST(NULL, 'Nullable(Float64)') AS ${name}`).join(', ')}
   FROM
   (

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import type { CommitFeed } from '../../shared/store/commits.ts'
 import { createFlights } from '../serving/flight.ts'
 import { type ListSource, readListed } from './in-database.ts'
 import { createRecordSet, type ListedRecord, type RecordSet } from './record-set.ts'

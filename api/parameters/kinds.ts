@@ -30,6 +30,12 @@ export const oneName = (noun: string, example: string) =>
     examples: [example],
   })
 
+/** What is looked for, in lower case. */
+export const searchText = name.meta({
+  description: 'What to look for: a symbol, a name, a slug, a contract address or a part of one.',
+  examples: ['uni'],
+})
+
 const several = <S extends z.ZodType<string>>(value: S) =>
   z.array(value).max(MAX_VALUES, `must have at most ${MAX_VALUES} values`)
 

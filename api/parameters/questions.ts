@@ -38,8 +38,12 @@ const MAX_FILTERS = 10
 const MAX_TEXT = 300
 const FILTER = /^\s*(?<path>[A-Za-z_][\w.]*)\s*(?<operator>>=|<=|!=|>|<|=)\s*(?<literal>.*?)\s*$/s
 
-const exampleMember = (members: Members) =>
-  [...members.values()].find(({ kind }) => kind === 'number') ?? ([...members.values()][0] as Member)
+/** A member that a question is likely to be about: an amount that may be unknown. */
+function exampleMember(members: Members): Member {
+  const all = [...members.values()]
+  const numbers = all.filter(({ kind }) => kind === 'number')
+  return numbers.find(({ isNullable }) => isNullable) ?? numbers[0] ?? (all[0] as Member)
+}
 
 function findMember(members: Members, path: string): Member | Mistake {
   const member = members.get(path)
@@ -54,7 +58,8 @@ function findMember(members: Members, path: string): Member | Mistake {
 function readSort(members: Members, text: string): SortKey[] | Mistake {
   const names = text.split(',').map((name) => name.trim())
   const example = `sort=-${exampleMember(members).path}`
-  if (names.length > MAX_SORT_KEYS) return new Mistake(`takes at most ${MAX_SORT_KEYS} members, for example ${example}`, [])
+  if (names.length > MAX_SORT_KEYS)
+    return new Mistake(`takes at most ${MAX_SORT_KEYS} members, for example ${example}`, [])
   const keys: SortKey[] = []
   for (const name of names) {
     const isDescending = name.startsWith('-')
@@ -93,7 +98,7 @@ function readFilter(members: Members, text: string): Filter | Mistake {
   if (member instanceof Mistake) return member
   const isEquality = operator === '=' || operator === '!='
   const kept = { member, operator: operator as Operator }
-  if (literal === 'null') {
+  if (literal.toLowerCase() === 'null') {
     if (isEquality) return { ...kept, literal: null }
     return new Mistake(`compares null with = and != only, for example filter=${path}!=null`, ['=', '!='])
   }
@@ -128,7 +133,10 @@ function must<T>(found: T | Mistake): T {
 
 /** What a list may be asked: the parameters `sort` and `filter`, and what their checked values mean. */
 export interface Questions {
-  readonly parameters: { readonly sort: z.ZodType<string | undefined>; readonly filter: z.ZodType<string[] | undefined> }
+  readonly parameters: {
+    readonly sort: z.ZodType<string | undefined>
+    readonly filter: z.ZodType<string[] | undefined>
+  }
   toSort(text: string | undefined): readonly SortKey[]
   toFilters(texts: readonly string[] | undefined): readonly Filter[]
 }

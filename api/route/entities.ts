@@ -163,8 +163,7 @@ function toMembership<E extends Named>(kind: EntityKind<E>, registry: Registry, 
   const chains = chain && toSlugs('chain', chain, registry.chains)
   const isAny = (slugs: readonly string[], of: ReadonlySet<string> | undefined) =>
     of === undefined || slugs.some((slug) => of.has(slug))
-  return (entity: E) =>
-    isAny(kind.categoriesOf(registry, entity), categories) && isAny(kind.chainsOf(entity), chains)
+  return (entity: E) => isAny(kind.categoriesOf(registry, entity), categories) && isAny(kind.chainsOf(entity), chains)
 }
 
 /**

@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { answerKnown } from '../records/known.ts'
+import { defineKnownList } from '../lists/known-list.ts'
 import { idValue } from '../records/values.ts'
-import { defineRoute } from '../route/define-route.ts'
 import { toFileTime } from '../route/registry-files.ts'
 
 const categoryRecord = z.strictObject({ _id: idValue, name: z.string(), slug: z.string() })
@@ -9,15 +8,14 @@ const categoryRecord = z.strictObject({ _id: idValue, name: z.string(), slug: z.
 /** The registry is read once, when the process starts. */
 const LOADED_AS_OF = toFileTime('categories.json')
 
-export const categoriesRoute = defineRoute({
+export const categoriesRoute = defineKnownList({
   path: '/data/categories',
   tag: 'Registry',
   summary: 'The records behind category ids',
-  query: {},
+  name: 'categories',
   record: categoryRecord,
-  datasets: [],
-  handle: (call) => {
-    const records = call.registry.categories.map(({ id, name, slug }) => ({ _id: id, name, slug }))
-    return answerKnown(call, { name: 'categories', records, asOf: LOADED_AS_OF })
-  },
+  find: ({ registry }) => ({
+    records: registry.categories.map(({ id, name, slug }) => ({ _id: id, name, slug })),
+    asOf: LOADED_AS_OF,
+  }),
 })

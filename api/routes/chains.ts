@@ -1,7 +1,6 @@
 import { z } from 'zod'
-import { answerKnown } from '../records/known.ts'
+import { defineKnownList } from '../lists/known-list.ts'
 import { idValue } from '../records/values.ts'
-import { defineRoute } from '../route/define-route.ts'
 import { toFileTime } from '../route/registry-files.ts'
 
 const chainRecord = z.strictObject({
@@ -14,15 +13,14 @@ const chainRecord = z.strictObject({
 /** The registry is read once, when the process starts. */
 const LOADED_AS_OF = toFileTime('chains.json')
 
-export const chainsRoute = defineRoute({
+export const chainsRoute = defineKnownList({
   path: '/data/chains',
   tag: 'Registry',
   summary: 'The records behind chain ids',
-  query: {},
+  name: 'chains',
   record: chainRecord,
-  datasets: [],
-  handle: (call) => {
-    const records = call.registry.chains.map(({ id, name, slug, chainId }) => ({ _id: id, name, slug, chainId }))
-    return answerKnown(call, { name: 'chains', records, asOf: LOADED_AS_OF })
-  },
+  find: ({ registry }) => ({
+    records: registry.chains.map(({ id, name, slug, chainId }) => ({ _id: id, name, slug, chainId })),
+    asOf: LOADED_AS_OF,
+  }),
 })

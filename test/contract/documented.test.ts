@@ -1,7 +1,9 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { z } from 'zod'
 import { FORMAT_NAMES, FORMATS } from '../../api/answers/formats.ts'
+import { isRequired } from '../../api/parameters/parse.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -96,8 +98,9 @@ describe('every documented route', () => {
     expect(document.openapi).toBe('3.1.0')
     expect(Object.keys(document.paths)).toEqual(routes.map(({ path }) => path))
     const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
-    expect(parameters.map(({ name }) => name)).toEqual(['id', 'name', 'limit', 'cursor', 'fields', 'format'])
-    expect(parameters[2]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500 })
+    const asked = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
+    expect(parameters.map(({ name }) => name)).toEqual(asked)
+    expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500 })
     expect(Object.keys(responses)).toEqual(['200', '304', '400', '405', '406', '500', '503'])
     const token = responses[200]?.content['application/json']?.schema.items
     expect(token?.additionalProperties).toBe(false)
@@ -120,7 +123,11 @@ describe('every documented route', () => {
       expect(Object.keys(content)).toEqual(FORMAT_NAMES.map((name) => FORMATS[name].mediaType))
       expect(responses[200]?.headers).toHaveProperty('Content-Disposition')
       expect('Link' in (responses[200]?.headers ?? {})).toBe(names.includes('cursor'))
-      const who = route.path === SERIES ? 'name=aave&interval=1d&start=2024-03-01' : isOfOne(route) ? 'name=aave' : ''
+      const needed = { q: 'q=uni', interval: 'interval=1d', start: 'start=2024-03-01' }
+      const required = Object.entries(needed).filter(
+        ([name]) => name in route.query && isRequired(route.query[name] as z.ZodType),
+      )
+      const who = [...required.map(([, text]) => text), ...(isOfOne(route) ? ['name=aave'] : [])].join('&')
       const csv = await (await get(`${route.path}?${who}&format=csv`)).text()
       const columns = JSON.parse(`[${csv.split('\n')[0]}]`) as string[]
       const schema = content['text/csv']?.schema as { description?: string } | undefined

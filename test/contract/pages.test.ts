@@ -78,6 +78,8 @@ const PATHS = [
   `${DAILY[0]}start=2024-03-03&end=2024-03-09&`,
   '/data/tokens/historic-dex-trades?name=aave&',
   '/data/tokens/historic-dex-trades?name=aave&start=2024-03-10T10:00:00Z&end=2024-03-10T12:00:00Z&',
+  '/data/tokens/historic-ohlc?name=aave&interval=30m&start=2024-03-01&',
+  '/data/tokens/historic-dex-ohlcv?name=aave&interval=30m&start=2024-03-01&',
   `${SERIES}?name=aave&interval=5m&start=2024-03-01&`,
   `${SERIES}?name=aave&interval=30m&start=2024-03-01&end=2024-03-10T12:00:00Z&`,
 ]

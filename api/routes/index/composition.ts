@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { type Element, findComposition } from '../../../shared/registry/index-records.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
-import { answerKnown } from '../../records/known.ts'
+import { defineKnownList } from '../../lists/known-list.ts'
 import { idValue } from '../../records/values.ts'
-import { defineRoute } from '../../route/define-route.ts'
 
 const element = z.strictObject({
   token: idValue,
@@ -15,23 +14,21 @@ const element = z.strictObject({
   category: z.array(z.string()).meta({ description: "Names of the DAO's categories." }),
 })
 
-export const indexCompositionRoute = defineRoute({
+export const indexCompositionRoute = defineKnownList({
   path: '/data/index/composition',
   aliases: ['/data/index/index-composition'],
   tag: 'Index',
-  summary: 'What the Index holds now',
-  query: {},
+  summary: 'What the Index holds now, or held at a moment',
+  name: 'composition',
   record: element,
-  datasets: [],
-  handle: async (call) => {
-    const { registry, now } = call
-    const composition = findComposition(registry.index, now())
+  hasPast: true,
+  find: ({ registry, now }, asOf) => {
+    const composition = findComposition(registry.index, asOf ?? now())
     const next = registry.index.compositions.find(({ validFrom }) => validFrom > now())
-    const records = (composition?.elements ?? []).map((one) => toRecord(one, registry))
-    const answer = await answerKnown(call, { name: 'composition', records, asOf: composition?.validFrom ?? null })
     return {
-      ...answer,
-      ...(next === undefined ? {} : { expiresAt: next.validFrom }),
+      records: (composition?.elements ?? []).map((one) => toRecord(one, registry)),
+      asOf: composition?.validFrom ?? null,
+      ...(next === undefined || asOf !== undefined ? {} : { expiresAt: next.validFrom }),
     }
   },
 })

@@ -1,0 +1,28 @@
+import type { SortKey } from '../parameters/questions.ts'
+import { defineKeyset, type Keyset } from '../records/keyset.ts'
+import { toEmpty } from './record-set.ts'
+
+/** Exact name matches first, then by market cap, the largest first, then by name (contract section 2). */
+const BY_MARKET_CAP = defineKeyset(
+  ['toUInt8(NOT has({exact: Array(UInt64)}, key))', 'UInt8'],
+  ['toUInt8(isNull(market_cap))', 'UInt8'],
+  ['-ifNull(market_cap, 0)', 'Float64'],
+  ['name', 'String'],
+  ['key', 'UInt64'],
+)
+
+const TYPES = { number: 'Float64', text: 'String', time: 'Int64', boolean: 'UInt8' } as const
+
+/** By members of the record, what is unknown last, then by name and id (contract section 8). */
+export function toKeyset(sort: readonly SortKey[]): Keyset {
+  if (sort.length === 0) return BY_MARKET_CAP
+  const parts = sort.flatMap(({ member, isDescending }) => {
+    const value = `ifNull(${member.sql}, ${JSON.stringify(toEmpty(member)).replaceAll('"', "'")})`
+    const type = TYPES[member.kind]
+    return [
+      [`toUInt8(isNull(${member.sql}))`, 'UInt8'] as const,
+      isDescending ? ([value, type, 'descending'] as const) : ([value, type] as const),
+    ]
+  })
+  return defineKeyset(...parts, ['name', 'String'], ['key', 'UInt64'])
+}

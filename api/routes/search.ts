@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { LIST_HEADERS } from '../http/headers.ts'
+import { toKeyset } from '../lists/keyset.ts'
+import { answerKnown, EVERYTHING } from '../lists/known-list.ts'
+import { limit, searchText } from '../parameters/kinds.ts'
+import { idValue } from '../records/values.ts'
+import { defineRoute } from '../route/define-route.ts'
+import { readMarketCaps } from '../search/market-caps.ts'
+import { search } from '../search/search.ts'
+
+const found = z.strictObject({
+  type: z.enum(['token', 'dao']),
+  _id: idValue,
+  name: z.string(),
+  symbol: z.string().nullable().meta({ description: "A DAO's is that of its token, null where it has none." }),
+  slug: z.string().nullable().meta({ description: "A DAO's; null for a token." }),
+  image: z.url().nullable().meta({ description: "A DAO's; null for a token and where none is known." }),
+  matched: z.string().meta({ description: 'The member that fits what was looked for.' }),
+})
+
+export const searchRoute = defineRoute({
+  path: '/data/search',
+  tag: 'Registry',
+  summary: 'Tokens and DAOs by whatever is known of them',
+  description:
+    'Live tokens and DAOs in one list, best first: those whose symbol is exactly `q`, whose name is, whose slug, contract address or CoinMarketCap id is, those that begin with it, and those that contain it; among these the larger market cap first, then the name. Without regard to case.',
+  query: { q: searchText, limit: limit('records', { default: 10, max: 100 }) },
+  record: found,
+  datasets: [tokenPrices],
+  headers: LIST_HEADERS,
+  handle: async (call) => {
+    const { registry, query } = call
+    const records = search(registry, await readMarketCaps(call), query.q)
+    const answer = await answerKnown(
+      call,
+      { name: 'search', records, asOf: null },
+      { selection: EVERYTHING, sort: [], filters: [], keyset: toKeyset([]), limit: query.limit },
+    )
+    // A page of this list has no next one: whoever looks for something more says more.
+    const { Link: _, ...headers } = answer.headers ?? {}
+    return { ...answer, headers, staleAt: null }
+  },
+})

@@ -1,0 +1,37 @@
+import { z } from 'zod'
+import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
+import { INTERVALS } from '../../../shared/intervals.ts'
+import { numberOrNull, timeValue, uint64 } from '../../records/values.ts'
+import { defineCandles } from '../../series/candles.ts'
+
+const candle = z.strictObject({
+  timestamp: timeValue,
+  open: numberOrNull,
+  high: numberOrNull,
+  low: numberOrNull,
+  close: numberOrNull,
+  volumeUsd: numberOrNull,
+  volume: z.number(),
+  trades: uint64,
+  buys: uint64,
+  sells: uint64,
+})
+
+/** The price of the first or the last trade that has one, in the order of the chain. */
+const priceOf = (pick: 'argMinIf' | 'argMaxIf') =>
+  `${pick}(price, tuple(traded_at, block_number, log_index, transaction_hash), isNotNull(price))`
+
+export const historicDexOhlcvRoute = defineCandles({
+  path: '/data/tokens/historic-dex-ohlcv',
+  summary: 'Open, high, low, close and volume of one token on decentralized exchanges',
+  description:
+    'One candle per bucket with a stored trade, oldest first, on the UTC grid (7d on Mondays). `open`, `high`, `low` and `close` are prices of the trades whose price is known, null where none is; `volume` is in tokens, `volumeUsd` the sum of the trades whose value is known, null where none is; `buys` and `sells` are seen from the trader. `X-Series-Missing` counts the buckets without a trade.',
+  dataset: dexTrades,
+  intervals: INTERVALS,
+  candle,
+  time: 'traded_at',
+  // Decimals add up to the same whatever the order of the rows, which changes with every merge.
+  values: `${priceOf('argMinIf')}, max(price), min(price), ${priceOf('argMaxIf')},
+    toFloat64(sum(toDecimal128(amount_usd, 12))), toFloat64(sum(toDecimal256(amount, 18))), count(),
+    countIf(side = 'BUY'), countIf(side = 'SELL')`,
+})

@@ -1,0 +1,25 @@
+import { z } from 'zod'
+import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
+import { timeValue, uint64 } from '../../records/values.ts'
+import { defineCandles } from '../../series/candles.ts'
+
+const candle = z.strictObject({
+  timestamp: timeValue,
+  open: z.number(),
+  high: z.number(),
+  low: z.number(),
+  close: z.number(),
+  observations: uint64,
+})
+
+export const historicOhlcRoute = defineCandles({
+  path: '/data/tokens/historic-ohlc',
+  summary: 'Open, high, low and close of one token over time',
+  description:
+    'One candle per bucket that has a stored observation, oldest first, on the UTC grid (7d on Mondays): the first, highest, lowest and last price of the observations of the bucket, and how many they are. What happened between two observations is not known here. `X-Series-Missing` counts the buckets without any.',
+  dataset: tokenPrices,
+  intervals: ['30m', '1h', '4h', '1d', '7d'],
+  candle,
+  time: 'observed_at',
+  values: 'argMin(price, observed_at), max(price), min(price), argMax(price, observed_at), count()',
+})

@@ -1,0 +1,41 @@
+import { z } from 'zod'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { ListSource } from '../lists/in-database.ts'
+import type { RecordSets } from '../lists/record-sets.ts'
+
+/** Each token's latest market cap by the token's key, as a list of records that is read once a commit. */
+const SOURCE: ListSource = {
+  name: 'market-caps',
+  sql: `SELECT token AS key, '' AS name, market_cap, observed_at AS as_of, tuple(token) AS record
+FROM token_quotes FINAL WHERE {all: Bool} OR has({keys: Array(UInt64)}, token)`,
+  params: {},
+  there: undefined,
+}
+
+const row = z.object({ key: z.number(), marketCap: z.number().nullable() })
+
+/**
+ * The latest market caps in USD by the tokens' keys; a token without one is absent.
+ * @throws DataError `storage`
+ */
+export async function readMarketCaps({
+  db,
+  recordSets,
+  signal,
+}: {
+  db: Database
+  recordSets: RecordSets
+  signal: AbortSignal
+}): Promise<ReadonlyMap<number, number>> {
+  const set = await recordSets.get(SOURCE.name, [tokenPrices], SOURCE, signal)
+  const caps =
+    set?.records ??
+    (await db.rows({
+      name: SOURCE.name,
+      sql: 'SELECT token AS key, market_cap AS marketCap FROM token_quotes FINAL',
+      settings: { max_threads: 1 },
+      schema: row,
+    }))
+  return new Map(caps.flatMap(({ key, marketCap }) => (marketCap === null ? [] : [[key, marketCap]])))
+}

@@ -1,0 +1,235 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { toMembers } from '../../api/records/members.ts'
+import { routes } from '../../api/routes.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeEveryDataset } from '../support/every-dataset.ts'
+import { createRandom } from '../support/random.ts'
+
+/** A clock that stands: nothing here depends on the time of the run. */
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+/** What is asked at random is asked again with the same seed. */
+const SEED = 20240310
+const QUESTIONS = 8
+
+const config = createTestConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+/** One API answers from memory, the other has no memory. */
+let [memory, engine]: TestApi[] = []
+
+type Row = Readonly<Record<string, unknown>>
+type Value = number | string | boolean | null
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  await storeEveryDataset(database.writer, database.registry, NOW)
+  const options = { ...database, commits, now: () => NOW }
+  memory = await startApi({ ...options, config })
+  engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
+})
+afterAll(async () => {
+  await Promise.all([memory?.close(), engine?.close()])
+  await database?.drop()
+})
+
+const LISTS = routes.filter(({ query }) => 'sort' in query && 'cursor' in query)
+
+const toUrl = (api: TestApi | undefined, path: string, parameters: readonly [string, string][]) =>
+  `${api?.url}${path}?${new URLSearchParams([...parameters])}`
+
+/** An answer of the first API, once the second one has given the same bytes under the same tag. */
+async function ask(path: string, parameters: readonly [string, string][]): Promise<{ headers: Headers; body: string }> {
+  const responses = await Promise.all([memory, engine].map((api) => fetch(toUrl(api, path, parameters))))
+  const bodies = await Promise.all(responses.map(async (response) => response.text()))
+  const [first, second] = responses as [Response, Response]
+  const asked = toUrl(undefined, path, parameters)
+  expect(bodies[0], asked).toBe(bodies[1])
+  for (const header of ['etag', 'link', 'x-total-count', 'x-data-as-of', 'content-type', 'content-disposition']) {
+    expect(first.headers.get(header), `${asked}: ${header}`).toBe(second.headers.get(header))
+  }
+  expect(first.status, `${asked}: ${bodies[0]}`).toBe(200)
+  return { headers: first.headers, body: bodies[0] ?? '' }
+}
+
+function toValue(row: Row, path: string): Value {
+  let value: unknown = row
+  for (const name of path.split('.')) value = (value as Row | null)?.[name] ?? null
+  return typeof value === 'string' ? value.toLowerCase() : (value as Value)
+}
+
+function compare(a: Value, b: Value): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null)
+  return a < b ? -1 : a > b ? 1 : 0
+}
+
+/** The records in the order that a `sort` means, worked out on the whole list. */
+function sortNaively(rows: readonly Row[], sort: string): Row[] {
+  return [...rows].sort((a, b) => {
+    for (const word of sort.split(',')) {
+      const path = word.replace('-', '')
+      const [one, other] = [toValue(a, path), toValue(b, path)]
+      const order = compare(one, other)
+      if (order !== 0) return word.startsWith('-') && one !== null && other !== null ? -order : order
+    }
+    return compare(a.name as string, b.name as string) || compare(a._id as string, b._id as string)
+  })
+}
+
+function fitsNaively(row: Row, filter: string): boolean {
+  const [, path = '', operator, literal = ''] = /^([\w.]+)(>=|<=|!=|>|<|=)(.*)$/.exec(filter) ?? []
+  const value = toValue(row, path)
+  if (literal.toLowerCase() === 'null') return (value === null) === (operator === '=')
+  if (value === null) return false
+  const order = typeof value === 'number' ? value - Number(literal) : compare(String(value), literal.toLowerCase())
+  return { '>=': order >= 0, '<=': order <= 0, '>': order > 0, '<': order < 0, '=': order === 0, '!=': order !== 0 }[
+    operator as '='
+  ]
+}
+
+/** A sort and some filters that make sense for the records that there are. */
+function toQuestion(
+  random: ReturnType<typeof createRandom>,
+  members: ReturnType<typeof toMembers>,
+  rows: readonly Row[],
+) {
+  const paths = [...members.keys()]
+  const keys = new Set(Array.from({ length: 1 + random.below(3) }, () => random.pick(paths)))
+  const sort = [...keys].map((path) => `${random.chance(0.5) ? '-' : ''}${path}`).join()
+  const filters = Array.from({ length: random.below(3) }, () => {
+    const member = members.get(random.pick(paths))
+    const value = toValue(random.pick(rows), member?.path ?? '')
+    const isOrdered = member?.kind === 'number' || member?.kind === 'time'
+    const operators = value === null || !isOrdered ? ['=', '!='] : ['=', '!=', '<', '>', '<=', '>=']
+    return `${member?.path}${random.pick(operators)}${member?.kind === 'time' ? String(value).toUpperCase() : value}`
+  })
+  return { sort: random.chance(0.8) ? sort : undefined, filters }
+}
+
+describe('lists', () => {
+  it('are all lists of tokens and DAOs', () => {
+    expect(LISTS.map(({ path }) => path)).toHaveLength(8)
+  })
+
+  it.each(LISTS.map(({ path }) => path))(
+    '%s: random questions with the same answer from both and worked out by hand',
+    async (path) => {
+      const record = LISTS.find((route) => route.path === path)?.record
+      if (record === undefined) throw new Error(`${path} has no record`)
+      const members = toMembers(record)
+      const random = createRandom(SEED)
+      const rows = JSON.parse((await ask(path, [['limit', '500']])).body) as Row[]
+      expect(rows.length).toBeGreaterThan(4)
+      for (let n = 0; n < QUESTIONS; n++) {
+        const { sort, filters } = toQuestion(random, members, rows)
+        const asked = filters.map((filter): [string, string] => ['filter', filter])
+        if (sort !== undefined) asked.push(['sort', sort])
+        const found = rows.filter((row) => filters.every((filter) => fitsNaively(row, filter)))
+        const expected = sort === undefined ? found : sortNaively(found, sort)
+        const limit = 1 + random.below(rows.length)
+        const fields = random.chance(0.4) ? [random.pick(Object.keys(record.shape)), '_id'] : undefined
+        const page = await ask(path, [
+          ...asked,
+          ['limit', String(limit)],
+          ...(fields ?? []).map((one): [string, string] => ['fields', one]),
+        ])
+        const wanted = expected.slice(0, limit)
+        const isWanted = (name: string) => fields === undefined || fields.includes(name)
+        expect(JSON.parse(page.body), JSON.stringify(asked)).toEqual(
+          wanted.map((row) => Object.fromEntries(Object.entries(row).filter(([name]) => isWanted(name)))),
+        )
+        expect(page.headers.get('x-total-count')).toBe(String(found.length))
+        await ask(path, [...asked, ['limit', String(limit)], ['format', random.pick(['csv', 'ndjson', 'arrow'])]])
+      }
+    },
+  )
+
+  it.each(LISTS.map(({ path }) => path))(
+    '%s: pages of a sorted list are together the whole, from either',
+    async (path) => {
+      const record = LISTS.find((route) => route.path === path)?.record
+      if (record === undefined) throw new Error(`${path} has no record`)
+      const random = createRandom(SEED)
+      const members = [...toMembers(record).keys()].filter((member) => member !== 'name')
+      for (const member of [random.pick(members), random.pick(members)]) {
+        const sort = `-${member},name`
+        const whole = JSON.parse(
+          (
+            await ask(path, [
+              ['sort', sort],
+              ['limit', '500'],
+            ])
+          ).body,
+        ) as Row[]
+        const together: Row[] = []
+        let next: URLSearchParams | undefined = new URLSearchParams({ sort, limit: '30' })
+        while (next !== undefined) {
+          const page = await ask(path, [...next])
+          together.push(...(JSON.parse(page.body) as Row[]))
+          const [, query] = /<\?([^>]*)>; rel="next"/.exec(page.headers.get('link') ?? '') ?? []
+          next = query === undefined ? undefined : new URLSearchParams(query)
+        }
+        expect(together, sort).toEqual(whole)
+      }
+    },
+  )
+
+  it('are selected by category and chain, by id or slug', async () => {
+    const whole = JSON.parse((await ask('/data/daos', [['limit', '500']])).body) as Row[]
+    for (const [param, member, records] of [
+      ['category', 'category', database.registry.categories],
+      ['chain', 'chain', database.registry.chains],
+    ] as const) {
+      for (const { id, slug } of records.slice(0, 4)) {
+        const expected = whole.filter((row) => (row[member] as string[]).includes(id))
+        for (const value of [id, slug]) {
+          const page = await ask('/data/daos', [
+            [param, value],
+            ['limit', '500'],
+          ])
+          expect(JSON.parse(page.body)).toEqual(expected)
+          expect(page.headers.get('x-total-count')).toBe(String(expected.length))
+        }
+      }
+    }
+    const [first, second] = database.registry.categories
+    const either = JSON.parse(
+      (
+        await ask('/data/daos', [
+          ['category', `${first?.slug},${second?.slug}`],
+          ['limit', '500'],
+        ])
+      ).body,
+    )
+    const isEither = (row: Row) => [first?.id, second?.id].some((id) => (row.category as unknown[]).includes(id))
+    expect(either).toEqual(whole.filter(isEither))
+    expect(JSON.parse((await ask('/data/tokens', [['category', 'f'.repeat(24)]])).body)).toEqual([])
+  })
+
+  it.each([
+    ['/data/tokens?sort=financialData.marketcapp', 'sort', 'Did you mean "financialData.marketCap"?'],
+    ['/data/tokens?sort=name,-name', 'sort', 'twice'],
+    ['/data/tokens?sort=name,symbol,live,chain', 'sort', 'at most 3'],
+    ['/data/daos?sort=category', 'sort', 'list'],
+    ['/data/tokens?filter=symbol~UNI', 'filter', 'for example filter=financialData.marketCap>=1000000'],
+    ['/data/tokens?filter=symbol%3EUNI', 'filter', 'text with = and != only'],
+    ['/data/tokens?filter=live%3E=true', 'filter', 'true and false with = and != only'],
+    ['/data/tokens?filter=financialData.price%3E=many', 'filter', 'a number or null'],
+    ['/data/tokens?filter=financialData.price%3E=null', 'filter', 'null with = and != only'],
+    ['/data/tokens?filter=financialData.lastUpdated%3C=noon', 'filter', 'a time'],
+    [`/data/tokens?${Array.from({ length: 11 }, (_, n) => `filter=decimal!=${n}`).join('&')}`, 'filter', 'at most 10'],
+    ['/data/tokens?category=lendng', 'category', 'Did you mean "lending"?'],
+    ['/data/tokens?chain=etherium', 'chain', 'Did you mean "ethereum"?'],
+    ['/data/tokens?asOf=2024-03-11', 'asOf', 'future'],
+  ])('%s is refused with what would do', async (path, param, words) => {
+    for (const api of [memory, engine]) {
+      const response = await fetch(`${api?.url}${path}`)
+      expect(response.status).toBe(400)
+      expect(await response.json()).toMatchObject({
+        code: 'invalid_parameter',
+        param,
+        detail: expect.stringContaining(words),
+      })
+    }
+  })
+})

@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeQuotes } from '../support/quotes.ts'
+
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+
+const config = createTestConfig()
+const commits = createHandFeed()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let [memory, engine]: TestApi[] = []
+
+interface Found {
+  type: string
+  _id: string
+  name: string
+  symbol: string | null
+  matched: string
+}
+
+/** What is found, once the API with memory and the one without have given the same bytes. */
+async function search(query: string): Promise<{ found: Found[]; headers: Headers }> {
+  const responses = await Promise.all([memory, engine].map((api) => fetch(`${api?.url}/data/search?${query}`)))
+  const bodies = await Promise.all(responses.map(async (response) => response.text()))
+  expect(bodies[0]).toBe(bodies[1])
+  expect(responses[0]?.status, bodies[0]).toBe(200)
+  return { found: JSON.parse(bodies[0] ?? '') as Found[], headers: (responses[0] as Response).headers }
+}
+const names = (found: readonly Found[]) => found.map(({ type, name }) => `${type} ${name}`)
+const tokenOf = (symbol: string) => {
+  const token = database.registry.tokens.find((one) => one.symbol === symbol && one.live)
+  if (token === undefined) throw new Error(`the registry has no live ${symbol}`)
+  return token
+}
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const cap = (symbol: string, market_cap: number) => ({
+    token: tokenOf(symbol).key,
+    at: NOW,
+    is_latest: true,
+    market_cap,
+  })
+  await storeQuotes(database.writer, [cap('UNI', 10), cap('AAVE', 30), cap('COMP', 20)])
+  const options = { ...database, commits, now: () => NOW }
+  memory = await startApi({ ...options, config })
+  engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
+})
+afterAll(async () => {
+  await Promise.all([memory?.close(), engine?.close()])
+  await database?.drop()
+})
+
+describe('search', () => {
+  it('finds each live token by symbol, name, address and market-data id', async () => {
+    for (const { id, symbol, name, contractAddress, cmcId } of database.registry.tokens.filter(({ live }) => live)) {
+      for (const text of [symbol, name.toUpperCase(), contractAddress, ...(cmcId === null ? [] : [cmcId])]) {
+        const { found } = await search(`limit=100&q=${encodeURIComponent(text)}`)
+        const place = found.findIndex(({ _id }) => _id === id)
+        // Names and symbols may be those of several.
+        expect(place, `${text} of ${name}`).toBeGreaterThanOrEqual(0)
+        expect(place, `${text} of ${name}`).toBeLessThan(4)
+      }
+    }
+  })
+
+  it('puts the exact before the beginning before the inside, and then the largest first', async () => {
+    const { found } = await search('q=uni&limit=100')
+    expect(found[0]).toMatchObject({ type: 'token', symbol: 'UNI', matched: 'symbol' })
+    const all = (await search('q=a&limit=100')).found
+    const begins = all.map(({ name, symbol, matched }) => {
+      const text = { symbol, name }[matched as 'name']
+      return text?.toLowerCase().startsWith('a')
+    })
+    expect(begins).toContain(true)
+    expect(begins).toContain(false)
+    expect(begins.lastIndexOf(true)).toBeLessThan(begins.indexOf(false))
+    const place = (symbol: string) => all.findIndex((one) => one.symbol === symbol && one.type === 'token')
+    expect(place('AAVE')).toBe(0)
+    expect(place('COMP')).toBe(-1)
+    const inside = (await search('q=p&limit=100')).found.filter(({ name }) => !name.toLowerCase().startsWith('p'))
+    const [aave, uni] = ['Compound', 'Uniswap'].map((name) => inside.findIndex((one) => one.name.startsWith(name)))
+    expect(aave).toBeLessThan(uni ?? 0)
+  })
+
+  it('finds DAOs by slug, and by the symbol of their token', async () => {
+    const dao = database.registry.daos.find(({ slug, live }) => live && slug.includes('-'))
+    expect((await search(`q=${dao?.slug}`)).found[0]).toMatchObject({ type: 'dao', _id: dao?.id, matched: 'slug' })
+    expect(names((await search('q=AAVE')).found).slice(0, 2)).toEqual(['token Aave', 'dao Aave'])
+  })
+
+  it('finds nothing where there is nothing, and counts what it found', async () => {
+    const { found, headers } = await search('q=zzqqxxyy')
+    expect(found).toEqual([])
+    expect(headers.get('x-total-count')).toBe('0')
+    const few = await search('q=a&limit=3')
+    expect(few.found).toHaveLength(3)
+    expect(few.headers.get('link')).toBeNull()
+    const total = Number(few.headers.get('x-total-count'))
+    expect(total).toBeGreaterThan(3)
+    expect((await search('q=a&limit=100')).found).toHaveLength(Math.min(100, total))
+  })
+
+  it('does not find what has ended', async () => {
+    const ended = database.registry.tokens.find(({ live }) => !live)
+    const { found } = await search(`q=${ended?.contractAddress}`)
+    expect(found).toEqual([])
+  })
+
+  it.each(['', '?q=', '?q=%20', `?q=${'x'.repeat(201)}`])('/data/search%s is refused', async (query) => {
+    const response = await fetch(`${memory?.url}/data/search${query}`)
+    expect(response.status).toBe(400)
+    const code = query === '' ? 'missing_parameter' : 'invalid_parameter'
+    expect(await response.json()).toMatchObject({ code, param: 'q' })
+  })
+
+  it('has other formats as well', async () => {
+    for (const format of ['csv', 'ndjson', 'parquet', 'arrow']) {
+      const responses = await Promise.all(
+        [memory, engine].map((api) => fetch(`${api?.url}/data/search?q=uni&format=${format}`)),
+      )
+      expect(responses.map(({ status }) => status)).toEqual([200, 200])
+      const [first, second] = await Promise.all(
+        responses.map(async (response) => Buffer.from(await response.arrayBuffer())),
+      )
+      expect(first).toEqual(second)
+    }
+  })
+})
