@@ -41,7 +41,12 @@ function toExchange(request: Request, response: Response): Exchange {
 function refuseMethod(request: Request, response: Response): void {
   if (request.method === 'OPTIONS') {
     const { requestId } = toExchange(request, response)
-    const headers = [...FIXED_HEADERS, 'X-Request-Id', requestId, ...toPreflightHeaders(ALLOWED)]
+    const headers = [
+      ...FIXED_HEADERS,
+      'X-Request-Id',
+      requestId,
+      ...toPreflightHeaders(ALLOWED, request.get('access-control-request-headers')),
+    ]
     response.writeHead(204, headers).end()
     return
   }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type AppOptions, createApp } from './app.ts'
 import { FIXED_HEADERS } from './http/headers.ts'
@@ -18,6 +18,12 @@ function toRequestProblem(code: string | undefined): Problem {
     return new Problem('invalid_parameter', 'The request did not arrive in time.')
   }
   return new Problem('invalid_parameter', 'The bytes received are not an HTTP request.')
+}
+
+/** What is wrong with a request that Node itself would refuse without a word (RFC 9112, section 3.2). */
+function toHeadProblem({ httpVersion, headers }: IncomingMessage): Problem | undefined {
+  if (httpVersion !== '1.1' || headers.host !== undefined) return undefined
+  return new Problem('invalid_parameter', 'The request has no Host header, which HTTP/1.1 asks for.')
 }
 
 /** A whole response, headers and problem, for a connection without a request that could be answered. */
@@ -40,10 +46,17 @@ function toRawResponse(problem: Problem, publicUrl: string): string {
 export function createApiServer(options: AppOptions): Server {
   const readers = createReaders(options.log, options.pace)
   const app = createApp({ ...options, readers })
-  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES }, (request, response) => {
+  const refuse = ({ socket }: IncomingMessage, problem: Problem) =>
+    socket.end(toRawResponse(problem, options.config.api.publicUrl))
+  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }, (request, response) => {
+    const problem = toHeadProblem(request)
+    if (problem !== undefined) return void refuse(request, problem)
     // Whoever keeps its connection learns with the answer that the next request belongs elsewhere.
     if (options.stopping?.aborted) response.shouldKeepAlive = false
     app(request, response)
+  })
+  server.on('checkExpectation', (request: IncomingMessage) => {
+    refuse(request, new Problem('invalid_parameter', 'Expect takes 100-continue and nothing else here.'))
   })
   readers.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {

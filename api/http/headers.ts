@@ -67,13 +67,21 @@ export const FIXED_HEADERS: FlatHeaders = [
   ...['X-Content-Type-Options', 'nosniff'],
 ]
 
-/** What a preflight request of a browser is told. */
-export function toPreflightHeaders(allow: string): FlatHeaders {
+/** Names of headers with commas between (RFC 9110, section 5.6.2). */
+const HEADER_NAMES = /^[\w!#$%&'*+.^`|~-]+(\s*,\s*[\w!#$%&'*+.^`|~-]+)*$/
+
+/**
+ * What a preflight request of a browser is told: it may send whatever headers it wants to, because nothing here depends
+ * on who asks (contract section 8). They are named one by one, as `*` does not cover all of them.
+ */
+export function toPreflightHeaders(allow: string, wanted: string | undefined): FlatHeaders {
+  const named = wanted !== undefined && HEADER_NAMES.test(wanted) ? wanted : '*'
   return [
     ...['Allow', allow],
     ...['Access-Control-Allow-Methods', allow],
-    ...['Access-Control-Allow-Headers', 'If-None-Match, X-Request-Id, traceparent, tracestate'],
+    ...['Access-Control-Allow-Headers', named],
     ...['Access-Control-Max-Age', '86400'],
+    ...['Vary', 'Access-Control-Request-Headers'],
   ]
 }
 

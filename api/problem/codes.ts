@@ -23,6 +23,11 @@ export const PROBLEM_CODES = {
     title: 'Not found',
     meaning: 'There is no such path, or no entity with this id or name.',
   },
+  no_data: {
+    status: 404,
+    title: 'No data yet',
+    meaning: 'What was asked for exists, and there is no data of it, or not yet: `detail` says why. Ask again later.',
+  },
   method_not_allowed: {
     status: 405,
     title: 'The method is not allowed',

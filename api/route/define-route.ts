@@ -69,6 +69,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly datasets: readonly DatasetFacts[]
   /** Answers of the moment, such as health: never kept, by nobody, and made however many others are being made. */
   readonly volatile?: boolean
+  /** Whether the answer is `no_data` while nothing is stored; other answers are empty then. */
+  readonly mayHaveNoData?: boolean
   /** Headers of its own that a 200 answer carries, name to description. */
   readonly headers?: Readonly<Record<string, string>>
   handle(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
@@ -93,6 +95,7 @@ export interface Route {
   accepts(accept: string | undefined): boolean
   readonly datasets: readonly DatasetFacts[]
   readonly volatile: boolean
+  readonly mayHaveNoData: boolean
   readonly headers: Readonly<Record<string, string>>
   /**
    * Settles what a parsed query means. `key` is equal for every query with the same answer; `answer` finds it.
@@ -153,6 +156,7 @@ export function defineRoute<
     accepts: (accept) => chooseMediaType(accept) !== undefined,
     datasets: route.datasets,
     volatile: route.volatile ?? false,
+    mayHaveNoData: route.mayHaveNoData ?? false,
     headers: {
       ...route.headers,
       ...(record === undefined ? {} : RECORD_HEADERS),

@@ -43,6 +43,7 @@ function toCodes(route: Route): ProblemCode[] {
     ['missing_parameter', single || Object.values(route.query).some(isRequired)],
     ['invalid_parameter', Object.keys(route.query).length > 0],
     ['not_found', single || route.path.includes('{')],
+    ['no_data', route.mayHaveNoData],
     ['ambiguous_name', single],
   ]
   const common: ProblemCode[] = ['unknown_parameter', 'method_not_allowed', 'not_acceptable', 'internal', 'unavailable']

@@ -108,7 +108,7 @@ describe('/data/daos/governance', () => {
     ['?name=a', 409, 'ambiguous_name'],
     ['?name=uniswap&name=aave', 400, 'invalid_parameter'],
     ['?name=uniswap&limit=3', 400, 'unknown_parameter'],
-    ['?name=aave', 404, 'not_found'],
+    ['?name=aave', 404, 'no_data'],
   ])('%s is %d %s', async (query, status, code) => {
     const response = await get(query)
     expect(response.status).toBe(status)

@@ -97,6 +97,8 @@ describe('failures', () => {
     expect((await send('what?\r\n\r\n')).code).toBe('invalid_parameter')
     const endless = await send(`GET /${'x'.repeat(300_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)
     expect(endless.detail).toContain('262144 bytes')
+    expect((await send('GET /data/tokens HTTP/1.1\r\n\r\n')).detail).toContain('Host')
+    expect((await send('GET /data/tokens HTTP/1.1\r\nHost: a\r\nExpect: wonders\r\n\r\n')).detail).toContain('Expect')
   })
 
   it('are none for a hundred of the longest names', async () => {
@@ -174,6 +176,17 @@ describe('headers', () => {
     const response = await ask('/data/tokens', { method: 'OPTIONS' })
     expect(response.status).toBe(204)
     expect(response.headers.get('access-control-allow-methods')).toBe('GET, HEAD, OPTIONS')
+    const wanted = 'authorization,sentry-trace,x-whatever'
+    const asked = await ask('/data/tokens', {
+      method: 'OPTIONS',
+      headers: { 'access-control-request-headers': wanted },
+    })
+    expect(asked.headers.get('access-control-allow-headers')).toBe(wanted)
+    const odd = await ask('/data/tokens', {
+      method: 'OPTIONS',
+      headers: { 'access-control-request-headers': 'a b, c;' },
+    })
+    expect(odd.headers.get('access-control-allow-headers')).toBe('*')
   })
 })
 

@@ -191,6 +191,27 @@ describe('a cursor', () => {
     expect((await fetch(`${api.url}${SERIES}?${query}&cursor=${honest}`)).status).toBe(200)
   })
 
+  it.each(['x', '[]', '{}', 'null', '"a"', '[1,2,3,4,5,6]', '[[1]]', '[1e999,0,"x","y",3]', '[0,0,"NaN","",-1]'])(
+    'of any route that somebody made of %s leads nowhere',
+    async (place) => {
+      const id = database.registry.tokens.find(({ name }) => name === 'Aave')?.id
+      const one = { id, name: undefined }
+      const series = { ...one, interval: '1h', start: Date.parse('2024-03-01') }
+      const asked: [string, object, string][] = [
+        ['/data/tokens', {}, ''],
+        ['/data/daos/treasury', { sort: '-treasuryData.valueUsd' }, 'sort=-treasuryData.valueUsd'],
+        ['/data/tokens/historic-dex-trades', one, 'name=aave'],
+        ['/data/tokens/historic-ohlc', series, 'name=aave&interval=1h&start=2024-03-01'],
+      ]
+      for (const [path, parsed, query] of asked) {
+        const cursor = writeCursor(toQueryKey(path, { ...parsed }), place)
+        const response = await fetch(`${api.url}${path}?${query}&cursor=${cursor}`)
+        const body = problemBody.parse(await response.json())
+        expect([response.status, body.code, body.param], path).toEqual([400, 'invalid_parameter', 'cursor'])
+      }
+    },
+  )
+
   const refused: [string, string][] = [
     ['garbage', '/data/tokens?cursor=garbage'],
     ['nothing', '/data/tokens?cursor='],

@@ -277,7 +277,7 @@ it('is not found before it was read', async () => {
   const response = await fetch(`${pipeline.url}/data/index/token-data`)
   expect(response.status).toBe(404)
   expect(await response.json()).toMatchObject({
-    code: 'not_found',
+    code: 'no_data',
     detail: expect.stringContaining('not been read yet'),
   })
 })

@@ -84,17 +84,22 @@ export const governanceRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Votes and proposals of one DAO',
   description:
-    'All votes and proposals of the Snapshot space that the DAO votes in, and of those that it voted in before, each counted once. `uniqueVotingAddresses` are the addresses that ever voted, in lower case and in order, each once. A DAO without a space, or whose space was not read to its end yet, has no governance data: 404.',
+    'All votes and proposals of the Snapshot space that the DAO votes in, and of those that it voted in before, each counted once. `uniqueVotingAddresses` are the addresses that ever voted, in lower case and in order, each once. A DAO without a space, or whose space was not read to its end yet, has no governance data: `no_data`.',
   one: daoKind,
   query: {},
   response: governanceRecord,
   datasets: [governance],
+  mayHaveNoData: true,
   handle: async ({ found: dao, db }): Promise<Answer> => {
     const { snapshotSpace: space, formerSnapshotSpaces: former } = dao
     const params = { dao: dao.key, space: space ?? '', spaces: space === null ? [] : [space, ...former] }
     const counted = former.length === 0 ? ONE_SPACE : SEVERAL_SPACES
     const known = space === null ? undefined : await summarize(db, params, counted)
-    if (known === undefined) throw new Problem('not_found', 'There is no governance data of this DAO.')
+    if (known === undefined) {
+      const why =
+        space === null ? 'No Snapshot space of it is known.' : 'Its Snapshot space was not read to its end yet.'
+      throw new Problem('no_data', `There is no governance data of this DAO. ${why}`)
+    }
     const { read_at: asOf, votes, voters, proposals, digest } = known
     const before = `{"_id":"${dao.id}","votes":{"count":${votes},"uniqueVotingAddresses":`
     const toAfter = (count: number) => `,"uniqueAddressesCount":${count}},"proposals":${proposals}}`

@@ -24,17 +24,18 @@ export const indexTokenRoute = defineRoute({
   tag: 'Index',
   summary: 'The Index Token now',
   description:
-    'The ether locked in the Index Token contract and the tokens in circulation, both read at one block, as exact decimals in texts. The market cap in ETH is `value` divided by `totalSupply`; `valueUsd` is that times the price of ether. `not_found` until the first reading is stored.',
+    'The ether locked in the Index Token contract and the tokens in circulation, both read at one block, as exact decimals in texts. The market cap in ETH is `value` divided by `totalSupply`; `valueUsd` is that times the price of ether. `no_data` until the first reading is stored.',
   query: {},
   response: tokenData,
   datasets: [indexToken],
+  mayHaveNoData: true,
   handle: async ({ db, registry }) => {
     const { index } = registry
     const params = { index: index.key }
     const [found] = await db.rows({ name: 'index-token', sql: SQL, params, schema: tokenData })
     if (found === undefined) {
       const detail = `The Index Token has not been read yet: workers need a node of ${index.token.chain} for it.`
-      throw new Problem('not_found', detail)
+      throw new Problem('no_data', detail)
     }
     return { body: Buffer.from(JSON.stringify(found)), asOf: Date.parse(found.createdAt) }
   },

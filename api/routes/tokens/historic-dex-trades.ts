@@ -104,7 +104,5 @@ export const historicDexTradesRoute = defineRoute({
   },
 })
 
-const place = z.tuple([z.int()], z.unknown())
-
 /** The time of the trade that a page ended with. */
-const toTime = (after: string) => -place.parse(JSON.parse(after))[0]
+const toTime = (after: string) => -Number(ORDER.read(after)[0])
