@@ -1,0 +1,33 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { runFuzz } from '../fuzz/run.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeEveryDataset } from '../support/every-dataset.ts'
+
+/** A clock that stands: nothing here depends on the time of the run. */
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+
+const config = createTestConfig()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let [memory, engine]: TestApi[] = []
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  await storeEveryDataset(database.writer, database.registry, NOW)
+  const options = { ...database, commits: createHandFeed(), now: () => NOW }
+  memory = await startApi({ ...options, config })
+  engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
+})
+afterAll(async () => {
+  await Promise.all([memory?.close(), engine?.close()])
+  await database?.drop()
+})
+
+it.each(['with memory', 'without memory'])('answers whatever it is asked, %s', async (which) => {
+  const url = (which === 'with memory' ? memory : engine)?.url ?? ''
+  const { statuses, faults } = await runFuzz({ url, requests: 600, seed: 20240310, atOnce: 4, now: NOW })
+  expect(faults).toEqual([])
+  expect(statuses.get(200)).toBeGreaterThan(100)
+  expect(statuses.get(400)).toBeGreaterThan(50)
+  expect(statuses.get(404)).toBeGreaterThan(0)
+})

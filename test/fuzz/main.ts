@@ -1,0 +1,36 @@
+import { parseArgs } from 'node:util'
+import { SingleBar } from 'cli-progress'
+import { runFuzz } from './run.ts'
+
+const HELP = `npm run fuzz -- [--url http://127.0.0.1:3000] [--requests 100000] [--seed 1] [--at-once 8]
+Sends generated requests over all routes to a running API and checks every answer. Exits with 1 when one is not as it may be.`
+
+const { values } = parseArgs({
+  options: {
+    url: { type: 'string', default: 'http://127.0.0.1:3000' },
+    requests: { type: 'string', default: '100000' },
+    seed: { type: 'string', default: '1' },
+    'at-once': { type: 'string', default: '8' },
+    help: { type: 'boolean', default: false },
+  },
+})
+if (values.help) console.log(HELP)
+else {
+  const requests = Number(values.requests)
+  const bar = new SingleBar({ format: '{bar} {value}/{total} requests, {eta_formatted} left', noTTYOutput: false })
+  bar.start(requests, 0)
+  const { statuses, faults } = await runFuzz({
+    url: values.url,
+    requests,
+    seed: Number(values.seed),
+    atOnce: Number(values['at-once']),
+    now: Date.now(),
+    onProgress: (done) => bar.update(done),
+  })
+  bar.stop()
+  const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
+  console.log(`seed ${values.seed}, answers by status: ${counts.join(', ')}`)
+  for (const { url, fault } of faults) console.log(`${url}\n  ${fault}`)
+  console.log(faults.length === 0 ? 'every answer is as it may be' : `${faults.length} answers are not as they may be`)
+  process.exitCode = faults.length === 0 ? 0 : 1
+}

@@ -1,0 +1,148 @@
+import { z } from 'zod'
+import { exampleOf } from '../../api/parameters/parse.ts'
+import { toMembers } from '../../api/records/members.ts'
+import type { Route } from '../../api/route/define-route.ts'
+import { routes } from '../../api/routes.ts'
+import type { createRandom } from '../support/random.ts'
+
+type Random = ReturnType<typeof createRandom>
+
+/** What answers have told so far: values that mean something to the service. */
+export interface Known {
+  readonly ids: string[]
+  readonly names: string[]
+  /** Queries of next pages, by path. */
+  readonly next: Map<string, string>
+}
+
+export interface FuzzRequest {
+  readonly route: Route
+  /** Path and query. */
+  readonly url: string
+}
+
+const NONSENSE = [
+  ...[
+    '',
+    ' ',
+    '0',
+    '-1',
+    '1e9',
+    'null',
+    'undefined',
+    'NaN',
+    '%00',
+    '\u0000',
+    "'",
+    '"',
+    '`',
+    ';--',
+    '{}',
+    '[]',
+    '../..',
+  ],
+  ...[
+    '🦄',
+    'İ',
+    'ﬁ',
+    'e\u0301',
+    '\ud800',
+    'x'.repeat(300),
+    '1'.repeat(40),
+    "' OR 1=1 --",
+    '{id: String}',
+    '\\',
+    '\t\n',
+  ],
+]
+const DAY_MS = 86_400_000
+
+/** The schema inside optional and default wrappers. */
+function inner(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodDefault) return inner(schema.unwrap() as z.ZodType)
+  return schema
+}
+
+function toTime(random: Random, now: number): string {
+  const at = now - Math.floor(random.next() ** 3 * 5 * 365 * DAY_MS) + (random.chance(0.1) ? 2 * DAY_MS : 0)
+  const iso = new Date(at).toISOString()
+  return random.pick([iso, iso.slice(0, 10), iso.slice(0, 16), String(at), String(Math.floor(at / 1000))])
+}
+
+const toNumber = (random: Random) =>
+  random.pick([
+    String(1 + random.below(20)),
+    String(1 + random.below(20)),
+    String(random.below(20_000)),
+    '0',
+    '-3',
+    '1.5',
+  ])
+
+function toFilter(random: Random, record: z.ZodObject, known: Known): string {
+  const member = random.pick([...toMembers(record).values()])
+  const operator = random.pick(['=', '!=', '>', '<', '>=', '<=', '~', ''])
+  const value = random.pick([
+    toNumber(random),
+    'null',
+    'true',
+    '2026-01-01',
+    ...known.names.slice(0, 3),
+    random.pick(NONSENSE),
+  ])
+  return `${random.chance(0.9) ? member.path : random.pick(NONSENSE)}${operator}${value}`
+}
+
+function toSort(random: Random, record: z.ZodObject): string {
+  const paths = [...toMembers(record).keys()]
+  const words = Array.from({ length: 1 + random.below(random.chance(0.9) ? 3 : 5) }, () => random.pick(paths))
+  return words.map((path) => `${random.pick(['', '-', ''])}${path}`).join()
+}
+
+/** A value that a parameter may well take. */
+function toLikely(random: Random, route: Route, name: string, known: Known, now: number): string {
+  const schema = inner(route.query[name] as z.ZodType)
+  const single = schema instanceof z.ZodArray ? inner(schema.element as z.ZodType) : schema
+  if (single instanceof z.ZodEnum) return String(random.pick(single.options))
+  if (single instanceof z.ZodNumber) return toNumber(random)
+  if (name === 'sort' && route.record) return toSort(random, route.record)
+  if (name === 'filter' && route.record) return toFilter(random, route.record, known)
+  if (['start', 'end', 'asOf'].includes(name)) return toTime(random, now)
+  if (name === 'id' && known.ids.length > 0) return random.pick(known.ids)
+  if ((name === 'name' || name === 'q') && known.names.length > 0) {
+    const text = random.pick(known.names)
+    return random.chance(0.5) ? text : text.slice(0, 1 + random.below(text.length))
+  }
+  if (name === 'cursor') return new URLSearchParams(known.next.get(route.path) ?? '').get('cursor') ?? 'abc'
+  const example = exampleOf(route.query[name] as z.ZodType)
+  return String(Array.isArray(example) ? example[0] : (example ?? 'x'))
+}
+
+const isNeeded = (route: Route, name: string) => route.query[name]?.safeParse(undefined).success === false
+
+/** A request of some route: mostly one that makes sense, now and then with something that doesn't. */
+export function toRequest(random: Random, known: Known, now: number): FuzzRequest {
+  const route = random.pick(routes as readonly Route[])
+  const next = known.next.get(route.path)
+  if (next !== undefined && random.chance(0.15)) return { route, url: `${route.path}?${next}` }
+  const value = (name: string) =>
+    random.chance(0.04) ? random.pick(NONSENSE) : toLikely(random, route, name, known, now)
+  const names = Object.keys(route.query).filter((name) => !route.path.includes(`{${name}}`))
+  const parameters = names.flatMap((name): [string, string][] => {
+    const share = isNeeded(route, name)
+      ? 0.98
+      : name === 'id' || name === 'name'
+        ? 0.45
+        : name === 'cursor'
+          ? 0.03
+          : 0.25
+    if (!random.chance(share)) return []
+    const times = random.chance(0.06) ? 2 + random.below(3) : 1
+    return Array.from({ length: times }, () => [random.chance(0.02) ? `${name}[]` : name, value(name)])
+  })
+  if (random.chance(0.02))
+    parameters.push([random.pick(['nmae', 'lmit', '__proto__', 'constructor']), random.pick(NONSENSE)])
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(value(name)))
+  const query = parameters.map(([name, text]) => `${name}=${encodeURIComponent(text)}`).join('&')
+  return { route, url: `${path}?${query}` }
+}

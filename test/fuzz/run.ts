@@ -1,0 +1,80 @@
+import { z } from 'zod'
+import { problemBody } from '../../api/problem/problem.ts'
+import { createRandom } from '../support/random.ts'
+import { type FuzzRequest, type Known, toRequest } from './requests.ts'
+
+/** What came of it: answers by status, and each request whose answer is not one that may be. */
+export interface FuzzResult {
+  readonly statuses: ReadonlyMap<number, number>
+  readonly faults: readonly { readonly url: string; readonly fault: string }[]
+}
+
+/** What only the engine says, or a stack. */
+const ENGINE_TEXT = /DB::|Code: \d+|clickhouse|SELECT |FROM `?\w+`? FINAL|node_modules|\bat \S+ \(.*:\d+:\d+\)/i
+const MAX_FAULTS = 50
+
+/** What is wrong with an answer; undefined for one that may be. */
+function judge({ route, url }: FuzzRequest, response: Response, body: Buffer): string | undefined {
+  const type = response.headers.get('content-type') ?? ''
+  if (response.status >= 500 && response.status !== 503) return `status ${response.status}: ${body.toString()}`
+  if (response.status >= 400) {
+    const { error, data } = problemBody.safeParse(JSON.parse(body.toString()))
+    if (error !== undefined) return `a problem of another shape: ${z.prettifyError(error)}`
+    return ENGINE_TEXT.test(`${data.detail} ${data.title}`) ? `engine text: ${data.detail}` : undefined
+  }
+  if (response.status !== 200) return `status ${response.status}`
+  if (!type.startsWith('application/json')) return undefined
+  const query = new URL(url, 'http://here').searchParams
+  const some = query.has('fields') || query.has('fields[]')
+  const schema = some && route.record !== undefined ? z.array(route.record.partial()) : route.response
+  const { error } = schema.safeParse(JSON.parse(body.toString()))
+  return error === undefined ? undefined : `an answer that is not as documented: ${z.prettifyError(error)}`
+}
+
+/** Takes from an answer what later requests may ask for. */
+function learn(known: Known, { route }: FuzzRequest, response: Response, body: Buffer): void {
+  const [, next] = /<\?([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
+  if (next !== undefined) known.next.set(route.path, next)
+  if (known.ids.length > 400 || !/^\/data\/(tokens|daos)$/.test(route.path) || response.status !== 200) return
+  if (!(response.headers.get('content-type') ?? '').startsWith('application/json')) return
+  for (const { _id, name } of JSON.parse(body.toString()) as { _id?: string; name?: string }[]) {
+    if (_id !== undefined) known.ids.push(_id)
+    if (name !== undefined) known.names.push(name)
+  }
+}
+
+/**
+ * Sends so many generated requests to an API, some at once, and judges each answer: no failure but 503, every problem and every
+ * JSON answer of its documented shape, nothing that the engine says. The same seed asks the same where the answers are the same
+ * and one is asked at a time.
+ */
+export async function runFuzz(options: {
+  url: string
+  requests: number
+  seed: number
+  atOnce: number
+  now: number
+  onProgress?: (done: number) => void
+}): Promise<FuzzResult> {
+  const { url, requests, seed, atOnce, now, onProgress } = options
+  const random = createRandom(seed)
+  const known: Known = { ids: [], names: [], next: new Map() }
+  const statuses = new Map<number, number>()
+  const faults: { url: string; fault: string }[] = []
+  let sent = 0
+  const send = async (): Promise<void> => {
+    while (sent < requests && faults.length < MAX_FAULTS) {
+      sent += 1
+      const request = toRequest(random, known, now)
+      const response = await fetch(url + request.url)
+      const body = Buffer.from(await response.arrayBuffer())
+      statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
+      const fault = judge(request, response, body)
+      if (fault === undefined) learn(known, request, response, body)
+      else faults.push({ url: request.url, fault })
+      onProgress?.(sent)
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, send))
+  return { statuses, faults }
+}
