@@ -42,6 +42,8 @@ export interface PipelineOptions {
   readonly chains?: Readonly<Record<string, Chain>>
   /** Whether the providers agree on prices, as by default they do. */
   readonly markets?: Markets
+  /** The chains that have a node, ethereum unless given. */
+  readonly nodes?: readonly string[]
   readonly settings?: Readonly<Record<string, string>>
   /** Where the database goes with its server, and cannot be dropped. */
   readonly leavesDatabase?: boolean
@@ -53,7 +55,7 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   const { dataDir = null, chains = {}, markets = 'agreeing' } = options
   const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains, markets })
   const config = createTestConfig({
-    ...toStandInSettings(upstream.url),
+    ...toStandInSettings(upstream.url, options.nodes),
     ...options.settings,
   })
   const database = await createTestDatabase(config)
