@@ -10,8 +10,9 @@ import { checkAnswer, toUnknown } from '../answer.ts'
 import { askBatches, type Batch } from '../ask-batches.ts'
 import { askEach } from '../ask-each.ts'
 import type { PriceSource } from '../contracts/prices.ts'
+import { requireHistory, takeAffordable, toCallsInSlot } from '../month-budget.ts'
 import { toPages } from '../paging.ts'
-import { openCoinGecko, toPlanDays } from './client.ts'
+import { CALLS_SETTING, openCoinGecko, toBudget, toPlanDays } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
 const MARKETS = '/coins/markets'
@@ -28,9 +29,16 @@ export const coingecko: Provider<PriceSource, Token> = {
   covers: (token) => token.coingeckoId !== null,
   connect(context) {
     const client = openCoinGecko(context)
+    const budget = toBudget(context.config)
     return {
-      fetchLatest: (tokens, run) => fetchLatest(client, tokens, run),
+      async fetchLatest(tokens, run) {
+        if (budget === undefined) return fetchLatest(client, tokens, run)
+        const mostTokens = toCallsInSlot(budget.latestPerDay, run.slot) * COINS_PER_PAGE
+        const affordable = { mostTokens, setting: CALLS_SETTING, db: context.db }
+        return fetchLatest(client, await takeAffordable(tokens, affordable, run), run)
+      },
       async fetchHistory(tokens, range, run) {
+        requireHistory(budget, CALLS_SETTING)
         const now = context.now?.() ?? Date.now()
         const pages = toChartPages(range)
         const asked = INTERVAL_SECONDS[range.interval]
