@@ -55,10 +55,17 @@ describe('a budget of a month', () => {
       const { perDay, latestPerDay, linksPerDay, historyPerDay } = toMonthBudget(perMonth, 0.5)
       expect(perDay * 31).toBeLessThanOrEqual(perMonth)
       expect(perDay * 31).toBeGreaterThan(perMonth - 31)
-      expect(latestPerDay + linksPerDay + historyPerDay).toBeLessThanOrEqual(perDay)
+      // Of a large plan only what four calls a slot come to is kept for the newest prices.
+      expect(Math.min(latestPerDay, 4 * 288) + linksPerDay + historyPerDay).toBeLessThanOrEqual(perDay)
+      expect(historyPerDay).toBeLessThanOrEqual(perDay / 2)
       expect(latestPerDay).toBeGreaterThanOrEqual(perDay * 0.9)
     },
   )
+
+  it('of a large plan leaves half of it to history', () => {
+    const { perDay, historyPerDay } = toMonthBudget(300_000, 0.5)
+    expect(historyPerDay).toBe(Math.floor(perDay / 2))
+  })
 
   it.each([1, 90, 288, 290, 1_000])('gives the slots of a day its %i calls, evenly', (perDay) => {
     const calls = slots.map((slot) => toCallsInSlot(perDay, slot))

@@ -8,8 +8,11 @@ import { orderByMarketCap } from './stored/market-caps.ts'
 /** Of the longest month: what is spread over so many days is never used up before the month is over. */
 const DAYS_PER_MONTH = 31
 
-/** Parts of a day for the newest prices and for links; history has what they leave. */
+/** Parts of a day for the newest prices and for links, at most; history has what they leave. */
 const SHARES = { latest: 0.9, links: 0.05 }
+
+/** What is kept for the newest prices where a plan has plenty: calls of a slot, which do for four hundred tokens. */
+const RESERVED_PER_SLOT = 4
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 const SLOTS_PER_DAY = INTERVAL_SECONDS['1d'] / INTERVAL_SECONDS['5m']
@@ -33,7 +36,7 @@ export function toMonthBudget(perMonth: number, historyShare: number): MonthBudg
   const perDay = Math.max(1, Math.floor(perMonth / DAYS_PER_MONTH))
   const latestPerDay = Math.ceil(perDay * SHARES.latest)
   const linksPerDay = Math.floor(perDay * SHARES.links)
-  const left = perDay - latestPerDay - linksPerDay
+  const left = perDay - Math.min(latestPerDay, RESERVED_PER_SLOT * SLOTS_PER_DAY) - linksPerDay
   return { perDay, latestPerDay, linksPerDay, historyPerDay: Math.min(left, Math.floor(perDay * historyShare)) }
 }
 

@@ -89,7 +89,7 @@ function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Ra
   return askBatches(batches, ask, { refuse })
 }
 
-/** The credits of one call of history: of what a day has for it half, because a call for more would never be made. */
+/** The credits of one call of history: of what a day has for it half, because a call for more than all of it would never be made. */
 const toMostCredits = ({ budget }: CoinMarketCap): number =>
   budget === undefined ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(budget.historyPerDay / 2))
 
