@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
+import { DataError } from '../../shared/errors.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { toLimits } from '../../workers/http/provider-limits.ts'
 import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
@@ -7,7 +8,7 @@ import type { ProviderContext } from '../../workers/job/define-job.ts'
 import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
 import { toCallsInSlot, toMonthBudget } from '../../workers/providers/month-budget.ts'
 import { toTestTokens } from '../support/connected-provider.ts'
-import { toRun } from '../support/run.ts'
+import { createState, toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 
 const SLOT_MS = 300_000
@@ -20,19 +21,21 @@ function open(perMonth: number, more: Readonly<Record<string, string>> = {}, cap
   const config = parseConfig({ ...settings, ...more })
   const opened: HttpSettings[] = []
   const asked: HttpRequest[] = []
+  const answer = { fails: false }
   const http = {
     open: (one: HttpSettings) => {
       opened.push(one)
       return {
         json: async (request: HttpRequest) => {
           asked.push(request)
+          if (answer.fails) throw new DataError('provider_unavailable', 'no answer')
           return { data: [] }
         },
       }
     },
   }
   const context = { config, log: silent, http, db: { rows: async () => caps } } as unknown as ProviderContext
-  return { source: coinmarketcap.connect(context), asked, settings: () => opened[0] ?? expect.unreachable() }
+  return { source: coinmarketcap.connect(context), asked, answer, settings: () => opened[0] ?? expect.unreachable() }
 }
 
 /** What the limits of a day come to, by the name under which they are counted. */
@@ -92,6 +95,21 @@ describe('credits of CoinMarketCap', () => {
       code: 'provider_unconfigured',
       message: expect.stringContaining('COINMARKETCAP_CREDITS_PER_MONTH'),
     })
+  })
+
+  it('are not spent twice on a slot that is tried again, unless nothing came of it', async () => {
+    const { source, asked, answer } = open(10_000)
+    const state = createState()
+    const tokens = toTestTokens(3)
+    const attempt = async (slot: number) => {
+      const before = asked.length
+      await source.fetchLatest(tokens, toRun({ slot, state }).run).catch((error: unknown) => error)
+      return asked.length - before
+    }
+    answer.fails = true
+    expect([await attempt(DAY), await attempt(DAY)]).toEqual([1, 1])
+    answer.fails = false
+    expect([await attempt(DAY), await attempt(DAY), await attempt(DAY + SLOT_MS)]).toEqual([1, 0, 1])
   })
 
   it('are not asked for in slots that have none', async () => {

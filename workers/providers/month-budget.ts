@@ -2,6 +2,7 @@ import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { openSlotAllowance } from '../job/allowance.ts'
 import type { Run } from '../job/define-job.ts'
 import { orderByMarketCap } from './stored/market-caps.ts'
 
@@ -56,21 +57,42 @@ export function toDayLimit(budget: MonthBudget | undefined, daySetting: string) 
   return { requestsPerDay: budget.perDay, historyRequestsPerDay: budget.historyPerDay, daySetting }
 }
 
+interface Latest {
+  /** The provider's name. */
+  readonly name: string
+  readonly setting: string
+  readonly tokensPerCall: number
+  readonly db: Database
+}
+
 /**
- * The tokens that a slot's part of the budget does for, the largest first. The others are refused as
- * `provider_unconfigured`, naming the setting, so that the next provider is asked about them.
+ * Asks for the newest prices of the tokens that the calls of a slot do for, the largest first. The others are refused as
+ * `provider_unconfigured`, naming the setting, so that the next provider is asked about them. A slot that is tried again has
+ * what its earlier tries left, of which those that failed took nothing. Without a budget all are asked for.
  */
-export async function takeAffordable(
+export async function askWithinBudget<Row>(
+  budget: MonthBudget | undefined,
   tokens: readonly Token[],
-  { mostTokens, setting, db }: { readonly mostTokens: number; readonly setting: string; readonly db: Database },
-  { slot, refuse }: Pick<Run<unknown, Token>, 'slot' | 'refuse'>,
-): Promise<readonly Token[]> {
-  if (tokens.length <= mostTokens) return tokens
-  const ordered = mostTokens === 0 ? tokens : await orderByMarketCap(db, tokens, slot)
+  { name, setting, tokensPerCall, db }: Latest,
+  run: Pick<Run<unknown, Token>, 'slot' | 'state' | 'refuse'>,
+  ask: (tokens: readonly Token[]) => Promise<Row[]>,
+): Promise<Row[]> {
+  if (budget === undefined) return ask(tokens)
+  const { slot, state, refuse } = run
+  const perSlot = toCallsInSlot(budget.latestPerDay, slot)
+  const allowance = await openSlotAllowance(state, { name, slot, perSlot })
+  const mostTokens = allowance.left() * tokensPerCall
+  const isEnough = tokens.length <= mostTokens
+  const ordered = isEnough || mostTokens === 0 ? tokens : await orderByMarketCap(db, tokens, slot)
   const message = `${setting} leaves no call for it in these five minutes; larger tokens come first`
   const overBudget = new DataError('provider_unconfigured', message)
   for (const token of ordered.slice(mostTokens)) refuse(token, overBudget)
-  return ordered.slice(0, mostTokens)
+  const affordable = ordered.slice(0, mostTokens)
+  if (affordable.length === 0) return []
+  for (let calls = Math.ceil(affordable.length / tokensPerCall); calls > 0; calls -= 1) allowance.take()
+  const rows = await ask(affordable)
+  await allowance.save()
+  return rows
 }
 
 /** @throws DataError `provider_unconfigured` where the budget has nothing for history on any day. */

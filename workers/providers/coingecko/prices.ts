@@ -10,7 +10,7 @@ import { checkAnswer, toUnknown } from '../answer.ts'
 import { askBatches, type Batch } from '../ask-batches.ts'
 import { askEach } from '../ask-each.ts'
 import type { PriceSource } from '../contracts/prices.ts'
-import { requireHistory, takeAffordable, toCallsInSlot } from '../month-budget.ts'
+import { askWithinBudget, requireHistory } from '../month-budget.ts'
 import { toPages } from '../paging.ts'
 import { CALLS_SETTING, openCoinGecko, toBudget, toPlanDays } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
@@ -31,11 +31,9 @@ export const coingecko: Provider<PriceSource, Token> = {
     const client = openCoinGecko(context)
     const budget = toBudget(context.config)
     return {
-      async fetchLatest(tokens, run) {
-        if (budget === undefined) return fetchLatest(client, tokens, run)
-        const mostTokens = toCallsInSlot(budget.latestPerDay, run.slot) * COINS_PER_PAGE
-        const affordable = { mostTokens, setting: CALLS_SETTING, db: context.db }
-        return fetchLatest(client, await takeAffordable(tokens, affordable, run), run)
+      fetchLatest: (tokens, run) => {
+        const latest = { name: 'coingecko', setting: CALLS_SETTING, tokensPerCall: COINS_PER_PAGE, db: context.db }
+        return askWithinBudget(budget, tokens, latest, run, (asked) => fetchLatest(client, asked, run))
       },
       async fetchHistory(tokens, range, run) {
         requireHistory(budget, CALLS_SETTING)

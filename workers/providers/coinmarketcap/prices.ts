@@ -5,7 +5,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { Provider, Range, Run } from '../../job/define-job.ts'
 import { askBatches, type Batch } from '../ask-batches.ts'
 import type { PriceSource } from '../contracts/prices.ts'
-import { requireHistory, takeAffordable, toCallsInSlot } from '../month-budget.ts'
+import { askWithinBudget, requireHistory } from '../month-budget.ts'
 import { countSteps, toPages } from '../paging.ts'
 import { type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
 import { historicalAnswer, latestAnswer, splitFaulty, toHistoryRows, toLatestRows } from './quotes.ts'
@@ -32,11 +32,9 @@ export const coinmarketcap: Provider<PriceSource, Token> = {
     const client = openCoinMarketCap(context)
     const { budget } = client
     return {
-      async fetchLatest(tokens, run) {
-        if (budget === undefined) return fetchLatest(client, tokens, run)
-        const mostTokens = toCallsInSlot(budget.latestPerDay, run.slot) * IDS_PER_CALL
-        const affordable = { mostTokens, setting: CREDITS_SETTING, db: context.db }
-        return fetchLatest(client, await takeAffordable(tokens, affordable, run), run)
+      fetchLatest: (tokens, run) => {
+        const latest = { name: 'coinmarketcap', setting: CREDITS_SETTING, tokensPerCall: IDS_PER_CALL, db: context.db }
+        return askWithinBudget(budget, tokens, latest, run, (asked) => fetchLatest(client, asked, run))
       },
       async fetchHistory(tokens, range, run) {
         requireHistory(budget, CREDITS_SETTING)
