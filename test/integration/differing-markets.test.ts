@@ -1,10 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { toBucketStart } from '../../shared/intervals.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import prices from '../../workers/jobs/prices.ts'
+import treasury from '../../workers/jobs/treasury.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { createSimulatedWorld } from '../upstream/simulated.ts'
 
 const NOW = Date.parse('2024-05-06T07:05:09Z')
 const MINUTE = 60_000
@@ -185,5 +188,43 @@ describe('history of providers whose markets differ', () => {
     expect(toPoints(uni)).toEqual(cmc)
     expect(toPoints(aave)).toHaveLength(24)
     expect(toPoints(aave)).toEqual(gecko.prices.map(([at, price]) => [new Date(at).toISOString(), price]))
+  })
+})
+
+describe('treasuries of providers whose markets differ', () => {
+  const coinPrices = z.object({ coins: z.record(z.string(), z.object({ price: z.number() })) })
+  const stored = z.object({ dao: z.number(), symbol: z.string(), price: z.number() })
+
+  it("value each holding by one of them: the treasury's own, or the prices of coins where that one has none", async () => {
+    await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, {
+      kind: 'slot',
+      slot: toBucketStart(NOW, '1d'),
+    })
+    const world = createSimulatedWorld(pipeline.registry, 1)
+    const rows = await pipeline.context.db.rows({
+      name: 'holdings',
+      sql: `SELECT dao, t.1 AS symbol, assumeNotNull(t.3) / t.2 AS price FROM dao_treasuries FINAL ARRAY JOIN tokens AS t
+            WHERE source = 'goldrush' AND t.2 > 0 AND t.3 > 0`,
+      schema: stored,
+    })
+    const counts = { own: 0, coins: 0 }
+    for (const { dao, symbol, price } of rows) {
+      const wallets = pipeline.registry.daos.find(({ key }) => key === dao)?.treasuries ?? []
+      const held = wallets.flatMap(({ chain, address }) =>
+        (world.treasury(chain, address, NOW) ?? []).map((holding) => ({ ...holding, chain })),
+      )
+      const [one, ...others] = held.filter((holding) => holding.symbol === symbol)
+      // What several wallets hold of a symbol is told as one sum.
+      if (one === undefined || one.price === null || others.length > 0) continue
+      const basisPoints = (price / one.price - 1) * 1e4
+      const isOwn = basisPoints > -52 && basisPoints < -44
+      counts[isOwn ? 'own' : 'coins'] += 1
+      if (isOwn) continue
+      const coin = `${one.chain}:${one.contract}`
+      const { coins } = await ask(`/defillama-coins/prices/current/${coin}`, coinPrices)
+      expect(price / (coins[coin]?.price ?? Number.NaN)).toBeCloseTo(1, 9)
+    }
+    expect(counts.own).toBeGreaterThan(20)
+    expect(counts.coins).toBeGreaterThan(0)
   })
 })
