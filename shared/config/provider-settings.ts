@@ -11,9 +11,11 @@ export const providerSettings = {
   COINMARKETCAP_BASE_URL: url.default('https://pro-api.coinmarketcap.com'),
   COINMARKETCAP_API_KEY: optionalText,
   COINMARKETCAP_REQUESTS_PER_MINUTE: count.default(30),
+  COINMARKETCAP_CREDITS_PER_MONTH: count.default(10_000),
   COINGECKO_BASE_URL: url.default('https://api.coingecko.com/api/v3'),
   COINGECKO_API_KEY: optionalText,
   COINGECKO_REQUESTS_PER_MINUTE: count.optional(),
+  COINGECKO_CALLS_PER_MONTH: count.optional(),
   DEFILLAMA_BASE_URL: url.default('https://api.llama.fi'),
   DEFILLAMA_REQUESTS_PER_MINUTE: count.default(60),
   DEFILLAMA_COINS_BASE_URL: url.default('https://coins.llama.fi'),
@@ -61,6 +63,15 @@ function toCoinGeckoRate(s: ProviderSettings): number {
   return s.COINGECKO_REQUESTS_PER_MINUTE ?? (s.COINGECKO_API_KEY === undefined ? 5 : 25)
 }
 
+/** Whether it is the host of paid plans. */
+export const isPaidCoinGecko = (baseUrl: string): boolean => new URL(baseUrl).hostname.startsWith('pro-api.')
+
+/** What the smallest plan of the host has; without a key nothing counts by the month. */
+function toCoinGeckoMonth(s: ProviderSettings): number | undefined {
+  if (s.COINGECKO_API_KEY === undefined) return undefined
+  return s.COINGECKO_CALLS_PER_MONTH ?? (isPaidCoinGecko(s.COINGECKO_BASE_URL) ? 100_000 : 10_000)
+}
+
 /** The settings of each provider, by its name. */
 export function toProviders(s: ProviderSettings) {
   const http = { timeoutMs: s.PROVIDER_TIMEOUT_MS, maxBytes: s.PROVIDER_MAX_BYTES }
@@ -69,8 +80,13 @@ export function toProviders(s: ProviderSettings) {
     coinmarketcap: {
       ...toHost(s.COINMARKETCAP_BASE_URL, s.COINMARKETCAP_REQUESTS_PER_MINUTE),
       apiKey: s.COINMARKETCAP_API_KEY,
+      creditsPerMonth: s.COINMARKETCAP_API_KEY === undefined ? undefined : s.COINMARKETCAP_CREDITS_PER_MONTH,
     },
-    coingecko: { ...toHost(s.COINGECKO_BASE_URL, toCoinGeckoRate(s)), apiKey: s.COINGECKO_API_KEY },
+    coingecko: {
+      ...toHost(s.COINGECKO_BASE_URL, toCoinGeckoRate(s)),
+      apiKey: s.COINGECKO_API_KEY,
+      callsPerMonth: toCoinGeckoMonth(s),
+    },
     defillama: toHost(s.DEFILLAMA_BASE_URL, s.DEFILLAMA_REQUESTS_PER_MINUTE),
     defillamaCoins: toHost(s.DEFILLAMA_COINS_BASE_URL, s.DEFILLAMA_REQUESTS_PER_MINUTE),
     moralis: {

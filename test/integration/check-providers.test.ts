@@ -9,6 +9,7 @@ import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import { toProgram } from '../../tools/children.ts'
+import { createSharedDayLimit } from '../../workers/http/day-limit.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import type { Probe } from '../../workers/probe/finding.ts'
 import { type ProbeOptions, probeProviders } from '../../workers/probe/probe.ts'
@@ -66,7 +67,7 @@ describe('providers that are all well', () => {
     expect(report).toMatch(/^coinmarketcap +prices +now +works +1 +- +Uniswap +price [\d.]+, volume_24h [\d.]+$/m)
     expect(report).toMatch(/^x +twitter +now +works +1 +\d+ +Uniswap +followers \d+, following \d+$/m)
     expect(report).toMatch(/^ratings-file +ratings +now +not set up .* RATINGS_SOURCE is not set$/m)
-    expect(report).toMatch(/^moralis +50 compute units a call/m)
+    expect(report).toMatch(/^moralis +- +50 compute units a call/m)
     expect(report).toMatch(/^prices +coinmarketcap, then coingecko$/m)
     expect(report).toMatch(/^market-cap +computed from prices$/m)
   })
@@ -161,7 +162,7 @@ describe('npm run providers', () => {
     const own = { ...toStoreSettings(pipeline.config), ...toStandInSettings(pipeline.upstream.url), ...settings }
     const env = { ...process.env, ...own }
     return promisify(execFile)(process.execPath, [...toProgram(file), ...args], { env }).then(
-      ({ stdout }) => ({ code: 0, stdout, stderr: '' }),
+      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
       ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
     )
   }
@@ -170,6 +171,17 @@ describe('npm run providers', () => {
     const { code, stdout } = await command({ SNAPSHOT_BASE_URL: 'http://127.0.0.1:9' }, '--short')
     expect(stdout).toMatch(/^snapshot +governance +now +no answer +\d+ +- +Uniswap +snapshot .*the connection failed/m)
     expect(code).toBe(1)
+  })
+
+  it('says what is left today of a plan that the workers count', async () => {
+    const { redis, config } = pipeline.context
+    const sharedBy = { redis, prefix: config.redis.prefix, log: silent }
+    const settings = { COINMARKETCAP_CREDITS_PER_MONTH: '10000', QUEUE_PREFIX: config.redis.prefix }
+    await createSharedDayLimit('coinmarketcap', 322, sharedBy).take(new AbortController().signal, 1, 22)
+    expect((await command(settings, '--short')).stdout).toMatch(/^coinmarketcap +300 of 322 +1 credit per 100/m)
+    const away = await command({ ...settings, REDIS_URL: 'redis://127.0.0.1:9' }, '--short')
+    expect(away.stdout).toMatch(/^coinmarketcap +- +1 credit per 100/m)
+    expect(away.stderr).toMatch(/Redis is away/)
   })
 
   it('names an option that makes no sense', async () => {

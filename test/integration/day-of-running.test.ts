@@ -2,12 +2,15 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, it } from 'vitest'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import type { Chain, NodeHabits } from '../upstream/chain.ts'
+import { createSimulatedWorld } from '../upstream/simulated.ts'
 
 const NOW = Date.parse('2024-05-06T07:05:09Z')
 const PAGE = join(import.meta.dirname, '../../docs/going-live.md')
@@ -24,9 +27,24 @@ const NO_KEYS = {
 /** What free plans have: the stand-in's settings are wider. A later slot is counted, so that the first may be short. */
 const FREE_PLANS = { ETHPLORER_REQUESTS_PER_HOUR: '16', MORALIS_UNITS_PER_DAY: '40000', DEX_FIRST_RUN_HOURS: '1' }
 
-const WAYS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'no keys': { ...FREE_PLANS, ...NO_KEYS },
-  'all keys': FREE_PLANS,
+/** Keys that cost nothing: X has none, and a node of such a plan gives logs of ten blocks a call. */
+const FREE_KEYS = { COINMARKETCAP_CREDITS_PER_MONTH: '10000', COINGECKO_CALLS_PER_MONTH: '10000', X_BEARER_TOKEN: '' }
+const FREE_NODE = { host: 'alchemy', mostBlocks: 10 } as const
+
+interface Way {
+  readonly settings: Readonly<Record<string, string>>
+  readonly habits?: NodeHabits
+}
+
+const WAYS: Readonly<Record<string, Way>> = {
+  'no keys': { settings: { ...FREE_PLANS, ...NO_KEYS } },
+  'free keys': { settings: { ...FREE_PLANS, ...FREE_KEYS }, habits: FREE_NODE },
+  'all keys': { settings: FREE_PLANS },
+}
+
+function toChains(habits: NodeHabits): Readonly<Record<string, Chain>> {
+  const ethereum = createSimulatedWorld(loadRegistry(), 1).chain('ethereum')
+  return ethereum === null ? {} : { ethereum: { ...ethereum, habits } }
 }
 
 interface Day {
@@ -71,23 +89,30 @@ const pipelines: Pipeline[] = []
 afterAll(async () => void (await Promise.all(pipelines.map((pipeline) => pipeline.close()))))
 
 describe('a day of running', () => {
-  it.each(Object.entries(WAYS))('with %s', async (way, settings) => {
-    const pipeline = await createPipeline({ now: NOW, settings })
+  it.each(Object.entries(WAYS))('with %s', async (way, { settings, habits }) => {
+    const pipeline = await createPipeline({ now: NOW, settings, chains: habits === undefined ? {} : toChains(habits) })
     pipelines.push(pipeline)
     days.set(way, await liveThroughDay(pipeline))
   })
 
-  it('stays within the free plans that are counted by the day', () => {
+  it('stays within the free plans, of which those by the month are spread over its days', () => {
     const toCount = (way: string, provider: string) => days.get(way)?.requests.get(provider)
-    expect(toCount('all keys', 'moralis')).toBeLessThanOrEqual(800)
+    for (const way of ['free keys', 'all keys']) expect(toCount(way, 'moralis')).toBeLessThanOrEqual(800)
+    expect(toCount('free keys', 'coinmarketcap')).toBeLessThanOrEqual(10_000 / 31)
+    expect(toCount('free keys', 'coingecko')).toBeLessThanOrEqual(10_000 / 31)
+    expect(toCount('free keys', 'x') ?? 0).toBe(0)
     expect(toCount('no keys', 'ethplorer')).toBeLessThanOrEqual(3_000 / 7)
-    expect(toCount('all keys', 'coinmarketcap')).toBeLessThanOrEqual(10_000)
   })
 
+  const incomplete = (way: string) =>
+    [...(days.get(way)?.answered ?? [])].filter(([, share]) => share < 0.5).map(([name]) => name)
+
   it('has every dataset with all keys but the ratings, which come from a file', () => {
-    const { answered } = days.get('all keys') ?? { answered: new Map() }
-    const incomplete = [...answered].filter(([, share]) => share < 0.5).map(([name]) => name)
-    expect(incomplete).toEqual(['ratings'])
+    expect(incomplete('all keys')).toEqual(['ratings'])
+  })
+
+  it('has every dataset with free keys but those of X', () => {
+    expect(incomplete('free keys')).toEqual(['ratings', 'twitter', 'twitter-sentiment'])
   })
 
   it('is what the guide says that it is', () => {

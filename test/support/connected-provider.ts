@@ -6,6 +6,9 @@ import { toTestToken } from '../samples.ts'
 import { noDatabase } from './no-database.ts'
 import { silent } from './silent.ts'
 
+/** Plans by the month that no test uses up. */
+const WIDE_PLANS = { COINMARKETCAP_CREDITS_PER_MONTH: '1000000000', COINGECKO_CALLS_PER_MONTH: '1000000000' }
+
 type Server = Awaited<ReturnType<typeof startProviderServer>>
 
 /** A provider whose host is a server that goes with the test. */
@@ -21,6 +24,7 @@ export async function connectTo<Source>(
   const config = parseConfig({
     [`${name}_BASE_URL`]: server.baseUrl,
     [`${name}_REQUESTS_PER_MINUTE`]: '60000',
+    ...WIDE_PLANS,
     ...(apiKey === undefined ? {} : { [`${name}_API_KEY`]: apiKey }),
   })
   const { http, calls } = createObservedClients()

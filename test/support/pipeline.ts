@@ -9,6 +9,7 @@ import { jobs } from '../../workers/jobs/list.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
 import { createRecomputation } from '../../workers/schedule/recompute.ts'
 import type { Chain } from '../upstream/chain.ts'
+import type { Markets } from '../upstream/own-markets.ts'
 import { createUpstream } from '../upstream/server.ts'
 import { toStandInSettings } from '../upstream/settings.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
@@ -39,6 +40,10 @@ export interface PipelineOptions {
   readonly registry?: Registry
   /** Chains in place of the world's own, by slug. */
   readonly chains?: Readonly<Record<string, Chain>>
+  /** Whether the providers agree on prices, as by default they do. */
+  readonly markets?: Markets
+  /** The chains that have a node, ethereum unless given. */
+  readonly nodes?: readonly string[]
   readonly settings?: Readonly<Record<string, string>>
   /** Where the database goes with its server, and cannot be dropped. */
   readonly leavesDatabase?: boolean
@@ -47,10 +52,10 @@ export interface PipelineOptions {
 export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
   const registry = options.registry ?? loadRegistry()
   const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:05:09Z') }
-  const { dataDir = null, chains = {} } = options
-  const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains })
+  const { dataDir = null, chains = {}, markets = 'agreeing' } = options
+  const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains, markets })
   const config = createTestConfig({
-    ...toStandInSettings(upstream.url),
+    ...toStandInSettings(upstream.url, options.nodes),
     ...options.settings,
   })
   const database = await createTestDatabase(config)

@@ -1,5 +1,6 @@
 import type { DataError } from '../../shared/errors.ts'
 import type { Entity, Run } from '../../workers/job/define-job.ts'
+import type { JobState } from '../../workers/job/state.ts'
 import type { Step } from '../../workers/run/collect.ts'
 import { silent } from './silent.ts'
 
@@ -25,4 +26,11 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
     ...given,
   }
   return { run, refused, read, putOff, steps }
+}
+
+/** A state that outlives a run. */
+export function createState(): JobState {
+  const values = new Map<string, string>()
+  const set = (name: string, value: string) => void values.set(name, value)
+  return { get: async (name) => values.get(name), set, save: async (name, value) => set(name, value) }
 }

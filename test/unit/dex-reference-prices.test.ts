@@ -25,17 +25,21 @@ const at = (blockNumber: number, logIndex: number, dollars: number, more: Partia
 })
 
 describe('the reference pool', () => {
-  it("has the address that Uniswap V3's factory gives its pool of USDC and WETH with a fee of 0.05 %", () => {
-    const types = [{ type: 'address' }, { type: 'address' }, { type: 'uint24' }] as const
-    const [dollar, coin] = [reference.dollar.address, reference.coin.address] as [`0x${string}`, `0x${string}`]
-    const address = getContractAddress({
-      opcode: 'CREATE2',
-      from: '0x1f98431c8ad98523631ae4a59f267346ea31f984',
-      salt: keccak256(encodeAbiParameters(types, [dollar, coin, 500])),
-      bytecodeHash: '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54',
-    })
-    expect(reference.address).toBe(address.toLowerCase())
-  })
+  it.each(Object.entries(DEX_CHAINS).filter(([, chain]) => chain.reference !== undefined))(
+    "of %s has the address that Uniswap V3's factory gives its pool of USDC and WETH with a fee of 0.05 %%",
+    (_, { exchanges, reference: own }) => {
+      const factory = exchanges.find(({ kind }) => kind === 'v3')?.factory as `0x${string}`
+      const types = [{ type: 'address' }, { type: 'address' }, { type: 'uint24' }] as const
+      const [first, second] = [own?.dollar.address, own?.coin.address].sort() as [`0x${string}`, `0x${string}`]
+      const address = getContractAddress({
+        opcode: 'CREATE2',
+        from: factory,
+        salt: keccak256(encodeAbiParameters(types, [first, second, 500])),
+        bytecodeHash: '0xe34f199b19b2b4f47f68442619d555527d244f78a3297ea89325f843f87b8b54',
+      })
+      expect(own?.address).toBe(address.toLowerCase())
+    },
+  )
 
   it('tells the price of the last swap at or before a log, inside a block as well', () => {
     const priceAt = toPriceAtPlace([at(101, 2, 1_900), at(100, 7, 2_000), at(100, 30, 2_100)], reference)

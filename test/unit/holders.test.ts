@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type TokenHoldersRow, tokenHoldersRow } from '../../shared/datasets/holders.ts'
-import { toTurn } from '../../workers/jobs/holders.ts'
+import { toTurn } from '../../workers/job/turn.ts'
 import { toTokensPerSlot } from '../../workers/providers/contracts/holders.ts'
 import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer/holder-rows.ts'
 import { sumShares } from '../../workers/providers/holder-values.ts'
@@ -160,19 +160,19 @@ describe('turns', () => {
   const hour = 3_600_000
 
   it('are never longer than the quota, and a round of them has everybody once', () => {
-    const turns = Array.from({ length: 12 }, (_, n) => toTurn(tokens, 8, slot + n * hour))
+    const turns = Array.from({ length: 12 }, (_, n) => toTurn(tokens, 8, slot + n * hour, '1h'))
     expect(Math.max(...turns.map((turn) => turn.length))).toBeLessThanOrEqual(8)
     expect(turns.flat().sort((a, b) => a - b)).toEqual(tokens)
   })
 
   it('depend on the slot alone', () => {
-    expect(toTurn(tokens, 8, slot)).toEqual(toTurn(tokens, 8, slot))
-    expect(toTurn(tokens, 8, slot)).toEqual(toTurn(tokens, 8, slot + 12 * hour))
+    expect(toTurn(tokens, 8, slot, '1h')).toEqual(toTurn(tokens, 8, slot, '1h'))
+    expect(toTurn(tokens, 8, slot, '1h')).toEqual(toTurn(tokens, 8, slot + 12 * hour, '1h'))
   })
 
   it('are for everybody where the quota is no limit, and for nobody of nobody', () => {
-    expect(toTurn(tokens, 92, slot)).toEqual(tokens)
-    expect(toTurn([], 8, slot)).toEqual([])
+    expect(toTurn(tokens, 92, slot, '1h')).toEqual(tokens)
+    expect(toTurn([], 8, slot, '1h')).toEqual([])
   })
 
   it('leave room under the weekly limit of the free key, and end well within a job', () => {

@@ -6,7 +6,7 @@ import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
 import { toCallsPerSlot } from '../../workers/providers/moralis/budget.ts'
 import { moralisSwaps } from '../../workers/providers/moralis/trades.ts'
-import { toRun } from '../support/run.ts'
+import { createState, toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 
 const HOUR = 3_600_000
@@ -24,17 +24,6 @@ function open(page: (request: HttpRequest) => Promise<unknown>, units = '40000')
   }
   const context = { config, log: silent, http, db: { rows: async () => [] } } as unknown as ProviderContext
   return { config, opened, source: moralisSwaps.connect(context) }
-}
-
-/** A state that outlives a run. */
-function createState() {
-  const values = new Map<string, string>()
-  const set = (name: string, value: string) => void values.set(name, value)
-  return {
-    get: async (name: string) => values.get(name),
-    set,
-    save: async (name: string, value: string) => set(name, value),
-  }
 }
 
 const toToken = (key: number) => ({ key, id: `token-${key}`, name: `T${key}`, chain: 'ethereum' }) as Token

@@ -67,6 +67,7 @@ export const FACTORIES = {
   uniswapV2: '0x5c69bee701ef814a2b6a3edd4b1652cb9cc5aa6f',
   sushiswap: '0xc0aee478e3658e2610c5f7a4a2e1777ce9e4f2ac',
   uniswapV3: '0x1f98431c8ad98523631ae4a59f267346ea31f984',
+  uniswapV3OfBase: '0x33128a8fc17869897dce68ed026d694621f6fdfd',
 } as const
 
 const V2_TOPIC = '0xd78ad95fa46c994b6551d0da85fc275fe613ce37657fb8d5e3d130840159d822'

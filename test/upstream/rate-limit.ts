@@ -3,8 +3,20 @@ import { DAY, MINUTE } from './world.ts'
 /** How many requests a provider accepts in a calendar minute and on a day of UTC. Off for providers that are not named. */
 export type Limits = Readonly<Record<string, { readonly perMinute?: number; readonly perDay?: number }>>
 
-/** What free plans have for a day: Moralis 40,000 units, of which a call is 50. */
+/** What plan `free` holds to: the days of plans, which tests at one time of one day can use up. */
 export const FREE_PLANS: Limits = { moralis: { perDay: 800 } }
+
+/**
+ * What the providers' documents say of those who pay nothing: CoinGecko without a key, CoinMarketCap's Basic plan, whose
+ * month is 10,000 credits, Ethplorer's free key, Moralis' 40,000 units of which a call is 50. Source: providers document.
+ */
+export const REAL_LIMITS: Limits = {
+  coinmarketcap: { perMinute: 30, perDay: Math.floor(10_000 / 31) },
+  coingecko: { perMinute: 5 },
+  ethplorer: { perMinute: 20, perDay: 1_000 },
+  ...FREE_PLANS,
+  snapshot: { perMinute: 60 },
+}
 
 /** Counts requests by provider; says which of its limits a request is over, if any. */
 export function createRateLimit(limits: Limits): (provider: string, now: number) => 'minute' | 'day' | null {

@@ -5,6 +5,7 @@ import type { Chain } from './chain.ts'
 import { control } from './control.ts'
 import { type Plan, type Provider, type Reply, textReply, type UpstreamRequest } from './exchange.ts'
 import { actOut, createFaults, type FaultControl, type FaultSwitch, sendReply } from './faults.ts'
+import { type Markets, toOwnMarket } from './own-markets.ts'
 import { coingecko } from './providers/coingecko.ts'
 import { coinmarketcap } from './providers/coinmarketcap.ts'
 import { defillama } from './providers/defillama.ts'
@@ -57,6 +58,8 @@ export interface UpstreamOptions {
   readonly limits?: Limits
   /** What the providers' keys are good for; `open` by default. */
   readonly plan?: Plan
+  /** Whether providers agree on prices, as by default they do. */
+  readonly markets?: Markets
   /** Chains, by slug, in place of the world's own. */
   readonly chains?: Readonly<Record<string, Chain>>
 }
@@ -106,15 +109,17 @@ type Respond = (incoming: IncomingMessage, response: ServerResponse) => Promise<
 
 function createResponder(options: UpstreamOptions, faults: FaultSwitch, requests: RequestRecorder): Respond {
   const { registry, seed = 1, dataDir = null, now = Date.now, limits = {}, plan = 'open', chains = {} } = options
+  const { markets = 'agreeing' } = options
   const found = dataDir === null ? createSimulatedWorld(registry, seed) : createRecordedWorld(registry, dataDir)
   const world = { ...found, chain: (slug: string) => chains[slug] ?? found.chain(slug) }
+  const told = new Map(PROVIDERS.map(({ name }) => [name, markets === 'differing' ? toOwnMarket(world, name) : world]))
   const overLimit = createRateLimit(plan === 'free' ? { ...FREE_PLANS, ...limits } : limits)
 
   async function answer(provider: Provider, request: UpstreamRequest): Promise<Reply> {
     const over = overLimit(provider.name, request.now)
     if (over === 'day' && provider.exhausted !== undefined) return provider.exhausted()
     if (over !== null) return provider.failure(429, request.now)
-    return provider.handle(request, world)
+    return provider.handle(request, told.get(provider.name) ?? world)
   }
   return async (incoming, response) => {
     const url = new URL(incoming.url ?? '/', 'http://upstream')

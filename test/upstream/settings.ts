@@ -1,19 +1,24 @@
 /** The stand-in takes any key. One that is as short as a word is not taken out of logs as a secret. */
 const KEY = 'demo'
 
-/** The settings that send every provider's calls to the stand-in at `url`, with keys and at rates that nobody waits for. */
-export function toStandInSettings(url: string): Record<string, string> {
+/**
+ * The settings that send every provider's calls to the stand-in at `url`, with keys and at rates that nobody waits for.
+ * `nodes` are the chains that have a node.
+ */
+export function toStandInSettings(url: string, nodes: readonly string[] = ['ethereum']): Record<string, string> {
   return {
     COINMARKETCAP_BASE_URL: `${url}/coinmarketcap`,
     COINMARKETCAP_API_KEY: KEY,
     COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
+    COINMARKETCAP_CREDITS_PER_MONTH: '1000000000',
     COINGECKO_BASE_URL: `${url}/coingecko/api/v3`,
     COINGECKO_API_KEY: KEY,
     COINGECKO_REQUESTS_PER_MINUTE: '60000',
+    COINGECKO_CALLS_PER_MONTH: '1000000000',
     DEFILLAMA_BASE_URL: `${url}/defillama`,
     DEFILLAMA_COINS_BASE_URL: `${url}/defillama-coins`,
     DEFILLAMA_REQUESTS_PER_MINUTE: '60000',
-    RPC_URLS: `ethereum=${url}/rpc/ethereum`,
+    RPC_URLS: nodes.map((chain) => `${chain}=${url}/rpc/${chain}`).join(','),
     RPC_REQUESTS_PER_MINUTE: '60000',
     MORALIS_BASE_URL: `${url}/moralis/api/v2.2`,
     MORALIS_API_KEY: KEY,

@@ -1,11 +1,9 @@
 import { createHash } from 'node:crypto'
-import { type Chain, type ChainLog, encodeV2Swap, encodeV3Swap, FACTORIES, type PoolQuestion } from './chain.ts'
+import { type Chain, type ChainLog, encodeV2Swap, encodeV3Swap, type PoolQuestion } from './chain.ts'
+import type { ChainFacts } from './chain-facts.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import type { Asset, History } from './world.ts'
 
-const SECONDS_PER_BLOCK = 12
-/** A block and its time from which all others are counted. */
-const ANCHOR = { block: 13_916_166, seconds: Date.UTC(2022, 0, 1) / 1000 }
 const TRADERS = 4_000
 
 interface Pool {
@@ -23,27 +21,29 @@ interface Pool {
 const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
 
 /**
- * Ethereum invented from a seed: blocks every 12 seconds since a fixed one, pools of the registry's tokens and swaps at about
- * the market's prices. A swap is a function of seed, pool and block, so that nothing is kept and any range can be asked.
+ * A chain invented from a seed: blocks at an even pace, pools of the registry's tokens and swaps at about the market's
+ * prices. A swap is a function of seed, pool and block, so that nothing is kept and any range can be asked.
  */
 export function createSimulatedChain(
+  facts: ChainFacts,
   assets: readonly Asset[],
   historyOf: (asset: Asset) => History | null,
   seed: number,
 ): Chain {
-  const pools = toPools(assets, seed)
+  const { anchor, secondsPerBlock } = facts
+  const pools = toPools(facts, assets, seed)
   const byAddress = new Map(pools.map((pool) => [pool.address, pool]))
-  const timeOf = (block: number) => ANCHOR.seconds + (block - ANCHOR.block) * SECONDS_PER_BLOCK
+  const timeOf = (block: number) => anchor.seconds + Math.floor((block - anchor.block) * secondsPerBlock)
   return {
-    chainId: 1,
-    habits: {},
-    headAt: (now) => ANCHOR.block + Math.floor((now / 1000 - ANCHOR.seconds) / SECONDS_PER_BLOCK),
+    chainId: facts.chainId,
+    habits: facts.habits,
+    headAt: (now) => Math.max(0, anchor.block + Math.floor((now / 1000 - anchor.seconds) / secondsPerBlock)),
     timeOf: (block) => Math.max(0, timeOf(block)),
     pool: (question) => byAddress.get(toPoolAddress(question))?.address ?? null,
     logs(from, to, addresses) {
       const wanted = pools.filter(({ address }) => addresses.has(address))
       const found: ChainLog[] = []
-      for (let block = from; block <= to; block += 1) {
+      for (let block = from; wanted.length > 0 && block <= to; block += 1) {
         for (const pool of wanted) {
           if (unit(pool.key, block) >= pool.density) continue
           const log = toLog(pool, block, timeOf(block) * 1000, historyOf)
@@ -61,24 +61,34 @@ function toPoolAddress({ factory, tokens, fee }: PoolQuestion): string {
 }
 
 /** Each token has a pool with ether; further pools, exchanges and quote tokens as chance has it. */
-function toPools(assets: readonly Asset[], seed: number): Pool[] {
-  const quotes = new Map(assets.filter(({ dao }) => dao === null).map((asset) => [asset.symbol, asset]))
-  const listed = assets.filter(({ chain, dao }) => chain === 'ethereum' && dao !== null)
-  const offers = [
-    { quote: 'WETH', factory: FACTORIES.uniswapV2, fee: null, share: 1 },
-    { quote: 'WETH', factory: FACTORIES.uniswapV3, fee: 3000, share: 0.7 },
-    { quote: 'USDC', factory: FACTORIES.uniswapV3, fee: 10_000, share: 0.3 },
-    { quote: 'WETH', factory: FACTORIES.sushiswap, fee: null, share: 0.3 },
-  ]
+function toPools(
+  { slug, quotes, offers, secondsPerBlock, swapsPerHour, reference }: ChainFacts,
+  assets: readonly Asset[],
+  seed: number,
+): Pool[] {
+  const worldly = new Map(assets.filter(({ dao }) => dao === null).map((asset) => [asset.symbol, asset]))
+  /** The asset of a symbol, under the address that it has on this chain. */
+  const toQuote = (symbol: string): Asset | undefined => {
+    const [asset, local] = [worldly.get(symbol), quotes[symbol]]
+    return asset && local && { ...asset, contractAddress: local.address, decimals: local.decimals }
+  }
+  const toPool = (address: string, asset: Asset, quote: Asset, isV3: boolean, perHour?: number) => {
+    const key = toNoiseKey(seed, address)
+    const density = ((perHour ?? swapsPerHour * 20 ** unit(key, -1)) * secondsPerBlock) / 3600
+    return { address, key, isV3, asset, quote, density }
+  }
+  const listed = assets.filter(({ chain, dao }) => chain === slug && dao !== null)
   const found = listed.flatMap((asset) =>
     offers.flatMap(({ quote: symbol, factory, fee, share }, at) => {
-      const quote = quotes.get(symbol)
+      const quote = toQuote(symbol)
       if (quote === undefined || unit(toNoiseKey(seed, asset.id), -30 - at) >= share) return []
       const address = toPoolAddress({ factory, tokens: [asset.contractAddress, quote.contractAddress], fee })
-      const key = toNoiseKey(seed, address)
-      return [{ address, key, isV3: fee !== null, asset, quote, density: 0.0005 * 20 ** unit(key, -1) }]
+      return [toPool(address, asset, quote, fee !== null)]
     }),
   )
+  const [ether, dollar] = [toQuote('WETH'), toQuote('USDC')]
+  if (reference !== undefined && ether !== undefined && dollar !== undefined)
+    found.push(toPool(reference.address, ether, dollar, true, reference.swapsPerHour))
   return found.map((pool, index) => ({ ...pool, index }))
 }
 

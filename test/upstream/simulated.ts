@@ -1,5 +1,6 @@
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Chain } from './chain.ts'
+import { type ChainFacts, ETHEREUM, LAYERS } from './chain-facts.ts'
 import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedChain } from './simulated-chain.ts'
@@ -54,7 +55,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     const process = processOf(asset)
     return process ? toHistory(process) : null
   }
-  const chain = createSimulatedChain(assets, historyOf, seed)
+  const toChain = (facts: ChainFacts) => createSimulatedChain(facts, assets, historyOf, seed)
   /** What a project says of itself leads somewhere, also where the registry does not know it. */
   const withProfile = (dao: Dao): Dao => {
     const asset = assets.find(({ id }) => id === dao.token)
@@ -68,13 +69,15 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
   }
   const ether = assets.find(({ coingeckoId }) => coingeckoId === 'ethereum')
   const ethereum: Chain = {
-    ...chain,
+    ...toChain(ETHEREUM),
     ...(registry.index === undefined ? {} : { indexToken: createSimulatedIndexToken(registry.index, seed) }),
     etherFeed: (at) => {
       const quote = ether && historyOf(ether)?.lastAt(Math.floor(at / FEED_HEARTBEAT) * FEED_HEARTBEAT)
       return quote ? { usd: quote.price, at: quote.at } : null
     },
   }
+
+  const chains = new Map([['ethereum', ethereum], ...LAYERS.map((facts) => [facts.slug, toChain(facts)] as const)])
 
   return {
     assets,
@@ -95,7 +98,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
     treasuries: treasuries.ofSlug,
     protocols: protocols.list,
     tvlSeries: protocols.tvlSeries,
-    chain: (slug) => (slug === 'ethereum' ? ethereum : null),
+    chain: (slug) => chains.get(slug) ?? null,
   }
 }
 

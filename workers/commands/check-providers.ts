@@ -1,11 +1,13 @@
 import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
-import { loadCommandConfig } from '../../shared/config/config.ts'
-import { DataError } from '../../shared/errors.ts'
+import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
+import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
+import { type DayPlan, readDayPlans } from '../probe/plans.ts'
 import { probeProviders } from '../probe/probe.ts'
 import { createRecorder } from '../probe/recording.ts'
 import { isWrong, toReport } from '../probe/report.ts'
@@ -14,7 +16,7 @@ const HELP = `npm run providers -- [--short] [--record <folder>] [--timeout <sec
 
 Asks each provider for one small thing per dataset, with the keys and hosts of the settings and by the code that collects,
 and says of each: whether it was reached, took the key, and answered in the shape that is expected, what is left of the
-plan where the provider tells, a value, and how it bills. Below: by whom each dataset is collected with these settings.
+plan where the provider tells or the workers count, a value, and how it bills. Below: by whom each dataset is collected with these settings.
 Stores nothing. A full run sends about 80 requests for one chain; of X it buys one user and ten posts, some six cents.
 
   --short             one question of each provider
@@ -53,10 +55,23 @@ async function main(): Promise<void> {
       signal: new AbortController().signal,
       record: values.record === undefined ? undefined : createRecorder(values.record, config, now),
     })
-    console.log(values.json ? JSON.stringify(probes, null, 2) : toReport(probes))
+    console.log(values.json ? JSON.stringify(probes, null, 2) : toReport(probes, await readPlans(config, now)))
     if (probes.some(isWrong)) process.exitCode = 1
   } finally {
     await db.close()
+  }
+}
+
+/** None while Redis is away, which is said: all else can be told without it. */
+async function readPlans(config: Config, now: number): Promise<DayPlan[]> {
+  const redis = createRedis(config.redis.url, createLog('providers', 'silent'))
+  try {
+    return await readDayPlans(config, redis, now)
+  } catch (error) {
+    console.error(`what is left of the plans that workers count is unknown: Redis is away (${toReason(error)})`)
+    return []
+  } finally {
+    redis.disconnect()
   }
 }
 

@@ -105,7 +105,7 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
   async function sendUntilAnswered(request: HttpRequest, headers: Headers, target: Target, progress: Progress) {
     const { signal, retries = DEFAULT_RETRIES } = request
     for (;;) {
-      await limit.take(signal, request.cost)
+      await limit.take(signal, request.cost, request.units)
       const traced = { provider, request, target, retries: progress.retries }
       const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
       if (result.status !== undefined) record?.(toExchange(provider, request, target, result.status, result))

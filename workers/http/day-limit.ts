@@ -1,7 +1,7 @@
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import type { RateLimit } from './rate-limit.ts'
-import { createSharedWait, type SharedBy } from './shared-wait.ts'
+import { createSharedWait, type SharedBy, toSharedKey } from './shared-wait.ts'
 
 /**
  * Takes requests of a day in UTC, or answers how long it is to the next day, in milliseconds, where not so many are left.
@@ -20,21 +20,39 @@ redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 0
 `
 
+/** What the count is called among a provider's limits. */
+const KEY = 'day'
+
 /**
- * At most `perDay` requests in a day of UTC, for plans that begin anew at midnight; all of them may go at once. The count is
- * this process's own.
+ * At most `perDay` requests in a day of UTC, for plans that begin anew at midnight; all of them may go at once. One counts
+ * as many as the plan bills it as. The count is this process's own. `setting` says in messages what the number is from.
  * @throws DataError `provider_exhausted`, with the time to midnight, when they are used up.
  */
-export function createDayLimit(provider: string, perDay: number): RateLimit {
+export function createDayLimit(provider: string, perDay: number, setting?: string): RateLimit {
   const take = createOwnCount(perDay)
-  return toLimit(provider, perDay, async (cost) => take(cost))
+  return toLimit({ provider, perDay, setting }, async (cost) => take(cost))
 }
 
 /** The same limit, held by all processes that share a Redis; while that is away each process keeps it for itself. */
-export function createSharedDayLimit(provider: string, perDay: number, sharedBy: SharedBy): RateLimit {
-  const take = createSharedWait(provider, { script: TAKE, key: 'day', args: [perDay, DAY_MS] }, sharedBy)
+export function createSharedDayLimit(
+  provider: string,
+  perDay: number,
+  sharedBy: SharedBy,
+  setting?: string,
+): RateLimit {
+  const take = createSharedWait(provider, { script: TAKE, key: KEY, args: [perDay, DAY_MS] }, sharedBy)
   const own = createOwnCount(perDay)
-  return toLimit(provider, perDay, async (cost) => (await take(cost)) ?? own(cost))
+  return toLimit({ provider, perDay, setting }, async (cost) => (await take(cost)) ?? own(cost))
+}
+
+/** How many requests of the day of `now` (Unix milliseconds) all processes have taken together, as they are billed. */
+export async function readTaken(
+  { redis, prefix }: Pick<SharedBy, 'redis' | 'prefix'>,
+  provider: string,
+  now: number,
+): Promise<number> {
+  const [day, taken] = await redis.hmget(toSharedKey(prefix, KEY, provider), 'day', 'taken')
+  return day === String(Math.floor(now / DAY_MS)) ? Number(taken) : 0
 }
 
 function createOwnCount(perDay: number): (cost: number) => number {
@@ -49,13 +67,20 @@ function createOwnCount(perDay: number): (cost: number) => number {
   }
 }
 
-function toLimit(provider: string, perDay: number, takeAll: (cost: number) => Promise<number>): RateLimit {
+interface Named {
+  readonly provider: string
+  readonly perDay: number
+  readonly setting: string | undefined
+}
+
+function toLimit({ provider, perDay, setting }: Named, takeAll: (units: number) => Promise<number>): RateLimit {
   return {
-    async take(signal, cost = 1) {
+    async take(signal, cost = 1, units = cost) {
       signal.throwIfAborted()
-      const waitMs = await takeAll(cost)
+      const waitMs = await takeAll(units)
       if (waitMs === 0) return
-      const message = `${provider}: its ${perDay} requests of a day are used up`
+      const from = setting === undefined ? '' : ` (${setting})`
+      const message = `${provider}: its ${perDay} requests of a day are used up${from}`
       throw new DataError('provider_exhausted', message, { retryAfterMs: waitMs })
     },
   }

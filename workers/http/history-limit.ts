@@ -7,16 +7,16 @@ import type { RateLimit } from './rate-limit.ts'
  */
 export function createHistoryLimit(share: RateLimit, whole: RateLimit): RateLimit {
   let last: Promise<void> = Promise.resolve()
-  const takeBoth = async (signal: AbortSignal, cost?: number) => {
+  const takeBoth = async (signal: AbortSignal, cost?: number, units?: number) => {
     // One that was aborted in line takes nothing.
     signal.throwIfAborted()
     // The share comes first: where it is used up, nothing of the whole may be spent.
-    await share.take(signal, cost)
-    await whole.take(signal, cost)
+    await share.take(signal, cost, units)
+    await whole.take(signal, cost, units)
   }
   return {
-    take(signal, cost) {
-      const turn = last.then(() => takeBoth(signal, cost))
+    take(signal, cost, units) {
+      const turn = last.then(() => takeBoth(signal, cost, units))
       // Whoever comes next has its turn however this one ends; its failure is told to the one who asked.
       last = turn.catch(() => undefined)
       return untilAborted(turn, signal)

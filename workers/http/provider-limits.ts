@@ -11,7 +11,7 @@ export interface LimitOptions {
   /** The same for the hour; by default again one that only this process keeps. */
   readonly createHourLimit?: (provider: string, perHour: number) => RateLimit
   /** The same for the day. */
-  readonly createDayLimit?: (provider: string, perDay: number) => RateLimit
+  readonly createDayLimit?: (provider: string, perDay: number, setting: string | undefined) => RateLimit
   /** How much of each limit repairing history may use, over 0 and at most 1; all of it by default. */
   readonly historyShare?: number
 }
@@ -28,6 +28,7 @@ export function toLimits(settings: HttpSettings, options: LimitOptions): { whole
     requestsPerMinute: perMinute < 1 ? perMinute : Math.floor(perMinute),
     burst,
     requestsPerHour: toShare(requestsPerHour, historyShare),
+    daySetting: settings.daySetting,
     requestsPerDay: toLower(toShare(requestsPerDay, historyShare), settings.historyRequestsPerDay),
   }
   return { whole, history: createHistoryLimit(toLimit(share, options), whole) }
@@ -45,6 +46,7 @@ interface Limited {
   readonly burst?: number | undefined
   readonly requestsPerHour?: number | undefined
   readonly requestsPerDay?: number | undefined
+  readonly daySetting?: string | undefined
 }
 
 /**
@@ -52,17 +54,20 @@ interface Limited {
  * was aborted while it waited for its turn in the rate limit; what they refuse has only taken such a turn.
  */
 function toLimit(limited: Limited, options: LimitOptions): RateLimit {
-  const { provider, requestsPerMinute, burst, requestsPerHour, requestsPerDay } = limited
+  const { provider, requestsPerMinute, burst, requestsPerHour, requestsPerDay, daySetting } = limited
   const limits = [
     options.createLimit?.(provider, requestsPerMinute, burst) ?? createRateLimit(requestsPerMinute, burst),
   ]
   if (requestsPerHour !== undefined)
     limits.push(options.createHourLimit?.(provider, requestsPerHour) ?? createHourLimit(provider, requestsPerHour))
   if (requestsPerDay !== undefined)
-    limits.push(options.createDayLimit?.(provider, requestsPerDay) ?? createDayLimit(provider, requestsPerDay))
+    limits.push(
+      options.createDayLimit?.(provider, requestsPerDay, daySetting) ??
+        createDayLimit(provider, requestsPerDay, daySetting),
+    )
   return {
-    take: async (signal, cost) => {
-      for (const limit of limits) await limit.take(signal, cost)
+    take: async (signal, cost, units) => {
+      for (const limit of limits) await limit.take(signal, cost, units)
     },
   }
 }

@@ -3,10 +3,10 @@ const MINUTE_MS = 60_000
 /** Hands out the permission to send requests, first come first served. */
 export interface RateLimit {
   /**
-   * Resolves when a request may be sent that counts as `cost`, 1 by default; rejects with the signal's reason when it is
-   * aborted first.
+   * Resolves when a request may be sent that counts as `cost`, 1 by default, and in a day's plan as `units`, which is the
+   * cost by default; rejects with the signal's reason when it is aborted first.
    */
-  take(signal: AbortSignal, cost?: number): Promise<void>
+  take(signal: AbortSignal, cost?: number, units?: number): Promise<void>
 }
 
 /** How many requests may go at once. */

@@ -27,6 +27,8 @@ export interface HttpSettings {
   readonly requestsPerHour?: number
   /** Likewise, for a plan that begins anew at midnight UTC. */
   readonly requestsPerDay?: number
+  /** The setting that the number is from, for messages. */
+  readonly daySetting?: string
   /** How many of those of a day history may use at most, where most of them are planned for what is new. */
   readonly historyRequestsPerDay?: number
   /** The provider's own reading of its error answers, where the status alone misleads. */
@@ -72,6 +74,8 @@ export interface HttpRequest {
   readonly retries?: number
   /** How many requests the provider bills it as, such as the calls of a batch; 1 by default. */
   readonly cost?: number
+  /** How many units of a day's plan it is billed as, where that is another number; `cost` by default. */
+  readonly units?: number
 }
 
 /** One request and what came back, as bytes on the wire but for the secrets in it. */

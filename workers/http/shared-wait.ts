@@ -20,6 +20,9 @@ interface Taking {
 
 const ANSWER_WITHIN_MS = 2_000
 
+/** Where a provider's limit is kept. */
+export const toSharedKey = (prefix: string, key: string, provider: string): string => `${prefix}:${key}:{${provider}}`
+
 /**
  * Runs a limit's script in the Redis that all processes share. The answer is undefined while Redis is away: then each
  * process keeps the limit for itself, which is logged once.
@@ -34,7 +37,7 @@ export function createSharedWait(
     // On a connection that is known to be broken the command would wait until it is back.
     if (isAlone && redis.status !== 'ready') return undefined
     try {
-      const answer = redis.eval(script, 1, `${prefix}:${key}:{${provider}}`, ...args, ...more)
+      const answer = redis.eval(script, 1, toSharedKey(prefix, key, provider), ...args, ...more)
       const waitMs = Number(await withDeadline(answer))
       if (isAlone) log.info({ provider }, 'the rate limit is shared again')
       isAlone = false

@@ -2,6 +2,7 @@ import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
+import { toTurn } from '../job/turn.ts'
 import { askEach } from '../providers/ask-each.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
@@ -19,7 +20,7 @@ export default defineJob({
   providers: [moralis, ethplorer],
   entities: tokenHolders.entities,
   run: ({ provider, entities, slot, signal, log, refuse, putOff, noteStep }) => {
-    const turn = toTurn(entities, provider.tokensPerSlot, slot)
+    const turn = toTurn(entities, provider.tokensPerSlot, slot, tokenHolders.cadence)
     putOff(entities.filter((token) => !turn.includes(token)))
     // A count stands for the time until the token's next turn.
     const seconds = INTERVAL_SECONDS[tokenHolders.cadence] * Math.ceil(entities.length / provider.tokensPerSlot)
@@ -28,13 +29,3 @@ export default defineJob({
     return askEach(turn, ask, { concurrency: provider.concurrency, log, refuse })
   },
 })
-
-/**
- * The tokens whose turn it is, at most `perSlot`. Only the slot decides, so a slot that is collected again has the same
- * tokens, and no cursor has to be stored.
- */
-export function toTurn<T>(items: readonly T[], perSlot: number, slot: number): T[] {
-  const turns = Math.ceil(items.length / perSlot)
-  const turn = Math.floor(slot / (INTERVAL_SECONDS[tokenHolders.cadence] * 1000)) % turns
-  return items.filter((_, index) => index % turns === turn)
-}

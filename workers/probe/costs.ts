@@ -3,8 +3,8 @@
  * free one's). Of those that are not here every call is free.
  */
 const COSTS: Readonly<Record<string, string>> = {
-  coinmarketcap: '1 credit per 100 tokens or points',
-  coingecko: 'free; with a key each call counts towards its plan',
+  coinmarketcap: '1 credit per 100 tokens or points, with a key up to COINMARKETCAP_CREDITS_PER_MONTH',
+  coingecko: 'free; with a key each call counts, up to COINGECKO_CALLS_PER_MONTH',
   moralis: '50 compute units a call, up to MORALIS_UNITS_PER_DAY',
   'moralis-swaps': '50 compute units a call, up to MORALIS_UNITS_PER_DAY',
   goldrush: '0.5 credits a call and more',

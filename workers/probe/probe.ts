@@ -41,11 +41,17 @@ const FEWEST_HOURS = 1
  * is what a worker would. Stores nothing. Providers are asked at the same time, each one thing after the other.
  */
 export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
-  const { x } = options.config.providers
+  const { x, coinmarketcap, coingecko } = options.config.providers
   const config = {
     ...options.config,
     dex: { ...options.config.dex, firstRunHours: FEWEST_HOURS },
-    providers: { ...options.config.providers, x: { ...x, postsPerDao: FEWEST_POSTS } },
+    providers: {
+      ...options.config.providers,
+      x: { ...x, postsPerDao: FEWEST_POSTS },
+      // Whose turn it is in these five minutes says nothing of the provider.
+      coinmarketcap: { ...coinmarketcap, creditsPerMonth: undefined },
+      coingecko: { ...coingecko, callsPerMonth: undefined },
+    },
   }
   const redact = createRedactor(findSecrets(options.config))
   const limits = new Map<string, RateLimit>()

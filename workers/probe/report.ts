@@ -2,6 +2,7 @@ import { toTable } from '../commands/text-table.ts'
 import { jobs } from '../jobs/list.ts'
 import { toCost } from './costs.ts'
 import type { Finding, Probe } from './finding.ts'
+import type { DayPlan } from './plans.ts'
 
 const WORDS: Readonly<Record<Finding, string>> = {
   works: 'works',
@@ -28,8 +29,11 @@ export function isWrong(probe: Probe): boolean {
   return probe.asked === 'now' || probe.finding !== 'nothing'
 }
 
-/** A table of all answers, and below it by whom each dataset is collected. */
-export function toReport(probes: readonly Probe[]): string {
+/**
+ * A table of all answers, and below it what they cost and by whom each dataset is collected. `plans` are those that the
+ * workers count.
+ */
+export function toReport(probes: readonly Probe[], plans: readonly DayPlan[] = []): string {
   const table = toTable(
     ['provider', 'dataset', 'asked for', 'result', 'requests', 'left', 'about', 'sample, or what is wrong'],
     probes.map((probe) => [
@@ -43,7 +47,13 @@ export function toReport(probes: readonly Probe[]): string {
       [toSample(probe), probe.reason].filter((text) => text !== '').join('; '),
     ]),
   )
-  return [table, '', toTable(['provider', 'costs'], toCosts(probes)), '', toDatasetTable(probes)].join('\n')
+  return [
+    table,
+    '',
+    toTable(['provider', 'left today', 'costs'], toCosts(probes, plans)),
+    '',
+    toDatasetTable(probes),
+  ].join('\n')
 }
 
 /** How many providers answer, which do not and why. */
@@ -56,8 +66,11 @@ export function toShortReport(probes: readonly Probe[]): string {
   )
 }
 
-const toCosts = (probes: readonly Probe[]) =>
-  [...new Set(probes.map(({ provider }) => provider))].map((provider) => [provider, toCost(provider)])
+const toCosts = (probes: readonly Probe[], plans: readonly DayPlan[]) =>
+  [...new Set(probes.map(({ provider }) => provider))].map((provider) => {
+    const plan = plans.find((one) => one.provider === provider)
+    return [provider, plan === undefined ? '-' : `${plan.left} of ${plan.perDay}`, toCost(provider)]
+  })
 
 /** By whom each dataset is collected with these settings, in the order in which they are asked, or why by nobody. */
 export function toDatasetTable(probes: readonly Probe[]): string {

@@ -65,7 +65,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
     historyShare: config.worker.historyShare,
     createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
     createHourLimit: (provider, perHour) => createSharedHourLimit(provider, perHour, sharedBy),
-    createDayLimit: (provider, perDay) => createSharedDayLimit(provider, perDay, sharedBy),
+    createDayLimit: (provider, perDay, setting) => createSharedDayLimit(provider, perDay, sharedBy, setting),
   })
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const recomputation = createRecomputation(jobs, redis, prefix, db)

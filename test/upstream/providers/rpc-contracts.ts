@@ -8,6 +8,7 @@ const call = z.object({ to: z.string(), data: z.string() })
 
 const NOWHERE = `0x${'0'.repeat(64)}`
 const V2_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV2, FACTORIES.sushiswap])
+const V3_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV3, FACTORIES.uniswapV3OfBase])
 
 /**
  * Eth_call of the contracts that the chain has, as of a time in Unix milliseconds: factories, tokens and what belongs to
@@ -26,7 +27,7 @@ export function callContract(given: unknown, chain: Chain, assets: readonly Asse
     if (selector !== '0xe6a43905') throw reverted()
     return toAnswer(chain.pool({ factory: contract, tokens, fee: null }))
   }
-  if (contract === FACTORIES.uniswapV3) {
+  if (V3_FACTORIES.has(contract)) {
     if (selector !== '0x1698ee82') throw reverted()
     return toAnswer(chain.pool({ factory: contract, tokens, fee: Number.parseInt(third, 16) }))
   }

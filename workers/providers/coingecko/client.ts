@@ -1,18 +1,30 @@
 import { z } from 'zod'
 import type { Config } from '../../../shared/config/config.ts'
+import { isPaidCoinGecko } from '../../../shared/config/provider-settings.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { ErrorReading } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
+import { type MonthBudget, toDayLimit, toMonthBudget } from '../month-budget.ts'
+
+/** The setting that bounds what is asked for with a key. */
+export const CALLS_SETTING = 'COINGECKO_CALLS_PER_MONTH'
 
 /** The provider's host with the key that fits it. */
 export function openCoinGecko({ config, http }: Pick<ProviderContext, 'config' | 'http'>): HttpClient {
-  const { apiKey, ...settings } = config.providers.coingecko
+  const { apiKey, callsPerMonth: _, ...settings } = config.providers.coingecko
   const headers = apiKey === undefined ? {} : { [isPro(config) ? 'x-cg-pro-api-key' : 'x-cg-demo-api-key']: apiKey }
-  return http.open({ provider: 'coingecko', ...settings, headers, readError })
+  const limit = toDayLimit(toBudget(config), CALLS_SETTING)
+  return http.open({ provider: 'coingecko', ...settings, ...limit, headers, readError })
 }
 
-const isPro = ({ providers }: Config) => new URL(providers.coingecko.baseUrl).hostname.startsWith('pro-api.')
+/** What the key's plan has for a day, in calls; undefined without a key. */
+export function toBudget({ providers, worker }: Config): MonthBudget | undefined {
+  const { callsPerMonth } = providers.coingecko
+  return callsPerMonth === undefined ? undefined : toMonthBudget(callsPerMonth, worker.historyShare)
+}
+
+const isPro = ({ providers }: Config) => isPaidCoinGecko(providers.coingecko.baseUrl)
 
 /** How many days of history the smallest plan of the host has: without a paid key a year, with one two. */
 export const toPlanDays = (config: Config): number => (isPro(config) ? 730 : 365)

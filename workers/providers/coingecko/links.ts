@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { HttpClient } from '../../http/client.ts'
 import type { Provider } from '../../job/define-job.ts'
+import { toTurn } from '../../job/turn.ts'
 import { asSent, checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import {
@@ -12,7 +13,7 @@ import {
   toTwitterLink,
   type UnlinkedDao,
 } from '../contracts/links.ts'
-import { openCoinGecko } from './client.ts'
+import { openCoinGecko, toBudget } from './client.ts'
 
 /** Coins/{id} (providers document, section 2). */
 const coinAnswer = z.object({
@@ -26,18 +27,24 @@ const coinAnswer = z.object({
   image: z.object({ large: asSent }).nullish(),
 })
 
-/** CoinGecko's description of a coin: a call each (providers document, section 2). */
+/**
+ * CoinGecko's description of a coin: a call each (providers document, section 2). Where a month's calls leave too few for
+ * all DAOs on a day, they take turns.
+ */
 export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coingecko',
   covers: (dao) => dao.coingeckoId !== null,
   connect(context) {
     const client = openCoinGecko(context)
+    const perDay = Math.max(1, toBudget(context.config)?.linksPerDay ?? Number.POSITIVE_INFINITY)
     return {
-      async fetchLinks(daos, { slot, signal, refuse, log }) {
+      async fetchLinks(daos, { slot, signal, refuse, putOff, log }) {
+        const turn = toTurn(daos, perDay, slot, '1d')
+        putOff(daos.filter((dao) => !turn.includes(dao)))
         const ask = async (dao: UnlinkedDao) => {
           return toLinkRows(dao, await fetchLinks(client, dao.coingeckoId ?? '', signal), 'coingecko', slot)
         }
-        return (await askEach(daos, ask, { concurrency: 1, log, refuse })).flat()
+        return (await askEach(turn, ask, { concurrency: 1, log, refuse })).flat()
       },
     }
   },

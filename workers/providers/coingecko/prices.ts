@@ -10,8 +10,9 @@ import { checkAnswer, toUnknown } from '../answer.ts'
 import { askBatches, type Batch } from '../ask-batches.ts'
 import { askEach } from '../ask-each.ts'
 import type { PriceSource } from '../contracts/prices.ts'
+import { askWithinBudget, requireHistory } from '../month-budget.ts'
 import { toPages } from '../paging.ts'
-import { openCoinGecko, toPlanDays } from './client.ts'
+import { CALLS_SETTING, openCoinGecko, toBudget, toPlanDays } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
 const MARKETS = '/coins/markets'
@@ -28,9 +29,14 @@ export const coingecko: Provider<PriceSource, Token> = {
   covers: (token) => token.coingeckoId !== null,
   connect(context) {
     const client = openCoinGecko(context)
+    const budget = toBudget(context.config)
     return {
-      fetchLatest: (tokens, run) => fetchLatest(client, tokens, run),
+      fetchLatest: (tokens, run) => {
+        const latest = { name: 'coingecko', setting: CALLS_SETTING, tokensPerCall: COINS_PER_PAGE, db: context.db }
+        return askWithinBudget(budget, tokens, latest, run, (asked) => fetchLatest(client, asked, run))
+      },
       async fetchHistory(tokens, range, run) {
+        requireHistory(budget, CALLS_SETTING)
         const now = context.now?.() ?? Date.now()
         const pages = toChartPages(range)
         const asked = INTERVAL_SECONDS[range.interval]

@@ -5,14 +5,16 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { Provider, Range, Run } from '../../job/define-job.ts'
 import { askBatches, type Batch } from '../ask-batches.ts'
 import type { PriceSource } from '../contracts/prices.ts'
+import { askWithinBudget, requireHistory } from '../month-budget.ts'
 import { countSteps, toPages } from '../paging.ts'
-import { type CoinMarketCap, openCoinMarketCap } from './client.ts'
+import { type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
 import { historicalAnswer, latestAnswer, splitFaulty, toHistoryRows, toLatestRows } from './quotes.ts'
 
 const LATEST = '/v3/cryptocurrency/quotes/latest'
 const HISTORICAL = '/v3/cryptocurrency/quotes/historical'
-/** Every hundred ids cost a credit. */
+/** Every hundred ids cost a credit, and so does every hundred points of history. */
 const IDS_PER_CALL = 100
+const POINTS_PER_CREDIT = 100
 /** What the provider allows for one coin. */
 const POINTS_PER_COIN = 10_000
 /** A bound of our own, so that an answer stays within a few megabytes. */
@@ -20,19 +22,25 @@ const POINTS_PER_CALL = 20_000
 
 /**
  * CoinMarketCap Pro API (providers document, section 1). Without a key only the latest quotes can be had, from the
- * keyless mirror; history is then `provider_unconfigured`.
+ * keyless mirror; history is then `provider_unconfigured`. A key's credits of a month are spread over its slots: the
+ * largest tokens have the newest prices from here, and those for which none is left have them from the next provider.
  */
 export const coinmarketcap: Provider<PriceSource, Token> = {
   name: 'coinmarketcap',
   covers: (token) => token.cmcId !== null,
   connect(context) {
     const client = openCoinMarketCap(context)
+    const { budget } = client
     return {
-      fetchLatest: (tokens, run) => fetchLatest(client, tokens, run),
-      fetchHistory(tokens, range, run) {
+      fetchLatest: (tokens, run) => {
+        const latest = { name: 'coinmarketcap', setting: CREDITS_SETTING, tokensPerCall: IDS_PER_CALL, db: context.db }
+        return askWithinBudget(budget, tokens, latest, run, (asked) => fetchLatest(client, asked, run))
+      },
+      async fetchHistory(tokens, range, run) {
+        requireHistory(budget, CREDITS_SETTING)
         if (client.hasKey) return fetchHistory(client, tokens, range, run)
         const message = `coinmarketcap ${HISTORICAL}: COINMARKETCAP_API_KEY is needed for history`
-        return Promise.reject(new DataError('provider_unconfigured', message))
+        throw new DataError('provider_unconfigured', message)
       },
     }
   },
@@ -53,9 +61,10 @@ function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], { signal, 
 
 function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Range, { signal, refuse }: AskRun) {
   const stepMs = INTERVAL_SECONDS[range.interval] * 1000
-  const pages = toPages(range, (POINTS_PER_COIN - 1) * stepMs)
+  const mostPoints = Math.min(POINTS_PER_CALL, toMostCredits(client) * POINTS_PER_CREDIT)
+  const pages = toPages(range, Math.min(POINTS_PER_COIN - 1, mostPoints) * stepMs)
   const batches = pages.flatMap((page) => {
-    const coins = Math.min(IDS_PER_CALL, Math.max(1, Math.floor(POINTS_PER_CALL / countSteps(page))))
+    const coins = Math.min(IDS_PER_CALL, Math.max(1, Math.floor(mostPoints / countSteps(page))))
     return toBatches(tokens, coins).map((entities) => ({ entities, page }))
   })
   const ask = async ({ entities, page }: Batch<Token> & { page: Range }) => {
@@ -70,12 +79,17 @@ function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Ra
       count: countSteps(page) + 1,
       convert: 'USD',
     }
-    const coins = await client.fetch(HISTORICAL, query, historicalAnswer, signal)
+    const credits = Math.ceil((entities.length * countSteps(page)) / POINTS_PER_CREDIT)
+    const coins = await client.fetch(HISTORICAL, query, historicalAnswer, signal, credits)
     refuseFaulty(coins, entities, refuse)
     return toHistoryRows(coins, entities, page)
   }
   return askBatches(batches, ask, { refuse })
 }
+
+/** The credits of one call of history: of what a day has for it half, because a call for more than all of it would never be made. */
+const toMostCredits = ({ budget }: CoinMarketCap): number =>
+  budget === undefined ? Number.POSITIVE_INFINITY : Math.max(1, Math.floor(budget.historyPerDay / 2))
 
 /** One coin that cannot be read costs its own token its rows, and not those that share a call with it. */
 function refuseFaulty(

@@ -15,7 +15,7 @@ export interface DaoLinksSource {
   /** What the source says of the missing links, as of the slot; nothing of DAOs that it does not know. */
   fetchLinks(
     daos: readonly UnlinkedDao[],
-    run: Pick<Run<unknown, UnlinkedDao>, 'slot' | 'signal' | 'refuse' | 'log'>,
+    run: Pick<Run<unknown, UnlinkedDao>, 'slot' | 'signal' | 'refuse' | 'putOff' | 'log'>,
   ): Promise<Candidate<DaoLinkRow>[]>
 }
 

@@ -24,8 +24,9 @@ export const NO_SUCH_TOKEN = [404]
 export function openMoralis({ config, http }: ProviderContext): HttpClient {
   const { apiKey, unitsPerDay: _, ...settings } = config.providers.moralis
   const perDay = { requestsPerDay: toCallsPerDay(config), historyRequestsPerDay: toHistoryCallsPerDay(config) }
+  const daySetting = 'MORALIS_UNITS_PER_DAY'
   const headers = apiKey === undefined ? {} : { 'X-API-Key': apiKey }
-  return http.open({ provider: 'moralis', ...settings, ...perDay, headers, readError })
+  return http.open({ provider: 'moralis', ...settings, ...perDay, daySetting, headers, readError })
 }
 
 /**

@@ -1,12 +1,10 @@
-import { z } from 'zod'
 import type { Config } from '../../../shared/config/config.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
-import { type Allowance, createAllowance } from '../../job/allowance.ts'
+import { type Allowance, openSlotAllowance } from '../../job/allowance.ts'
 import type { Provider } from '../../job/define-job.ts'
-import type { JobState } from '../../job/state.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { TradeSource } from '../contracts/trades.ts'
@@ -34,7 +32,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
     const client = openMoralis(context)
     return {
       fetchNew: async ({ entities, slot, state, noteRead, refuse, log, signal }) => {
-        const allowance = await openAllowance(state, slot, toCallsPerSlot(context.config, 'swaps'))
+        const perSlot = toCallsPerSlot(context.config, 'swaps')
+        const allowance = await openSlotAllowance(state, { name: 'moralis', slot, perSlot })
         const tokens = await orderByMarketCap(context.db, entities, slot)
         const fetchSince = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
@@ -55,7 +54,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
         try {
           return (await askEach(tokens, fetchSince, { concurrency: CONCURRENCY, log, refuse })).flat()
         } finally {
-          await state.save(ALLOWANCE, JSON.stringify({ slot, left: allowance.left() }))
+          await allowance.save()
         }
       },
       fetchHistory: async ({ entities, range, refuse, log, signal }) => {
@@ -67,16 +66,6 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
       },
     }
   },
-}
-
-/** What is remembered of the calls that the newest slot has left. */
-const ALLOWANCE = 'moralis.allowance'
-const remembered = z.object({ slot: z.number(), left: z.number() })
-
-/** The calls of a slot. One that is tried again has those that its earlier tries left, in whatever process they were. */
-async function openAllowance(state: JobState, slot: number, perSlot: number): Promise<Allowance> {
-  const last = remembered.safeParse(JSON.parse((await state.get(ALLOWANCE)) ?? 'null')).data
-  return createAllowance(last?.slot === slot ? last.left : perSlot)
 }
 
 const toStateName = ({ id }: Token) => `moralis.${id}`

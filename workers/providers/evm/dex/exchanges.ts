@@ -51,6 +51,9 @@ const FIRST_V3 = uniswapV3('0x1f98431c8ad98523631ae4a59f267346ea31f984')
 const ETHEREUM_ETHER = ether('0xc02aaa39b223fe8d0a0e5c4f27ead9083c756cc2')
 const ETHEREUM_USDC = dollar('USDC', '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48', 6)
 
+const BASE_ETHER = ether('0x4200000000000000000000000000000000000006')
+const BASE_USDC = dollar('USDC', '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', 6)
+
 /**
  * The chains whose trades can be read from a node, by slug. Only addresses that are certain stand here: with a wrong
  * factory no pool is found, with a wrong quote token the dollars are wrong.
@@ -86,11 +89,15 @@ export const DEX_CHAINS: Readonly<Record<string, DexChain>> = {
     exchanges: [FIRST_V3],
   },
   base: {
-    quotes: [
-      ether('0x4200000000000000000000000000000000000006'),
-      dollar('USDC', '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', 6),
-    ],
+    quotes: [BASE_ETHER, BASE_USDC],
     exchanges: [uniswapV3('0x33128a8fc17869897dce68ed026d694621f6fdfd')],
+    // The factory's pool of WETH and USDC with a fee of 0.05 %; 150 blocks are five minutes.
+    reference: {
+      address: '0xd0b53d9277642d899df5c87a3966a349a798f224',
+      dollar: BASE_USDC,
+      coin: BASE_ETHER,
+      lookBack: 150,
+    },
   },
   optimism: {
     quotes: [

@@ -1,0 +1,230 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { toBucketStart } from '../../shared/intervals.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import prices from '../../workers/jobs/prices.ts'
+import treasury from '../../workers/jobs/treasury.ts'
+import { runJob } from '../../workers/run/run-job.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { createSimulatedWorld } from '../upstream/simulated.ts'
+
+const NOW = Date.parse('2024-05-06T07:05:09Z')
+const MINUTE = 60_000
+
+const row = z.object({
+  observed_at: z.string(),
+  price: z.number(),
+  volume_24h: z.number().nullable(),
+  market_cap: z.number().nullable(),
+  circulating_supply: z.number().nullable(),
+})
+const quote = row.extend({ percent_change_7d: z.number().nullable(), percent_change_60d: z.number().nullable() })
+type Row = z.infer<typeof row>
+
+const cmcAnswer = z.object({
+  data: z.array(
+    z.object({
+      id: z.number(),
+      circulating_supply: z.number(),
+      quote: z.tuple([
+        z.object({
+          price: z.number(),
+          volume_24h: z.number(),
+          market_cap: z.number(),
+          percent_change_7d: z.number().nullable(),
+          percent_change_60d: z.number().nullable(),
+          last_updated: z.string(),
+        }),
+      ]),
+    }),
+  ),
+})
+const geckoAnswer = z.array(
+  z.object({
+    id: z.string(),
+    current_price: z.number(),
+    total_volume: z.number(),
+    market_cap: z.number(),
+    circulating_supply: z.number(),
+    price_change_percentage_7d_in_currency: z.number().nullable(),
+    last_updated: z.string(),
+  }),
+)
+
+let pipeline: Pipeline
+let tokens: Token[]
+beforeAll(async () => {
+  pipeline = await createPipeline({ now: NOW, markets: 'differing' })
+  tokens = prices.dataset.entities(pipeline.registry).filter((token) => isThereAt(token, NOW)) as Token[]
+})
+afterAll(() => pipeline?.close())
+beforeEach(() => pipeline.upstream.faults.clear())
+
+const ask = async <T>(path: string, schema: z.ZodType<T>): Promise<T> => {
+  const response = await fetch(pipeline.upstream.url + path, { headers: { 'x-cmc_pro_api_key': 'demo' } })
+  return schema.parse(await response.json())
+}
+
+/** What CoinMarketCap says at the clock's time, by the token's key. */
+async function toldByCoinMarketCap(): Promise<Map<number, z.infer<typeof quote>>> {
+  const ids = tokens.flatMap(({ cmcId }) => cmcId ?? [])
+  const { data } = await ask(`/coinmarketcap/v3/cryptocurrency/quotes/latest?id=${ids.join(',')}`, cmcAnswer)
+  return new Map(
+    data.map(({ id, circulating_supply, quote: [{ last_updated, ...usd }] }) => [
+      tokens.find(({ cmcId }) => cmcId === String(id))?.key ?? 0,
+      { observed_at: last_updated, ...usd, circulating_supply },
+    ]),
+  )
+}
+
+/** The same of CoinGecko, which knows nothing of 60 days. */
+async function toldByCoinGecko(): Promise<Map<number, z.infer<typeof quote>>> {
+  const ids = tokens.map(({ coingeckoId }) => coingeckoId).join(',')
+  const path = `/coingecko/api/v3/coins/markets?vs_currency=usd&per_page=250&price_change_percentage=7d&ids=${ids}`
+  return new Map(
+    (await ask(path, geckoAnswer)).map((coin) => [
+      tokens.find(({ coingeckoId }) => coingeckoId === coin.id)?.key ?? 0,
+      {
+        observed_at: coin.last_updated,
+        price: coin.current_price,
+        volume_24h: coin.total_volume,
+        market_cap: coin.market_cap,
+        circulating_supply: coin.circulating_supply,
+        percent_change_7d: coin.price_change_percentage_7d_in_currency,
+        percent_change_60d: null,
+      },
+    ]),
+  )
+}
+
+/** The stored rows of a table, by the token's key. */
+async function stored<T extends Row>(table: string, schema: z.ZodType<T>, where = 'true'): Promise<Map<number, T[]>> {
+  const columns = 'token, observed_at, price, volume_24h, market_cap, circulating_supply'
+  const more = table === 'token_quotes' ? ', percent_change_7d, percent_change_60d' : ''
+  const rows = await pipeline.context.db.rows({
+    name: 'stored',
+    sql: `SELECT ${columns}${more} FROM ${table} FINAL WHERE ${where} ORDER BY token, observed_at`,
+    schema: z.looseObject({ token: z.number() }),
+  })
+  const byToken = new Map<number, T[]>()
+  for (const { token, ...one } of rows) byToken.set(token, [...(byToken.get(token) ?? []), schema.parse(one)])
+  return byToken
+}
+
+const latest = async () =>
+  new Map([...(await stored('token_quotes', quote))].map(([token, [newest]]) => [token, newest]))
+
+const runSlot = (slot: number) =>
+  runJob(prices, prices.connect(pipeline.context), pipeline.context, { kind: 'slot', slot })
+
+describe('providers whose markets differ', () => {
+  it('say of each token another price, at another time, and not far from each other', async () => {
+    const [cmc, gecko] = [await toldByCoinMarketCap(), await toldByCoinGecko()]
+    expect(cmc.size).toBeGreaterThan(80)
+    for (const [token, told] of cmc) {
+      const other = gecko.get(token)
+      const basisPoints = Math.abs((other?.price ?? Number.NaN) / told.price - 1) * 1e4
+      expect(basisPoints).toBeGreaterThan(1)
+      expect(basisPoints).toBeLessThan(200)
+      expect(other?.observed_at).not.toBe(told.observed_at)
+    }
+    expect(await toldByCoinGecko()).toEqual(gecko)
+  })
+
+  it('are believed in their order: each quote is all of one, that of the first who knows the token', async () => {
+    await runSlot(NOW - (NOW % (5 * MINUTE)))
+    const [cmc, gecko, quotes] = [await toldByCoinMarketCap(), await toldByCoinGecko(), await latest()]
+    expect(quotes.size).toBe(tokens.length)
+    const byGecko = tokens.filter(({ cmcId }) => cmcId === null)
+    expect(byGecko.map(({ symbol }) => symbol)).toEqual(['DINERO'])
+    for (const { key, cmcId } of tokens) expect(quotes.get(key)).toEqual((cmcId === null ? gecko : cmc).get(key))
+  })
+
+  it('are not mixed where the second stands in: its quote takes the place of the whole one before', async () => {
+    pipeline.clock.now += 5 * MINUTE
+    pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
+    await runSlot(pipeline.clock.now - (pipeline.clock.now % (5 * MINUTE)))
+    const [gecko, quotes] = [await toldByCoinGecko(), await latest()]
+    for (const { key } of tokens) expect(quotes.get(key)).toEqual(gecko.get(key))
+  })
+})
+
+describe('history of providers whose markets differ', () => {
+  const [from, to] = [Date.parse('2024-05-04T00:00:00Z'), Date.parse('2024-05-05T00:00:00Z')]
+  const within = `observed_at >= '2024-05-04' AND observed_at < '2024-05-05'`
+  const chart = z.object({ prices: z.array(z.tuple([z.number(), z.number()])) })
+  const past = z.object({
+    data: z.record(
+      z.string(),
+      z.object({
+        quotes: z.array(z.object({ timestamp: z.string(), quote: z.object({ USD: z.object({ price: z.number() }) }) })),
+      }),
+    ),
+  })
+  const run = (symbols: readonly string[]) => {
+    const entities = tokens.filter(({ symbol }) => symbols.includes(symbol)).map(({ id }) => id)
+    const payload = { kind: 'range', from, to, interval: '1h', entities }
+    return runJob(prices, prices.connect(pipeline.context), pipeline.context, payload)
+  }
+  const tokenOf = (symbol: string) => tokens.find((token) => token.symbol === symbol)
+
+  it('has points that one of them said, at the time at which it said them', async () => {
+    // UNI is given by the first, AAVE by the second while the first is away.
+    await run(['UNI'])
+    pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
+    await run(['AAVE'])
+    pipeline.upstream.faults.clear()
+    const points = await stored('token_prices', row, within)
+    const [uni, aave] = [tokenOf('UNI'), tokenOf('AAVE')]
+    const asked = `id=${uni?.cmcId}&interval=1h&count=25&time_start=${from / 1000 - 3600}&time_end=${to / 1000 - 1}`
+    const { data } = await ask(`/coinmarketcap/v3/cryptocurrency/quotes/historical?${asked}`, past)
+    const cmc = data[uni?.cmcId ?? '']?.quotes.map((one) => [one.timestamp, one.quote.USD.price])
+    const range = `vs_currency=usd&from=${from / 1000}&to=${to / 1000}`
+    const gecko = await ask(`/coingecko/api/v3/coins/${aave?.coingeckoId}/market_chart/range?${range}`, chart)
+    const toPoints = (token?: Token) =>
+      points.get(token?.key ?? 0)?.map(({ observed_at, price }) => [observed_at, price])
+    expect(toPoints(uni)).toHaveLength(24)
+    expect(toPoints(uni)).toEqual(cmc)
+    expect(toPoints(aave)).toHaveLength(24)
+    expect(toPoints(aave)).toEqual(gecko.prices.map(([at, price]) => [new Date(at).toISOString(), price]))
+  })
+})
+
+describe('treasuries of providers whose markets differ', () => {
+  const coinPrices = z.object({ coins: z.record(z.string(), z.object({ price: z.number() })) })
+  const stored = z.object({ dao: z.number(), symbol: z.string(), price: z.number() })
+
+  it("value each holding by one of them: the treasury's own, or the prices of coins where that one has none", async () => {
+    await runJob(treasury, treasury.connect(pipeline.context), pipeline.context, {
+      kind: 'slot',
+      slot: toBucketStart(NOW, '1d'),
+    })
+    const world = createSimulatedWorld(pipeline.registry, 1)
+    const rows = await pipeline.context.db.rows({
+      name: 'holdings',
+      sql: `SELECT dao, t.1 AS symbol, assumeNotNull(t.3) / t.2 AS price FROM dao_treasuries FINAL ARRAY JOIN tokens AS t
+            WHERE source = 'goldrush' AND t.2 > 0 AND t.3 > 0`,
+      schema: stored,
+    })
+    const counts = { own: 0, coins: 0 }
+    for (const { dao, symbol, price } of rows) {
+      const wallets = pipeline.registry.daos.find(({ key }) => key === dao)?.treasuries ?? []
+      const held = wallets.flatMap(({ chain, address }) =>
+        (world.treasury(chain, address, NOW) ?? []).map((holding) => ({ ...holding, chain })),
+      )
+      const [one, ...others] = held.filter((holding) => holding.symbol === symbol)
+      // What several wallets hold of a symbol is told as one sum.
+      if (one === undefined || one.price === null || others.length > 0) continue
+      const basisPoints = (price / one.price - 1) * 1e4
+      const isOwn = basisPoints > -52 && basisPoints < -44
+      counts[isOwn ? 'own' : 'coins'] += 1
+      if (isOwn) continue
+      const coin = `${one.chain}:${one.contract}`
+      const { coins } = await ask(`/defillama-coins/prices/current/${coin}`, coinPrices)
+      expect(price / (coins[coin]?.price ?? Number.NaN)).toBeCloseTo(1, 9)
+    }
+    expect(counts.own).toBeGreaterThan(20)
+    expect(counts.coins).toBeGreaterThan(0)
+  })
+})

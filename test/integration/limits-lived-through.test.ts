@@ -1,0 +1,200 @@
+import { setMaxListeners } from 'node:events'
+import type { Redis } from 'ioredis'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { parseConfig } from '../../shared/config/config.ts'
+import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import { createRedis } from '../../shared/queue/redis.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { createHttpClients, type LaneClients } from '../../workers/http/client.ts'
+import { createSharedDayLimit } from '../../workers/http/day-limit.ts'
+import type { LimitOptions } from '../../workers/http/provider-limits.ts'
+import { createSharedRateLimit } from '../../workers/http/shared-rate-limit.ts'
+import holders from '../../workers/jobs/holders.ts'
+import { openCoinGecko } from '../../workers/providers/coingecko/client.ts'
+import { coingecko } from '../../workers/providers/coingecko/prices.ts'
+import { openCoinMarketCap } from '../../workers/providers/coinmarketcap/client.ts'
+import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
+import { openMoralis } from '../../workers/providers/moralis/client.ts'
+import { moralis } from '../../workers/providers/moralis/holders.ts'
+import { createTestConfig } from '../support/database.ts'
+import { createMovedTime, type MovedTime } from '../support/moved-time.ts'
+import { noDatabase } from '../support/no-database.ts'
+import { toRun } from '../support/run.ts'
+import { silent } from '../support/silent.ts'
+import { REAL_LIMITS } from '../upstream/rate-limit.ts'
+import { createUpstream, type Upstream } from '../upstream/server.ts'
+import { toStandInSettings } from '../upstream/settings.ts'
+
+const START = Date.parse('2024-05-06T00:00:00Z')
+const MINUTE = 60_000
+const never = new AbortController().signal
+setMaxListeners(0, never)
+const registry = loadRegistry()
+
+/** Of the stand-in's settings only where it is: rates and plans are the shipped ones. */
+const toHosts = (url: string) =>
+  Object.fromEntries(Object.entries(toStandInSettings(url)).filter(([name]) => !/_PER_|UNITS|API_KEY/.test(name)))
+
+let upstream: Upstream
+let time: MovedTime
+let connections: Redis[]
+beforeEach(async () => {
+  connections = []
+  upstream = await createUpstream({ registry, now: () => Date.now(), limits: REAL_LIMITS })
+})
+afterEach(async () => {
+  time.end()
+  for (const redis of connections) redis.disconnect()
+  await upstream.close()
+})
+
+/** A worker with the shipped limits, and the statuses of the answers that it got. */
+function startWorker(settings: Readonly<Record<string, string>>, limits: LimitOptions = {}) {
+  const config = parseConfig({ ...toHosts(upstream.url), ...settings })
+  const statuses: number[] = []
+  const record = ({ status }: { status: number }) => {
+    time.record()
+    statuses.push(status)
+  }
+  const { historyShare } = config.worker
+  const http = createHttpClients({ log: silent, historyShare, record, ...limits })
+  const context = (clients: LaneClients | LaneClients['history']) => ({
+    config,
+    http: clients,
+    db: noDatabase,
+    log: silent,
+    now: () => Date.now(),
+  })
+  return { config, http, statuses, live: context(http), history: context(http.history) }
+}
+
+/** Limits as workers keep them together. */
+const toShared = (redis: Redis, prefix: string): LimitOptions => {
+  const sharedBy = { redis, prefix, log: silent }
+  return {
+    createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
+    createDayLimit: (provider, perDay, setting) => createSharedDayLimit(provider, perDay, sharedBy, setting),
+  }
+}
+
+const countRefused = (statuses: readonly number[]) => statuses.filter((status) => status >= 400).length
+
+describe('limits of a minute', () => {
+  const ids = registry.tokens.flatMap(({ coingeckoId }) => coingeckoId ?? []).slice(0, 40)
+
+  it('are kept by a worker with the shipped settings, which takes the time that they take', async () => {
+    time = createMovedTime(START)
+    const worker = startWorker({})
+    const client = openCoinGecko(worker.live)
+    await time.live(Promise.all(ids.map((id) => client.json({ path: `/coins/${id}`, signal: never }))))
+    expect(worker.statuses).toEqual(ids.map(() => 200))
+    expect(Date.now() - START).toBeGreaterThan((ids.length / 5 - 1) * MINUTE)
+    // No slower than half of what the provider allows.
+    expect(Date.now() - START).toBeLessThan((ids.length / 5) * 2 * MINUTE)
+  })
+
+  it('are kept by workers that share them, however they take turns', async () => {
+    const config = createTestConfig()
+    connections = [createRedis(config.redis.url, silent), createRedis(config.redis.url, silent)]
+    await Promise.all(connections.map((redis) => redis.ping()))
+    time = createMovedTime(START)
+    const workers = connections.map((redis) => {
+      time.tellTo(redis)
+      return startWorker({ COINMARKETCAP_API_KEY: 'demo' }, toShared(redis, config.redis.prefix))
+    })
+    const asking = workers.flatMap((worker) => {
+      const { fetch } = openCoinMarketCap(worker.live)
+      const path = '/v2/cryptocurrency/info'
+      return Array.from({ length: 45 }, () => fetch(path, { id: '7083' }, z.unknown(), never))
+    })
+    await time.live(Promise.all(asking))
+    expect(workers.map(({ statuses }) => statuses.length)).toEqual([45, 45])
+    expect(workers.map(({ statuses }) => countRefused(statuses))).toEqual([0, 0])
+    expect(Date.now() - START).toBeGreaterThan(2 * MINUTE)
+  })
+
+  it('that are lower than the settings say are no storm: after a few refusals nobody else is asked for', async () => {
+    time = createMovedTime(START)
+    const worker = startWorker({ COINGECKO_REQUESTS_PER_MINUTE: '600' })
+    const source = coingecko.connect(worker.live)
+    const told = toRun<Token>({ slot: START })
+    const tokens = registry.tokens.filter(({ coingeckoId }) => coingeckoId !== null).slice(0, 40)
+    const range = { from: START - DAY_MS, to: START, interval: '1h' } as const
+    await time.live(source.fetchHistory(tokens, range, told.run))
+    // Five are answered. Then three in a row, of which each is sent four times.
+    expect(worker.statuses.filter((status) => status === 200)).toHaveLength(5)
+    expect(countRefused(worker.statuses)).toBe(3 * 4)
+    expect(told.refused.size).toBe(35)
+    expect(new Set([...told.refused.values()].map(({ code }) => code))).toEqual(new Set(['provider_unavailable']))
+  })
+})
+
+describe('limits of a day', () => {
+  it('leave every hour its calls, however much history asks for, and begin anew at midnight', async () => {
+    time = createMovedTime(START)
+    const worker = startWorker({ MORALIS_API_KEY: 'demo' })
+    const [own, past] = [moralis.connect(worker.live), openMoralis(worker.history)]
+    const tokens = registry.tokens.filter(({ chain }) => chain === 'ethereum').slice(0, own.tokensPerSlot)
+    const repair = async () => {
+      const path = `/erc20/${tokens[0]?.contractAddress}/holders`
+      for (;;) await past.json({ path, query: { chain: 'eth' }, signal: never })
+    }
+    const perDay: number[] = []
+    for (let hour = 0; hour < 48; hour += 1) {
+      await time.moveTo(START + hour * HOUR_MS)
+      // History asks first, and for as much as it is given.
+      const reason = await time.live(repair().catch((error: unknown) => error))
+      expect(reason).toMatchObject({ code: 'provider_exhausted' })
+      const found = await time.live(Promise.all(tokens.map((token) => own.fetchHolders(token, Date.now(), never))))
+      expect(found.filter((row) => row === undefined)).toEqual([])
+      if (hour % 24 === 23) perDay.push(worker.statuses.splice(0).length)
+    }
+    expect(tokens).toHaveLength(10)
+    expect(perDay[0]).toBeGreaterThan(24 * 20)
+    expect(perDay[0]).toBeLessThanOrEqual(800)
+    expect(perDay[1]).toBe(perDay[0])
+  })
+
+  it('that others used up are told until midnight, and nobody else is asked for', async () => {
+    await upstream.close()
+    upstream = await createUpstream({ registry, now: () => Date.now(), limits: { moralis: { perDay: 6 } } })
+    time = createMovedTime(START + HOUR_MS)
+    const worker = startWorker({ MORALIS_API_KEY: 'demo' })
+    const [collector] = holders.connect(worker.live)
+    const entities = holders.entities(registry).filter((token) => collector?.covers(token))
+    const told = toRun({ entities, slot: START + HOUR_MS })
+    await time.live(collector?.collect(told.run) ?? expect.unreachable())
+    expect(worker.statuses.filter((status) => status === 200)).toHaveLength(6)
+    // One for each of those that are asked for at once.
+    expect(countRefused(worker.statuses)).toBeLessThanOrEqual(4)
+    const reasons = [...told.refused.values()]
+    expect(new Set(reasons.map(({ code }) => code))).toEqual(new Set(['provider_exhausted']))
+    expect(reasons.every(({ retryAfterMs = 0 }) => retryAfterMs > 22.9 * HOUR_MS && retryAfterMs <= 23 * HOUR_MS)).toBe(
+      true,
+    )
+  })
+})
+
+describe('a day of a plan by the month', () => {
+  it('has prices in every slot, however much history asks for', async () => {
+    time = createMovedTime(START)
+    const worker = startWorker({ COINMARKETCAP_API_KEY: 'demo' })
+    const [own, past] = [coinmarketcap.connect(worker.live), coinmarketcap.connect(worker.history)]
+    const tokens = registry.tokens.filter(({ cmcId }) => cmcId !== null).slice(0, 100)
+    const range = { from: START - 2 * DAY_MS, to: START, interval: '5m' } as const
+    let slots = 0
+    for (let slot = START; slot < START + DAY_MS; slot += 5 * MINUTE) {
+      await time.moveTo(slot)
+      const wanted = past.fetchHistory(tokens, range, toRun<Token>({ slot }).run).catch((error: unknown) => error)
+      const told = toRun<Token>({ slot })
+      const [rows] = await time.live(Promise.all([own.fetchLatest(tokens, told.run), wanted]))
+      if (rows.length > 90 && told.refused.size === 0) slots += 1
+    }
+    expect(slots).toBe(288)
+    expect(countRefused(worker.statuses)).toBe(0)
+    expect(worker.statuses.length).toBeGreaterThan(288)
+    expect(worker.statuses.length).toBeLessThanOrEqual(322)
+  })
+})

@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { DataError } from '../../shared/errors.ts'
+import { DAY_MS } from '../../shared/intervals.ts'
+import { toLimits } from '../../workers/http/provider-limits.ts'
+import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
+import type { ProviderContext } from '../../workers/job/define-job.ts'
+import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
+import { toCallsInSlot, toMonthBudget } from '../../workers/providers/month-budget.ts'
+import { toTestTokens } from '../support/connected-provider.ts'
+import { createState, toRun } from '../support/run.ts'
+import { silent } from '../support/silent.ts'
+
+const SLOT_MS = 300_000
+const DAY = Date.parse('2024-05-06T00:00:00Z')
+const slots = Array.from({ length: DAY_MS / SLOT_MS }, (_, n) => DAY + n * SLOT_MS)
+
+/** CoinMarketCap with a key and so many credits a month; answers nothing. `caps` are stored market caps by token. */
+function open(perMonth: number, more: Readonly<Record<string, string>> = {}, caps: readonly object[] = []) {
+  const settings = { COINMARKETCAP_API_KEY: 'key', COINMARKETCAP_CREDITS_PER_MONTH: String(perMonth) }
+  const config = parseConfig({ ...settings, ...more })
+  const opened: HttpSettings[] = []
+  const asked: HttpRequest[] = []
+  const answer = { fails: false }
+  const http = {
+    open: (one: HttpSettings) => {
+      opened.push(one)
+      return {
+        json: async (request: HttpRequest) => {
+          asked.push(request)
+          if (answer.fails) throw new DataError('provider_unavailable', 'no answer')
+          return { data: [] }
+        },
+      }
+    },
+  }
+  const context = { config, log: silent, http, db: { rows: async () => caps } } as unknown as ProviderContext
+  return { source: coinmarketcap.connect(context), asked, answer, settings: () => opened[0] ?? expect.unreachable() }
+}
+
+/** What the limits of a day come to, by the name under which they are counted. */
+function readLimits(settings: HttpSettings, historyShare: number): ReadonlyMap<string, number> {
+  const perDay = new Map<string, number>()
+  toLimits(settings, {
+    historyShare,
+    createDayLimit: (name, count) => {
+      perDay.set(name, count)
+      return { take: async () => {} }
+    },
+  })
+  return perDay
+}
+
+describe('a budget of a month', () => {
+  it.each([100, 3_100, 10_000, 15_000, 300_000])(
+    'of %i does for all of its days, whatever a day is for',
+    (perMonth) => {
+      const { perDay, latestPerDay, linksPerDay, historyPerDay } = toMonthBudget(perMonth, 0.5)
+      expect(perDay * 31).toBeLessThanOrEqual(perMonth)
+      expect(perDay * 31).toBeGreaterThan(perMonth - 31)
+      // Of a large plan only what four calls a slot come to is kept for the newest prices.
+      expect(Math.min(latestPerDay, 4 * 288) + linksPerDay + historyPerDay).toBeLessThanOrEqual(perDay)
+      expect(historyPerDay).toBeLessThanOrEqual(perDay / 2)
+      expect(latestPerDay).toBeGreaterThanOrEqual(perDay * 0.9)
+    },
+  )
+
+  it('of a large plan leaves half of it to history', () => {
+    const { perDay, historyPerDay } = toMonthBudget(300_000, 0.5)
+    expect(historyPerDay).toBe(Math.floor(perDay / 2))
+  })
+
+  it.each([1, 90, 288, 290, 1_000])('gives the slots of a day its %i calls, evenly', (perDay) => {
+    const calls = slots.map((slot) => toCallsInSlot(perDay, slot))
+    expect(calls.reduce((sum, count) => sum + count, 0)).toBe(perDay)
+    expect(Math.max(...calls) - Math.min(...calls)).toBeLessThanOrEqual(1)
+    const hours = Array.from({ length: 24 }, (_, hour) => calls.slice(hour * 12, hour * 12 + 12))
+    const perHour = hours.map((own) => own.reduce((sum, count) => sum + count, 0))
+    expect(Math.max(...perHour) - Math.min(...perHour)).toBeLessThanOrEqual(1)
+  })
+})
+
+describe('credits of CoinMarketCap', () => {
+  it('go to the largest tokens; the others are refused, and told the setting', async () => {
+    const tokens = toTestTokens(130)
+    const caps = tokens.map(({ key }) => ({ token: key, usd: key }))
+    const { source, asked } = open(10_000, {}, caps)
+    const told = toRun({ slot: DAY })
+    await source.fetchLatest(tokens, told.run)
+    expect(asked.map(({ query }) => String(query?.id).split(',').map(Number))).toEqual([
+      Array.from({ length: 100 }, (_, n) => 130 - n),
+    ])
+    expect([...told.refused.keys()].sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, n) => n + 1))
+    expect(told.refused.get(1)).toMatchObject({
+      code: 'provider_unconfigured',
+      message: expect.stringContaining('COINMARKETCAP_CREDITS_PER_MONTH'),
+    })
+  })
+
+  it('are not spent twice on a slot that is tried again, unless nothing came of it', async () => {
+    const { source, asked, answer } = open(10_000)
+    const state = createState()
+    const tokens = toTestTokens(3)
+    const attempt = async (slot: number) => {
+      const before = asked.length
+      await source.fetchLatest(tokens, toRun({ slot, state }).run).catch((error: unknown) => error)
+      return asked.length - before
+    }
+    answer.fails = true
+    expect([await attempt(DAY), await attempt(DAY)]).toEqual([1, 1])
+    answer.fails = false
+    expect([await attempt(DAY), await attempt(DAY), await attempt(DAY + SLOT_MS)]).toEqual([1, 0, 1])
+  })
+
+  it('are not asked for in slots that have none', async () => {
+    const { source, asked } = open(3_100)
+    const tokens = toTestTokens(2)
+    for (const slot of slots) {
+      const told = toRun({ slot })
+      const before = asked.length
+      await source.fetchLatest(tokens, told.run)
+      expect(told.refused.size).toBe(asked.length > before ? 0 : 2)
+    }
+    expect(asked).toHaveLength(90)
+  })
+
+  it.each([
+    [3_100, 0.5],
+    [10_000, 0.5],
+    [10_000, 0.01],
+    [1_000_000, 0.5],
+  ])('of history: with %i a month and a share of %d no call is for more than a day has', async (perMonth, share) => {
+    const { source, asked, settings } = open(perMonth, { PROVIDER_HISTORY_SHARE: String(share) })
+    const range = { from: DAY - 30 * DAY_MS, to: DAY, interval: '5m' } as const
+    await source.fetchHistory(toTestTokens(3), range, toRun().run)
+    const ofDay = readLimits(settings(), share).get('coinmarketcap (history)') ?? Number.NaN
+    for (const { units = 1 } of asked) expect(units).toBeLessThanOrEqual(ofDay)
+    const points = asked.map(({ query }) => String(query?.id).split(',').length * (Number(query?.count) - 1))
+    // Every step of every token once, at a credit for a hundred of them.
+    expect(points.reduce((sum, count) => sum + count, 0)).toBe(3 * 30 * 288)
+    for (const [at, { units = 1 }] of asked.entries()) expect(units).toBe(Math.ceil((points[at] ?? 0) / 100))
+  })
+
+  it('are no limit without a key', () => {
+    const config = parseConfig({})
+    expect(config.providers.coinmarketcap.creditsPerMonth).toBeUndefined()
+    expect(config.providers.coingecko.callsPerMonth).toBeUndefined()
+  })
+})
+
+describe('calls of CoinGecko', () => {
+  it.each([
+    [{}, 10_000],
+    [{ COINGECKO_BASE_URL: 'https://pro-api.coingecko.com/api/v3' }, 100_000],
+    [{ COINGECKO_CALLS_PER_MONTH: '500000' }, 500_000],
+  ])("are those of the host's smallest plan unless set: %o", (settings, expected) => {
+    const config = parseConfig({ COINGECKO_API_KEY: 'key', ...settings })
+    expect(config.providers.coingecko.callsPerMonth).toBe(expected)
+  })
+})

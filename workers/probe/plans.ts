@@ -1,0 +1,29 @@
+import type { Redis } from 'ioredis'
+import type { Config } from '../../shared/config/config.ts'
+import { readTaken } from '../http/day-limit.ts'
+import { toBudget as toCoinGeckoBudget } from '../providers/coingecko/client.ts'
+import { toBudget as toCoinMarketCapBudget } from '../providers/coinmarketcap/client.ts'
+import { toCallsPerDay } from '../providers/moralis/budget.ts'
+
+/** A plan that the workers spread over its days: what a day has, and what of today is left, in requests as they are billed. */
+export interface DayPlan {
+  readonly provider: string
+  readonly perDay: number
+  readonly left: number
+}
+
+/** The plans of the providers that have a key, as all workers together count them in Redis; `now` is Unix milliseconds. */
+export async function readDayPlans(config: Config, redis: Redis, now: number): Promise<DayPlan[]> {
+  const perDay = {
+    coinmarketcap: toCoinMarketCapBudget(config)?.perDay,
+    coingecko: toCoinGeckoBudget(config)?.perDay,
+    moralis: config.providers.moralis.apiKey === undefined ? undefined : toCallsPerDay(config),
+  }
+  const plans: DayPlan[] = []
+  for (const [provider, count] of Object.entries(perDay)) {
+    if (count === undefined) continue
+    const taken = await readTaken({ redis, prefix: config.redis.prefix }, provider, now)
+    plans.push({ provider, perDay: count, left: Math.max(0, count - taken) })
+  }
+  return plans
+}
