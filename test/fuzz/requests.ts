@@ -118,6 +118,9 @@ function toLikely(random: Random, route: Route, name: string, known: Known, now:
   return String(Array.isArray(example) ? example[0] : (example ?? 'x'))
 }
 
+/** As UTF-8, in which half a surrogate pair is a replacement character. */
+const toEncoded = (text: string) => encodeURIComponent(Buffer.from(text).toString())
+
 const isNeeded = (route: Route, name: string) => route.query[name]?.safeParse(undefined).success === false
 
 /** A request of some route: mostly one that makes sense, now and then with something that doesn't. */
@@ -142,7 +145,7 @@ export function toRequest(random: Random, known: Known, now: number): FuzzReques
   })
   if (random.chance(0.02))
     parameters.push([random.pick(['nmae', 'lmit', '__proto__', 'constructor']), random.pick(NONSENSE)])
-  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(value(name)))
-  const query = parameters.map(([name, text]) => `${name}=${encodeURIComponent(text)}`).join('&')
+  const path = route.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => toEncoded(value(name)))
+  const query = parameters.map(([name, text]) => `${name}=${toEncoded(text)}`).join('&')
   return { route, url: `${path}?${query}` }
 }
