@@ -12,15 +12,16 @@ const format = z
     examples: ['csv'],
   })
 
-/** The parameters of every route that answers with records: `format`, and `fields` where a body is a list of them. */
-export function recordParameters(record: z.ZodObject, isList: boolean): QueryShape {
+/** The parameters of every route that answers with records. */
+export function recordParameters(record: z.ZodObject): QueryShape {
   const names = Object.keys(record.shape) as [string, ...string[]]
   const fields = z
     .array(z.enum(names, `must be some of ${names.join(', ')}`))
     .optional()
     .meta({
-      description: 'Only these members of each record, in the order of the record: `fields=a,b` or repeated.',
+      description:
+        'Only these members of each record, in the order of the record: `fields=a,b` or repeated. Where JSON is one object with the records inside, for the other formats only.',
       examples: [names.slice(0, 2)],
     })
-  return isList ? { fields, format } : { format }
+  return { fields, format }
 }

@@ -44,24 +44,24 @@ SELECT toDateTime64(toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC'), 3,
 FROM token_prices FINAL
 WHERE ${RANGE('observed_at')}
 ORDER BY token, observed_at
-LIMIT 1 BY bucket
-LIMIT {limit: UInt32}`
+LIMIT 1 BY bucket`
 
 const coarse = ({ table, isOfTier }: ReturnType<typeof toTier>) => `
 SELECT toDateTime64(bucket_at, 3, 'UTC') AS bucket, observed_at AS as_of, ${VALUES}, _part
 FROM ${table} FINAL
 WHERE ${isOfTier} AND ${RANGE('bucket_at')}
-ORDER BY token, interval_seconds, bucket_at
-LIMIT {limit: UInt32}`
+ORDER BY token, interval_seconds, bucket_at`
 
 /**
  * The points of a token (parameters `token`, `from` and `to` in Unix milliseconds on the grid, `limit`), oldest first:
- * as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that
+ * `all` of them and, `limit` of them, as `columns` with the table's part that holds each, as `rows` of the interface's shape, and as `records` of that
  * shape with their time.
  */
-export function pointsSql(interval: Interval): { columns: string; rows: string; records: string } {
-  const columns = interval === '5m' ? FINE : coarse(toTier(interval))
+export function pointsSql(interval: Interval): { all: string; columns: string; rows: string; records: string } {
+  const all = interval === '5m' ? FINE : coarse(toTier(interval))
+  const columns = `${all}\nLIMIT {limit: UInt32}`
   return {
+    all,
     columns,
     rows: `SELECT bucket AS timestamp, ${AS_QUOTE} AS quote FROM (${columns})`,
     records: `SELECT bucket AS row_at, as_of, ${AS_POINT} AS record FROM (${columns})`,

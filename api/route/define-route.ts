@@ -14,6 +14,7 @@ import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { RecordSets } from '../lists/record-sets.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
+import { Problem } from '../problem/problem.ts'
 import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
 
@@ -58,8 +59,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly severalInTables?: boolean
   readonly query: Shape
   /**
-   * One of the records that the answer is a list of: the route takes `format` then, and `fields` unless it has a
-   * `response`.
+   * One of the records that the answer is a list of: the route takes `format` and `fields` then. Where `response` is one
+   * object with the records inside, `fields` is for the other formats.
    */
   readonly record?: R
   /** Every JSON body fits it, a list of records unless it is given; for other types than JSON it describes the text. */
@@ -112,6 +113,12 @@ interface Settled {
   answer(signal: AbortSignal): Promise<Answer>
 }
 
+/** Where JSON is one object with the records inside. */
+const refuseFields = () =>
+  new Problem('invalid_parameter', 'fields works with another format than JSON here, for example format=csv.', {
+    param: 'fields',
+  })
+
 const NO_RECORD = 'a route without a record and without a response'
 
 /**
@@ -135,7 +142,7 @@ export function defineRoute<
   if (response === undefined) throw new Error(NO_RECORD)
   const rest = {
     ...route.query,
-    ...(record === undefined ? {} : recordParameters(record, route.response === undefined)),
+    ...(record === undefined ? {} : recordParameters(record)),
   }
   const { contentType = 'application/json; charset=utf-8' } = route
   const mediaType = contentType.split(';', 1)[0] ?? contentType
@@ -163,6 +170,7 @@ export function defineRoute<
       ...('cursor' in query ? PAGE_HEADERS : {}),
     },
     settle: (parsed, format, surroundings) => {
+      if (format === 'json' && response instanceof z.ZodObject && 'fields' in parsed) throw refuseFields()
       const isMany = severalInTables && format !== 'json'
       const { entities, canonical } = findEntities(kind, isMany, parsed, surroundings.registry)
       const names = entities.map(({ name }) => name)

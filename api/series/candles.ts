@@ -1,16 +1,17 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
-import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import { HISTORY_START, INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import type { Answer } from '../answers/answer.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
-import { oneOf, optionalPage, time } from '../parameters/kinds.ts'
-import { answerRecords } from '../records/answer.ts'
+import { optionalPage, time } from '../parameters/kinds.ts'
 import { toObject } from '../records/columns.ts'
-import { defineKeyset } from '../records/keyset.ts'
 import { idValue } from '../records/values.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
-import { checkRange, describeSeries, nextGridTime, toSeriesRange } from './series.ts'
+import { answerQuestion, inFrame, type SeriesSource } from './asked-series.ts'
+import { toPoints } from './filled.ts'
+import { checkChosen, chosenParameters } from './questions.ts'
+import { checkRange } from './series.ts'
 
 const MAX_CANDLES = 1_000_000
 
@@ -30,26 +31,18 @@ interface Candles {
   readonly time: string
 }
 
-const KEYSET = defineKeyset(['toUnixTimestamp64Milli(bucket)', 'Int64'])
-
 /**
- * One candle per bucket with a row, oldest first. Buckets lie on the grid of all series, which begins on the first Monday
- * (contract section 4).
+ * One candle per bucket with a row. Buckets lie on the grid of all series, which begins on the first Monday (contract section
+ * 4).
  */
-const toSql = ({ dataset, candle, values, time: at }: Candles, after: string) => `
-SELECT as_of, ${KEYSET.place} AS page_key, record FROM
-(
-  WITH toInt64(toUnixTimestamp(${at})) AS second
-  SELECT fromUnixTimestamp64Milli((second - (second - 345600) % {seconds: Int64}) * 1000, 'UTC') AS bucket,
-    max(${at}) AS as_of, ${toObject(candle, `bucket, ${values}`)} AS record
-  FROM ${dataset.series.table} FINAL
-  WHERE token = {token: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
-    AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-  GROUP BY bucket
-)
-WHERE true${KEYSET.isAfter(after)}
-ORDER BY bucket
-LIMIT {limit: UInt32}`
+const toSql = ({ dataset, candle, values, time: at }: Candles, interval: Interval) => `
+WITH toInt64(toUnixTimestamp(${at})) AS second
+SELECT fromUnixTimestamp64Milli((second - (second - 345600) % ${INTERVAL_SECONDS[interval]}) * 1000, 'UTC') AS row_at,
+  max(${at}) AS as_of, ${toObject(candle, `row_at, ${values}`)} AS record
+FROM ${dataset.series.table} FINAL
+WHERE token = {token: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+  AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+GROUP BY row_at`
 
 /** A route of one token's candles over what is stored of it (contract section 8). */
 export function defineCandles(candles: Candles): Route {
@@ -60,58 +53,35 @@ export function defineCandles(candles: Candles): Route {
     description: candles.description,
     one: tokenKind,
     query: {
-      interval: oneOf(candles.intervals, 'Length of a bucket.'),
+      ...chosenParameters(candles.intervals),
       start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', { earliest: HISTORY_START }),
       end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
       ...optionalPage('candles', { max: MAX_CANDLES }),
     },
     record: candles.candle,
-    response: z.strictObject({ name: z.string(), id: idValue, data: z.array(candles.candle) }),
+    response: z.strictObject({
+      name: z.string(),
+      id: idValue,
+      data: toPoints({ record: candles.candle, time: 'timestamp' }),
+    }),
     datasets: [candles.dataset],
     headers: SERIES_HEADERS,
     handle: async (call): Promise<Answer> => {
-      const { query, found: token, now, representation } = call
+      const { query, found: token, representation } = call
       checkRange(query)
-      const { interval } = query
-      const after = representation.after === '' ? undefined : Number(KEYSET.read(representation.after)[0])
-      const range = toSeriesRange(after === undefined ? query : { ...query, start: after + 1 }, now())
-      const most = countBuckets(range.from, range.to, interval)
-      const answer = await answerRecords(
-        call,
-        {
-          name: candles.path.slice('/data/tokens/'.length),
-          sql: toSql(candles, representation.after),
-          params: {
-            token: token.key,
-            from: range.from,
-            to: range.to,
-            seconds: INTERVAL_SECONDS[interval],
-            limit: most,
-          },
-          ...(query.limit === undefined ? {} : { page: query.limit }),
-        },
-        { isLong: Math.min(most, query.limit ?? most) > MOST_KEPT.pricePoints },
-      )
-      const isCut = answer.next !== ''
-      const { headers } = describeSeries({ interval, range, points: answer.records, asOf: answer.asOf, isCut })
-      return {
-        ...(representation.format === 'json' ? ofToken(token, answer) : answer),
-        headers: { ...answer.headers, ...headers },
-        ...(range.open && !isCut ? {} : { staleAt: null }),
-        ...(range.open ? { expiresAt: nextGridTime(now()) } : {}),
+      checkChosen(query, candles.intervals)
+      const source: SeriesSource = {
+        name: candles.path.slice('/data/tokens/'.length),
+        dataset: candles.dataset,
+        record: candles.candle,
+        time: 'timestamp',
+        intervals: candles.intervals,
+        sql: (interval) => toSql(candles, interval),
+        params: { token: token.key },
       }
+      const { answer } = await answerQuestion(call, source, query)
+      if (representation.format !== 'json') return answer
+      return inFrame(answer, `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`, '}')
     },
   })
-}
-
-/** A list of points as the series of one token. */
-function ofToken<A extends Answer>({ name, id }: { name: string; id: string }, answer: A): A {
-  const before = `{"name":${JSON.stringify(name)},"id":"${id}","data":`
-  if ('body' in answer) return { ...answer, body: Buffer.concat([Buffer.from(before), answer.body, Buffer.from('}')]) }
-  return {
-    ...answer,
-    digest: `${id} ${name} ${answer.digest}`,
-    before: before + answer.before,
-    after: `${answer.after}}`,
-  }
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { countBuckets, DAY_MS, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import type { Answer } from '../answers/answer.ts'
@@ -9,10 +10,14 @@ import { SERIES_HEADERS, toSeriesHeaders } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
+import { refuseCursor } from '../records/cursor.ts'
 import type { Representation } from '../records/representation.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
 import { daoKind } from '../route/entities.ts'
+import { answerQuestion, findOldest, type SeriesSource } from './asked-series.ts'
+import { toPoints } from './filled.ts'
 import { countSlices, cutSlices, findNewest } from './pieces.ts'
+import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
 import { NO_FRAME, toArray, toSliceBack } from './rows.ts'
 import { checkRange } from './series.ts'
 import { isOfWholeRows, readWhole } from './whole-series.ts'
@@ -58,6 +63,13 @@ async function findKept(
   const answer = { body: toArray(page, NO_FRAME), asOf: findNewest(page), headers }
   return { answer, points, is_cut: isCut, oldest }
 }
+
+const INTERVALS_OF_DAYS = ['1d', '7d'] as const
+
+type AskedCall = Parameters<typeof answerQuestion>[0] & { readonly found: Dao }
+
+/** The member of a point that says when: the first. */
+const timeOf = (point: z.ZodObject) => Object.keys(point.shape)[0] ?? ''
 
 interface SeriesQuery {
   readonly start?: number | undefined
@@ -106,6 +118,25 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     return { answer, ...summed, points: records }
   }
 
+  const answerOther = async (call: AskedCall, query: SeriesQuery & SeriesQuestion): Promise<Answer> => {
+    const { found: dao } = call
+    const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name }
+    const source: SeriesSource = {
+      name: series.dataset.name,
+      dataset: series.dataset,
+      record: series.point,
+      time: timeOf(series.point),
+      constants: { dao: '{id: String}' },
+      intervals: INTERVALS_OF_DAYS,
+      sql: () => `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, row_at AS as_of, ${record}
+FROM ${table} FINAL
+WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`,
+      params,
+    }
+    const start = query.start ?? (await findOldest(call.db, source, call.now()))
+    return (await answerQuestion(call, source, { ...query, start }, 'desc')).answer
+  }
+
   return defineRoute({
     path: series.path,
     aliases: series.aliases ?? [],
@@ -116,16 +147,19 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     query: {
       start: time('First moment, inclusive; the first point when it is not given.', '2026-01-01').optional(),
       end: time('Last moment, exclusive; now when it is not given.', '2026-02-01').optional(),
+      ...seriesParameters(INTERVALS_OF_DAYS, 'desc'),
       ...page('points', { default: 365, max: 10_000 }),
     },
     record: series.point,
+    response: toPoints({ record: series.point, time: timeOf(series.point), constants: { dao: '' } }),
     datasets: [series.dataset],
     headers: SERIES_HEADERS,
     handle: async (call): Promise<Answer> => {
       const { found: dao, now, representation } = call
       checkRange(call.query)
+      if (!isPlain(call.query, 'desc', '1d')) return answerOther(call, call.query)
       // A page that goes on holds the days before the last one of the page before.
-      const query = representation.after === '' ? call.query : { ...call.query, end: Number(representation.after) }
+      const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name }
       const found = isOfWholeRows(representation)
@@ -136,6 +170,12 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
       return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
     },
   })
+}
+
+/** @throws Problem `invalid_parameter` for a place that no answer has given. */
+function toPlace(after: string): number {
+  if (/^\d{1,15}$/.test(after)) return Number(after)
+  throw refuseCursor()
 }
 
 /**

@@ -80,6 +80,12 @@ const PATHS = [
   '/data/tokens/historic-dex-trades?name=aave&start=2024-03-10T10:00:00Z&end=2024-03-10T12:00:00Z&',
   '/data/tokens/historic-ohlc?name=aave&interval=30m&start=2024-03-01&',
   '/data/tokens/historic-dex-ohlcv?name=aave&interval=30m&start=2024-03-01&',
+  '/data/tokens/historic-ohlc?name=aave&interval=30m&start=2024-03-01&order=desc&',
+  '/data/index/historic?period=2&',
+  '/data/index/historic?period=2&order=desc&',
+  '/data/index/historic?start=2024-03-10T08:00:00Z&end=2024-03-10T12:00:00Z&interval=30m&fill=null&',
+  `${DAILY[0]}order=asc&`,
+  `${DAILY[0]}fill=null&`,
   `${SERIES}?name=aave&interval=5m&start=2024-03-01&`,
   `${SERIES}?name=aave&interval=30m&start=2024-03-01&end=2024-03-10T12:00:00Z&`,
 ]

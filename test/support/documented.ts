@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import { z } from 'zod'
 import { exampleOf, takesSeveral } from '../../api/parameters/parse.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
@@ -6,6 +6,10 @@ import { routes } from '../../api/routes.ts'
 /** A route about one record takes a single id, and then wants it or the name. */
 export const isOfOne = ({ query }: Route) =>
   query.id !== undefined && query.name !== undefined && !takesSeveral(query.id)
+
+/** Whether `fields` is asked for where JSON is one object. */
+const isForTables = ({ response }: Route, query: readonly string[]) =>
+  query.includes('fields') && response instanceof z.ZodObject
 
 /** Every route with the examples of its documentation: with those it cannot do without, and with each of the others. */
 export const documentedRequests: readonly { readonly route: Route; readonly url: string }[] = routes.flatMap(
@@ -22,10 +26,15 @@ export const documentedRequests: readonly { readonly route: Route; readonly url:
     const inQuery = names.filter((name) => !route.path.includes(`{${name}}`))
     const needed = inQuery.filter((name) => !route.query[name]?.safeParse(undefined).success)
     const who = isOfOne(route) ? ['name'] : []
-    const queries = [[...needed, ...who], ...inQuery.map((name) => [...new Set([...needed, ...who, name])])]
+    // An interval, or a number of points instead of it.
+    const isChosen = 'points' in route.query && needed.includes('start')
+    const beside = (name?: string) => [...who, ...(isChosen && name !== 'points' ? ['interval'] : [])]
+    const queries = [undefined, ...inQuery].map((name) => [
+      ...new Set([...needed, ...beside(name), ...(name ? [name] : [])]),
+    ])
     return queries.map((query) => ({
       route,
-      url: `${path}?${query.map((name) => `${name}=${example(name)}`).join('&')}`,
+      url: `${path}?${query.map((name) => `${name}=${example(name)}`).join('&')}${isForTables(route, query) ? '&format=csv' : ''}`,
     }))
   },
 )

@@ -3,7 +3,8 @@ import { treasuryValue } from '../../../shared/datasets/treasury-value.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { timeValue, uint32 } from '../../records/values.ts'
 import { defineRoute } from '../../route/define-route.ts'
-import { answerDailySums, daysBack } from '../../series/daily-sums.ts'
+import { answerDailySums, dailySumParameters } from '../../series/daily-sums.ts'
+import { toPoints } from '../../series/filled.ts'
 
 const point = z.strictObject({
   recordedAt: timeValue,
@@ -16,9 +17,10 @@ export const treasuryValueRoute = defineRoute({
   summary: 'The value of all DAO treasuries together, by day',
   description:
     'One point per UTC day, oldest first, from `limit` days ago on; never cut, so there are no further pages. `value` is the sum over the DAOs that were live that day of their treasuries, `daosIncluded` their number: a DAO without data that day is left out.',
-  query: daysBack,
+  query: dailySumParameters,
   record: point,
+  response: toPoints({ record: point, time: 'recordedAt' }),
   datasets: [treasuryValue],
   headers: SERIES_HEADERS,
-  handle: (call) => answerDailySums(call, treasuryValue, call.query.limit),
+  handle: (call) => answerDailySums(call, treasuryValue, call.query),
 })

@@ -1,19 +1,22 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
-import { countBuckets, DAY_MS, type TimeRange } from '../../../shared/intervals.ts'
+import { countBuckets, DAY_MS, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
-import { wholeNumber } from '../../parameters/kinds.ts'
+import { optionalPage, time, wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
 import type { Representation } from '../../records/representation.ts'
 import { idValue, timeValue } from '../../records/values.ts'
 import { defineRoute, type Surroundings } from '../../route/define-route.ts'
+import { answerQuestion, type SeriesSource } from '../../series/asked-series.ts'
+import { toPoints } from '../../series/filled.ts'
 import { countSlices, findNewest, type PieceSource, readRange } from '../../series/pieces.ts'
+import { isPlain, type SeriesQuestion, seriesParameters } from '../../series/questions.ts'
 import { NO_FRAME, toArray } from '../../series/rows.ts'
-import { describeSeries, nextGridTime, type SeriesRange, toSeriesRange } from '../../series/series.ts'
+import { checkRange, describeSeries, nextGridTime, type SeriesRange, toSeriesRange } from '../../series/series.ts'
 import { isOfWholeRows } from '../../series/whole-series.ts'
 import { writeRows } from '../../series/written-rows.ts'
 
@@ -35,8 +38,7 @@ SELECT observed_at AS as_of, value_usd AS valueUsd, composition, created_at AS c
 FROM index_points FINAL
 WHERE index_key = {index: UInt64}
   AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND created_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-ORDER BY index_key, created_at
-LIMIT {limit: UInt32}`
+ORDER BY index_key, created_at`
 
 const RECORDS = `SELECT createdAt AS row_at, as_of, ${toObject(point, '_id, valueUsd, composition, createdAt')} AS record, createdAt, valueUsd, composition
 FROM (${POINTS})`
@@ -53,12 +55,17 @@ export const indexHistoricRoute = defineRoute({
   tag: 'Index',
   summary: 'The value of the Index over time',
   description:
-    'One point per 5-minute slot in which every member of the basket has a price, oldest first, since the launch on 29 November 2022. `X-Series-Missing` counts the slots without one. The answer is never cut, so there are no further pages.',
+    'One point per 5-minute slot in which every member of the basket has a price, oldest first, since the launch on 29 November 2022. At a coarser interval the first of each bucket stands for it, under its own time. `X-Series-Missing` counts the buckets without one.',
   query: {
-    period: days(`Days back from now, at most ${MAX_DAYS}; 1 when it is not given.`),
+    period: days(`Days back from now, at most ${MAX_DAYS}; 1 when neither it nor \`start\` is given.`),
     days: days('The same as `period`; when both are given they must be equal.'),
+    start: time('First moment, inclusive, not before the launch.', '2024-01-01').optional(),
+    end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+    ...seriesParameters(INTERVALS, 'asc'),
+    ...optionalPage('points', { max: 1_000_000 }),
   },
   record: point,
+  response: toPoints({ record: point, time: 'createdAt' }),
   datasets: [indexPoints],
   headers: SERIES_HEADERS,
   handle: async (call): Promise<Answer> => {
@@ -67,6 +74,12 @@ export const indexHistoricRoute = defineRoute({
       throw new Problem('invalid_parameter', 'period and days mean the same and must not differ.', { param: 'days' })
     }
     const { index } = registry
+    const isOther =
+      query.start !== undefined ||
+      query.end !== undefined ||
+      query.limit !== undefined ||
+      call.representation.after !== ''
+    if (isOther || !isPlain(query, 'asc', INTERVAL)) return answerOther(call, index, query)
     const back = now() - (query.period ?? query.days ?? 1) * DAY_MS
     const range = toSeriesRange({ start: Math.max(back, index.launch), interval: INTERVAL }, now())
     const { records, ...answer } = await answerPoints(call, index, range)
@@ -75,9 +88,37 @@ export const indexHistoricRoute = defineRoute({
   },
 })
 
+type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
+
+interface Query extends SeriesQuestion {
+  readonly period?: number | undefined
+  readonly days?: number | undefined
+  readonly start?: number | undefined
+  readonly end?: number | undefined
+  readonly limit?: number | undefined
+}
+
+/** A range, order or interval of its own. Of a coarser bucket the first slot with a value is the point, under its own time. */
+async function answerOther(call: Call, index: BasketIndex, query: Query): Promise<Answer> {
+  checkRange(query)
+  const { period, days: alike, ...question } = query
+  const back = period ?? alike ?? (query.start === undefined ? 1 : MAX_DAYS)
+  const start = Math.max(query.start ?? 0, index.launch, call.now() - back * DAY_MS)
+  const source: SeriesSource = {
+    name: 'index-historic',
+    dataset: indexPoints,
+    record: point,
+    time: 'createdAt',
+    intervals: INTERVALS,
+    sql: () => `SELECT row_at, as_of, record FROM (${RECORDS})`,
+    params: { index: index.key, id: index.id },
+  }
+  return (await answerQuestion(call, source, { ...question, start })).answer
+}
+
 /** Few points as JSON are put together from kept pieces; ClickHouse writes every other answer. */
 async function answerPoints(
-  call: Surroundings & { readonly representation: Representation; readonly signal: AbortSignal },
+  call: Call,
   index: BasketIndex,
   range: SeriesRange,
 ): Promise<Answer & { records: number; headers?: Record<string, string> }> {
@@ -85,7 +126,7 @@ async function answerPoints(
   const isLong = most > MOST_KEPT.indexPoints
   const entity = { index: index.key, id: index.id }
   const toStatement = ({ from, to }: TimeRange, limit: number) => {
-    return { name: 'index-historic', sql: RECORDS, params: { ...entity, from, to, limit } }
+    return { name: 'index-historic', sql: `${RECORDS} LIMIT {limit: UInt32}`, params: { ...entity, from, to, limit } }
   }
   if (isLong || !isOfWholeRows(call.representation)) {
     return answerRecords(call, { ...toStatement(range, most), rowHash: ROW_HASH }, { isLong })

@@ -3,18 +3,25 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { HISTORY_START, INTERVALS } from '../../../shared/intervals.ts'
 import type { Answer } from '../../answers/answer.ts'
 import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
-import { oneOf, optionalPage, time } from '../../parameters/kinds.ts'
+import { optionalPage, time } from '../../parameters/kinds.ts'
+import { answerAskedPrices } from '../../prices/asked-prices.ts'
 import { answerPriceSeries } from '../../prices/json.ts'
 import { pricePoint, priceRow } from '../../prices/points.ts'
 import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
 import { idValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
+import { toPoints } from '../../series/filled.ts'
+import { checkChosen, chosenParameters, isPlain } from '../../series/questions.ts'
 import { checkRange, startAfter, toSeriesRange } from '../../series/series.ts'
 
 const MAX_POINTS = 1_000_000
 
-const series = z.strictObject({ name: z.string(), id: idValue, data: z.array(pricePoint) })
+const series = z.strictObject({
+  name: z.string(),
+  id: idValue,
+  data: toPoints({ record: pricePoint, time: 'timestamp' }),
+})
 
 export const historicFinancialRoute = defineRoute({
   path: '/data/tokens/historic-financial',
@@ -25,7 +32,7 @@ export const historicFinancialRoute = defineRoute({
   one: tokenKind,
   severalInTables: true,
   query: {
-    interval: oneOf(INTERVALS, 'Length of a bucket.'),
+    ...chosenParameters(INTERVALS),
     start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', { earliest: HISTORY_START }),
     end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
     ...optionalPage('points', { max: MAX_POINTS }),
@@ -37,12 +44,19 @@ export const historicFinancialRoute = defineRoute({
   handle: async (call): Promise<Answer> => {
     const { query, found: token, now, representation } = call
     checkRange(query)
+    checkChosen(query, INTERVALS)
     const { interval, limit } = query
-    const range = toSeriesRange(query, now())
+    if (interval === undefined || !isPlain(query, 'asc', interval)) return answerAskedPrices(call, query)
+    const range = toSeriesRange({ ...query, interval }, now())
     const keys = call.entities.map(({ key }) => key)
     const after = representation.after === '' ? undefined : toPricePlace(representation.after, keys, range)
-    if (representation.format !== 'json') return answerPriceTable(call, query, range, after)
+    if (representation.format !== 'json') return answerPriceTable(call, { interval, limit }, range, after)
     const start = after === undefined ? query.start : startAfter(after.at, interval)
-    return answerPriceSeries(call, { token, interval, range: toSeriesRange({ ...query, start }, now()), limit })
+    return answerPriceSeries(call, {
+      token,
+      interval,
+      range: toSeriesRange({ ...query, interval, start }, now()),
+      limit,
+    })
   },
 })

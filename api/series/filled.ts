@@ -1,0 +1,63 @@
+import { z } from 'zod'
+
+/** Members of a record that are the same in every row of a series, with their SQL. */
+export type Constants = Readonly<Record<string, string>>
+
+/** What filled rows are made for. */
+interface Filled {
+  readonly record: z.ZodObject
+  /** The member that says when. */
+  readonly time: string
+  readonly constants?: Constants
+}
+
+const bare = (schema: z.ZodType): z.ZodType =>
+  schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
+
+/** A schema with every value of it nullable. */
+function toNullable(schema: z.ZodType): z.ZodType {
+  const inner = bare(schema)
+  if (!(inner instanceof z.ZodObject)) return z.nullable(inner)
+  const members = Object.entries(inner.shape as z.ZodRawShape)
+  return z.strictObject(Object.fromEntries(members.map(([name, one]) => [name, toNullable(one as z.ZodType)])))
+}
+
+/** A point, or a row for a bucket without one: everything may be null then but when it is and whose. */
+export function toFilledSchema({ record, time, constants = {} }: Filled): z.ZodObject {
+  const members = Object.entries(record.shape as z.ZodRawShape)
+  const isKnown = (name: string) => name === time || name in constants
+  return z.strictObject(
+    Object.fromEntries(members.map(([name, one]) => [name, isKnown(name) ? one : toNullable(one as z.ZodType)])),
+  )
+}
+
+/** The points of a series, or with `fill=null` a row for every bucket. */
+export const toPoints = (filled: Filled) =>
+  z.union([z.array(filled.record), z.array(toFilledSchema(filled))]).meta({
+    description:
+      'With `fill=null` there is a row for every bucket, and its values are null where nothing was observed.',
+  })
+
+/** A row's value, null where there is no row; an object has its members so. */
+function toValue(schema: z.ZodType, sql: string, isThere: string): string {
+  const inner = bare(schema)
+  if (!(inner instanceof z.ZodObject)) return `if(${isThere}, toNullable(${sql}), NULL)`
+  const members = Object.entries(inner.shape as z.ZodRawShape)
+  return `tuple(${members.map(([name, one]) => toValue(one as z.ZodType, `tupleElement(${sql}, '${name}')`, isThere)).join(', ')})`
+}
+
+/** The members of `toFilledSchema` in SQL, from a row's record if it `isThere`; `bucket` is when. */
+export function toFilledValues(
+  { record, time, constants = {} }: Filled,
+  sql: string,
+  isThere: string,
+  bucket: string,
+): string {
+  const members = Object.entries(record.shape as z.ZodRawShape)
+  return members
+    .map(([name, one]) => {
+      if (name === time) return bucket
+      return constants[name] ?? toValue(one as z.ZodType, `tupleElement(${sql}, '${name}')`, isThere)
+    })
+    .join(', ')
+}
