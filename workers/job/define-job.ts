@@ -114,6 +114,11 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly firstRunDays?: number
   }
   /**
+   * The largest number of entities that one job of a slot asks for: a slot of more is cut, and its pieces are collected at
+   * once. Without it a slot is one job, as it must be where a run shares a budget of calls or a cursor among its entities.
+   */
+  readonly slotEntities?: number
+  /**
    * Opens the check of a slot's rows against what is stored of these entities, by their keys: a row that cannot be true
    * although each of its values can is taken out, and its entity refused.
    */
@@ -127,6 +132,7 @@ export interface Job {
   readonly cadence: Cadence
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
+  readonly slotEntities: number
   readonly resumes: boolean
   readonly doubt: JobDefinition<object, unknown, Entity>['doubt']
   readonly computedFrom: readonly DatasetFacts[]
@@ -150,6 +156,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     cadence: job.cadence,
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
+    slotEntities: job.slotEntities ?? Number.POSITIVE_INFINITY,
     resumes: job.dataset.resumes ?? false,
     doubt: job.doubt,
     computedFrom: job.computedFrom ?? [],
