@@ -23,8 +23,9 @@ export function toEntities(job: Job, registry: Registry, payload: JobPayload): r
   const at = payload.kind === 'slot' ? payload.slot : payload.from
   const ids = new Set(payload.entities)
   const { index, of } = (payload.kind === 'slot' ? payload.piece : undefined) ?? WHOLE
-  const own = job.entities(registry).filter(({ key }) => key % of === index)
-  const named = own.filter(({ id }) => payload.entities === undefined || ids.has(id))
+  const named = job
+    .entities(registry)
+    .filter(({ id, key }) => key % of === index && (payload.entities === undefined || ids.has(id)))
   if (named.length > 0 || payload.entities === undefined) return named.filter((entity) => isThereAt(entity, at))
   throw new DataError('payload', `${job.name}: no live entity has any of the ids ${payload.entities.join(', ')}`)
 }
