@@ -3,6 +3,7 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { DataError } from '../../shared/errors.ts'
 import type { Cadence, Interval, TimeRange } from '../../shared/intervals.ts'
+import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -46,6 +47,8 @@ export interface Run<Source, E extends Entity> {
   readonly provider: Source
   readonly entities: readonly E[]
   readonly slot: number
+  /** Which part of its slot it is, where the slot is cut: what a plan has for a slot is split among its pieces. */
+  readonly piece?: SlotPiece | undefined
   readonly range: Range | undefined
   readonly state: JobState
   /**

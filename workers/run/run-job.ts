@@ -156,6 +156,7 @@ async function collectChecked(
     entities,
     entityColumn: job.dataset.entity,
     slot,
+    piece: payload.kind === 'slot' ? payload.piece : undefined,
     range: payload.kind === 'slot' ? undefined : payload,
     resumes: job.resumes,
     state,
