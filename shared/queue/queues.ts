@@ -10,15 +10,26 @@ const time = z.number().int().nonnegative()
 const about = { entities: z.array(z.string()).min(1).optional(), again: z.literal(true).optional() }
 
 /**
+ * One of the pieces into which a slot of many entities is cut: those whose key, divided by `of`, leaves `index`. So who is
+ * in a piece does not change with who else there is.
+ */
+export const slotPiece = z
+  .strictObject({ index: z.int().nonnegative(), of: z.int().positive() })
+  .refine(({ index, of }) => index < of)
+
+export type SlotPiece = z.infer<typeof slotPiece>
+
+/**
  * What a queued job says. A slot job collects the state as of its slot; a range job collects history, `from` inclusive
  * and `to` exclusive. Times are Unix milliseconds.
  */
 export const jobPayload = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('slot'), slot: time, ...about }),
+  z.strictObject({ kind: z.literal('slot'), slot: time, piece: slotPiece.optional(), ...about }),
   z.strictObject({ kind: z.literal('range'), from: time, to: time, interval: z.enum(INTERVALS), ...about }),
 ])
 
 export type JobPayload = z.infer<typeof jobPayload>
+export type SlotPayload = Extract<JobPayload, { kind: 'slot' }>
 export type RangePayload = Extract<JobPayload, { kind: 'range' }>
 
 /** What a finished job reports. `uncovered` counts entities for which no provider had an answer. */
@@ -89,11 +100,13 @@ export function toSlotName(ms: number): string {
   return new Date(ms).toISOString().replace(/[-:]|\.\d{3}/g, '')
 }
 
-export const toSlotJobId = (dataset: string, slot: number): string => `${dataset}.${toSlotName(slot)}`
+export const toSlotJobId = (dataset: string, slot: number, piece?: SlotPiece): string =>
+  [dataset, toSlotName(slot), ...(piece === undefined ? [] : [piece.index])].join('.')
 
-/** Whether a dataset's slot is in its queue: waiting, worked on or done. */
+/** Whether a dataset's slot, or its first piece, is in its queue: waiting, worked on or done. */
 export async function isSlotEnqueued(redis: Redis, prefix: string, dataset: string, slot: number): Promise<boolean> {
-  return (await redis.exists(`${toQueuePrefix(prefix, dataset)}:${dataset}:${toSlotJobId(dataset, slot)}`)) > 0
+  const ids = [toSlotJobId(dataset, slot), toSlotJobId(dataset, slot, { index: 0, of: 1 })]
+  return (await redis.exists(...ids.map((id) => `${toQueuePrefix(prefix, dataset)}:${dataset}:${id}`))) > 0
 }
 
 /** Planned ranges wait behind the computations that follow rows just stored, which have no priority and go first. */

@@ -1,9 +1,10 @@
-import { addAbortSignal, type Readable } from 'node:stream'
+import { addAbortSignal, Readable } from 'node:stream'
 import { type ClickHouseClient, ClickHouseError, ClickHouseLogLevel, createClient } from '@clickhouse/client'
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { Config } from '../config/config.ts'
 import { DataError, toReason } from '../errors.ts'
 import { inQuerySpan, type QueryTrace, type TracedStatement } from '../telemetry/query-span.ts'
+import { type ColumnTypes, toNative } from './native.ts'
 import { CLUSTER_SETTINGS } from './topology.ts'
 
 type Params = Readonly<Record<string, unknown>>
@@ -35,10 +36,14 @@ export interface Database {
   stream(statement: Statement & { format?: string; isLong?: boolean }): Promise<Readable>
   /** DDL and other statements without an answer. */
   command(statement: Statement): Promise<void>
-  /** Stores rows; when it resolves they are stored in the table and in every view on it. */
+  /**
+   * Stores rows, which also have the members of `every`; when it resolves they are stored in the table and in every view
+   * on it.
+   */
   insert(insert: {
     table: string
     rows: readonly object[]
+    every?: Readonly<Record<string, unknown>>
     settings?: Readonly<Record<string, string | number>>
     signal?: AbortSignal
   }): Promise<void>
@@ -149,6 +154,30 @@ function toRequest({ id, sql, params, settings, signal }: Statement, trace: Quer
   return { query: sql, ...(id === undefined ? {} : { query_id: id }), ...values, ...toOptions(trace, settings, signal) }
 }
 
+/**
+ * Reads the types of a table's columns once. They may become others while a process runs: what is sent is converted, and
+ * a column that is not known is left to the engine.
+ */
+function openColumnTypes(client: ClickHouseClient): (table: string) => Promise<ColumnTypes> {
+  const known = new Map<string, ColumnTypes>()
+  return async (table) => {
+    const found = known.get(table)
+    if (found !== undefined) return found
+    const query = 'SELECT name, type FROM system.columns WHERE database = currentDatabase() AND table = {table: String}'
+    const result = await client.query({ query, query_params: { table }, format: 'JSONEachRow' })
+    const types = new Map(
+      columnType
+        .array()
+        .parse(await result.json())
+        .map(({ name, type }) => [name, type]),
+    )
+    if (types.size > 0) known.set(table, types)
+    return types
+  }
+}
+
+const columnType = z.object({ name: z.string(), type: z.string() })
+
 function parseRows<S extends z.ZodType>({ name, schema }: Statement & { schema: S }, rows: unknown[]): z.output<S>[] {
   const parsed = schema.array().safeParse(rows)
   if (parsed.success) return parsed.data as z.output<S>[]
@@ -166,6 +195,11 @@ export function createDatabase(
   const where = { url: config.url, database }
   const traced = ({ name, sql, signal }: Statement, operation: string): TracedStatement => {
     return { name, operation, sql, signal, ...where }
+  }
+  const readTypes = openColumnTypes(quick)
+  const load = async (into: string, format: string, values: Readable, options: ReturnType<typeof toOptions>) => {
+    const { stream } = await quick.exec({ query: `INSERT INTO ${into} FORMAT ${format}`, values, ...options })
+    for await (const _ of stream);
   }
   return {
     name: database,
@@ -185,19 +219,21 @@ export function createDatabase(
       }),
     command: (s) =>
       guarded(traced(s, toOperation(s.sql)), async (trace) => void (await quick.command(toRequest(s, trace)))),
-    insert: ({ table, rows, settings, signal }) => {
+    insert: ({ table, rows, every, settings, signal }) => {
       const name = `insert into ${table}`
       return guarded({ name, operation: 'INSERT', table, signal, ...where }, async (trace) => {
-        const values = { table, values: [...rows], format: 'JSONEachRow' } as const
-        await quick.insert({ ...values, ...toOptions(trace, settings, signal) })
+        const options = toOptions(trace, settings, signal)
+        const block = toNative(await readTypes(table), rows, every)
+        if (block !== undefined)
+          return load(`${table} (${block.columns.join(', ')})`, 'Native', Readable.from([block.data]), options)
+        const values = rows.map((row) => ({ ...row, ...every }))
+        await quick.insert({ table, values, format: 'JSONEachRow', ...options })
       })
     },
     load: ({ table, columns, format, data }) => {
       const name = `load into ${table}`
       return guarded({ name, operation: 'INSERT', table, ...where }, async (trace) => {
-        const query = `INSERT INTO ${table} (${columns.join(', ')}) FORMAT ${format}`
-        const { stream } = await quick.exec({ query, values: data, ...toOptions(trace) })
-        for await (const _ of stream);
+        await load(`${table} (${columns.join(', ')})`, format, data, toOptions(trace))
       })
     },
     close,

@@ -16,15 +16,29 @@ export function readFailingText(text: string | undefined): FailingProviders {
 
 const told = z.object({ job: z.string(), value: z.string() })
 
-/** The failing providers of every dataset of which that was ever remembered, by its name. */
+/** Each piece of a slot remembers for itself; the first under the name that an uncut slot has. */
+export const toFailingName = (piece = 0): string => (piece === 0 ? FAILING_PROVIDERS : `${FAILING_PROVIDERS} ${piece}`)
+
+/** The failing providers of every dataset of which that was ever remembered, by its name: those of any piece. */
 export async function readFailing(db: Database): Promise<ReadonlyMap<string, FailingProviders>> {
   const rows = await db.rows({
     name: 'failing-providers',
-    sql: 'SELECT job, value FROM job_state FINAL WHERE name = {name: String}',
+    sql: 'SELECT job, value FROM job_state FINAL WHERE startsWith(name, {name: String}) ORDER BY job, name',
     params: { name: FAILING_PROVIDERS },
     schema: told,
   })
-  return new Map(rows.map(({ job, value }) => [job, readFailingText(value)]))
+  const found = new Map<string, FailingProviders>()
+  for (const { job, value } of rows) found.set(job, toEarliest(found.get(job) ?? {}, readFailingText(value)))
+  return found
+}
+
+/** Of a provider that fails in several pieces, the one in which it began to. */
+function toEarliest(one: FailingProviders, other: FailingProviders): FailingProviders {
+  const added = Object.entries(other).filter(([provider, { since }]) => {
+    const before = one[provider]
+    return before === undefined || since < before.since
+  })
+  return { ...one, ...Object.fromEntries(added) }
 }
 
 export const toFailingText = (failing: FailingProviders): string => JSON.stringify(failing)

@@ -6,6 +6,7 @@ import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
 import { server } from './server.ts'
 import { serving } from './serving.ts'
+import { slots } from './slots.ts'
 import { storage } from './storage.ts'
 
 /** Every benchmark, in the order in which they run and stand on the page. */
@@ -15,6 +16,7 @@ export const benchmarks = [
   storage,
   scale,
   backfill,
+  slots,
   replay,
   dexData,
   sentiment,

@@ -4,6 +4,7 @@ import { DataError } from '../../shared/errors.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { toLimits } from '../../workers/http/provider-limits.ts'
 import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
+import { openSlotAllowance } from '../../workers/job/allowance.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
 import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
 import { toCallsInSlot, toMonthBudget } from '../../workers/providers/month-budget.ts'
@@ -156,5 +157,41 @@ describe('calls of CoinGecko', () => {
   ])("are those of the host's smallest plan unless set: %o", (settings, expected) => {
     const config = parseConfig({ COINGECKO_API_KEY: 'key', ...settings })
     expect(config.providers.coingecko.callsPerMonth).toBe(expected)
+  })
+})
+
+describe('what a slot has, where it is cut', () => {
+  const PIECES = 8
+  const toShares = (perSlot: number, slot: number) =>
+    Promise.all(
+      Array.from({ length: PIECES }, async (_, index) => {
+        const piece = { index, of: PIECES }
+        return (await openSlotAllowance(createState(), { name: 'a', slot, perSlot, piece })).left()
+      }),
+    )
+
+  it.each([36, 144, 288, 1_000, 5_000])(
+    'is what its pieces have, of %i calls a day, and each has its turn',
+    async (perDay) => {
+      const had = Array.from({ length: PIECES }, () => 0)
+      for (const slot of slots) {
+        const perSlot = toCallsInSlot(perDay, slot)
+        const shares = await toShares(perSlot, slot)
+        expect(shares.reduce((sum, share) => sum + share)).toBe(perSlot)
+        for (const [piece, share] of shares.entries()) had[piece] = (had[piece] ?? 0) + share
+      }
+      expect(Math.min(...had)).toBeGreaterThanOrEqual(Math.floor(perDay / PIECES / 2))
+      expect(Math.max(...had)).toBeLessThanOrEqual(Math.ceil((perDay / PIECES) * 1.5))
+    },
+  )
+
+  it('is left to each piece for itself when it is tried again', async () => {
+    const state = createState()
+    const open = (index: number) =>
+      openSlotAllowance(state, { name: 'a', slot: DAY, perSlot: 16, piece: { index, of: PIECES } })
+    const first = await open(0)
+    expect([first.take(), first.left()]).toEqual([true, 1])
+    await first.save()
+    expect([(await open(0)).left(), (await open(1)).left()]).toEqual([1, 2])
   })
 })

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { JobState } from './state.ts'
 
 /** How many pages a run may still ask for; shared by all its entities. */
@@ -26,18 +28,39 @@ export interface SlotAllowance extends Allowance {
   save(): Promise<void>
 }
 
+/**
+ * The calls of one piece: those of all pieces together are the slot's. Where there are fewer calls than pieces, the pieces
+ * take turns from slot to slot.
+ */
+function toShare(perSlot: number, slot: number, { index, of }: SlotPiece): number {
+  const turn = Math.floor(slot / (INTERVAL_SECONDS['5m'] * 1000))
+  // One further after each round: where only every second slot has a call, it is not always the same pieces' turn.
+  const place = (index + turn + Math.floor(turn / of)) % of
+  return Math.floor(perSlot / of) + (place < perSlot % of ? 1 : 0)
+}
+
 const remembered = z.object({ slot: z.number(), left: z.number() })
 
+interface SlotCalls {
+  /** The provider's own name. */
+  readonly name: string
+  /** In Unix milliseconds. */
+  readonly slot: number
+  readonly perSlot: number
+  readonly piece?: SlotPiece | undefined
+}
+
 /**
- * The calls of a slot (Unix milliseconds). One that is tried again has those that its earlier tries left, in whatever process
- * they were; `name` is the provider's own.
+ * The calls of a slot, or those that its piece has of them. One that is tried again has those that its earlier tries left,
+ * in whatever process they were.
  */
 export async function openSlotAllowance(
   state: JobState,
-  { name, slot, perSlot }: { readonly name: string; readonly slot: number; readonly perSlot: number },
+  { name, slot, perSlot, piece }: SlotCalls,
 ): Promise<SlotAllowance> {
-  const key = `${name}.allowance`
+  const key = piece === undefined ? `${name}.allowance` : `${name}.allowance.${piece.index}`
   const last = remembered.safeParse(JSON.parse((await state.get(key)) ?? 'null')).data
-  const allowance = createAllowance(last?.slot === slot ? last.left : perSlot)
+  const share = piece === undefined ? perSlot : toShare(perSlot, slot, piece)
+  const allowance = createAllowance(last?.slot === slot ? last.left : share)
   return { ...allowance, save: () => state.save(key, JSON.stringify({ slot, left: allowance.left() })) }
 }

@@ -3,6 +3,7 @@ import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { DataError } from '../../shared/errors.ts'
 import type { Cadence, Interval, TimeRange } from '../../shared/intervals.ts'
+import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -46,6 +47,8 @@ export interface Run<Source, E extends Entity> {
   readonly provider: Source
   readonly entities: readonly E[]
   readonly slot: number
+  /** Which part of its slot it is, where the slot is cut: what a plan has for a slot is split among its pieces. */
+  readonly piece?: SlotPiece | undefined
   readonly range: Range | undefined
   readonly state: JobState
   /**
@@ -114,6 +117,11 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
     readonly firstRunDays?: number
   }
   /**
+   * The largest number of entities that one job of a slot asks for: a slot of more is cut, and its pieces are collected at
+   * once. Without it a slot is one job, as it must be where a run shares a budget of calls or a cursor among its entities.
+   */
+  readonly slotEntities?: number
+  /**
    * Opens the check of a slot's rows against what is stored of these entities, by their keys: a row that cannot be true
    * although each of its values can is taken out, and its entity refused.
    */
@@ -127,6 +135,7 @@ export interface Job {
   readonly cadence: Cadence
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
+  readonly slotEntities: number
   readonly resumes: boolean
   readonly doubt: JobDefinition<object, unknown, Entity>['doubt']
   readonly computedFrom: readonly DatasetFacts[]
@@ -143,6 +152,16 @@ export interface Collector {
   collect(run: Omit<Run<unknown, Entity>, 'provider'>): Promise<object[]>
 }
 
+/** Each piece of a slot asks who there is, and a registry does not change: a process that reads it anew has another. */
+function oncePerRegistry<E>(find: (registry: Registry) => readonly E[]): (registry: Registry) => readonly E[] {
+  const known = new WeakMap<Registry, readonly E[]>()
+  return (registry) => {
+    const found = known.get(registry) ?? find(registry)
+    known.set(registry, found)
+    return found
+  }
+}
+
 /** Declares a job: everything about one dataset's collection that is not plumbing. */
 export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
   return {
@@ -150,11 +169,12 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     cadence: job.cadence,
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
+    slotEntities: job.slotEntities ?? Number.POSITIVE_INFINITY,
     resumes: job.dataset.resumes ?? false,
     doubt: job.doubt,
     computedFrom: job.computedFrom ?? [],
     providerNames: job.providers.map((provider) => provider.name),
-    entities: (registry) => job.entities(registry),
+    entities: oncePerRegistry((registry) => job.entities(registry)),
     connect: (context) =>
       job.providers.map((provider) => {
         const source = provider.connect(context)

@@ -13,6 +13,7 @@ export default defineJob({
   providers: [coinmarketcap, coingecko],
   entities: tokenPrices.entities,
   history: { intervals: INTERVALS, chunkEntities: 20, chunkPoints: 2500 },
+  slotEntities: 1000,
   doubt: openPriceDoubt,
   run: ({ provider, entities, range, ...run }) =>
     range ? provider.fetchHistory(entities, range, run) : provider.fetchLatest(entities, run),

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
+import { remembering } from '../../shared/memo.ts'
 
 /** A member that is passed on as sent: the dataset's row check judges it, so that one bad value costs one row. */
 export const asSent = z.unknown().optional()
@@ -33,10 +34,16 @@ export function toJsonValue(body: string): unknown {
 
 /** A provider's time (Unix milliseconds or ISO 8601) in ISO 8601; anything else as it is, for the row check to reject. */
 export function toIso(value: unknown): unknown {
-  if (typeof value !== 'string' && typeof value !== 'number') return value ?? null
+  if (typeof value === 'string') return toKnownIso(value)
+  return typeof value === 'number' ? toIsoOr(value) : (value ?? null)
+}
+
+function toIsoOr<T extends string | number>(value: T): T | string {
   const time = new Date(value)
   return Number.isNaN(time.getTime()) ? value : time.toISOString()
 }
+
+const toKnownIso = remembering<string>(toIsoOr)
 
 /** A number that arrives as a decimal string; anything else as it is, for the row check to judge. */
 export function toNumber(value: unknown): unknown {

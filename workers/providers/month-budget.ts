@@ -74,13 +74,13 @@ export async function askWithinBudget<Row>(
   budget: MonthBudget | undefined,
   tokens: readonly Token[],
   { name, setting, tokensPerCall, db }: Latest,
-  run: Pick<Run<unknown, Token>, 'slot' | 'state' | 'refuse'>,
+  run: Pick<Run<unknown, Token>, 'slot' | 'piece' | 'state' | 'refuse'>,
   ask: (tokens: readonly Token[]) => Promise<Row[]>,
 ): Promise<Row[]> {
   if (budget === undefined) return ask(tokens)
-  const { slot, state, refuse } = run
+  const { slot, piece, state, refuse } = run
   const perSlot = toCallsInSlot(budget.latestPerDay, slot)
-  const allowance = await openSlotAllowance(state, { name, slot, perSlot })
+  const allowance = await openSlotAllowance(state, { name, slot, perSlot, piece })
   const mostTokens = allowance.left() * tokensPerCall
   const isEnough = tokens.length <= mostTokens
   const ordered = isEnough || mostTokens === 0 ? tokens : await orderByMarketCap(db, tokens, slot)

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
+import { toMs } from '../../shared/memo.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
 
@@ -28,7 +29,7 @@ export async function announce(
 export function toTimeRange(dataset: Dataset, rows: readonly object[]): { from?: number; to?: number } {
   let [from, to] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
   for (const row of rows) {
-    const time = Date.parse(String(Reflect.get(row, dataset.series.time)))
+    const time = toMs(String(Reflect.get(row, dataset.series.time)))
     if (Number.isNaN(time)) return {}
     from = Math.min(from, time)
     to = Math.max(to, time)

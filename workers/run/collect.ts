@@ -1,5 +1,6 @@
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import type { TimeRange } from '../../shared/intervals.ts'
+import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { CheckedRows, Collector, Entity, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
@@ -42,6 +43,7 @@ interface Assignment {
   /** The row member that holds the entity's key. Without one every answer is about all entities. */
   entityColumn: string | undefined
   slot: number
+  piece?: SlotPiece | undefined
   range: Range | undefined
   /** Whether rows are events, of which a bucket may have none. */
   resumes: boolean

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { toReason } from '../../shared/errors.ts'
-import { FAILING_PROVIDERS, readFailingText, toFailingText } from '../../shared/store/failing-providers.ts'
+import type { SlotPiece } from '../../shared/queue/queues.ts'
+import { readFailingText, toFailingName, toFailingText } from '../../shared/store/failing-providers.ts'
 import type { openState } from '../job/state.ts'
 import type { ProviderFailure } from './collect.ts'
 
@@ -12,8 +13,10 @@ export async function rememberFailing(
   state: ReturnType<typeof openState>,
   failures: readonly ProviderFailure[],
   slot: number,
+  piece?: SlotPiece,
 ): Promise<void> {
-  const before = readFailingText(await state.get(FAILING_PROVIDERS))
+  const name = toFailingName(piece?.index)
+  const before = readFailingText(await state.get(name))
   const at = new Date(slot).toISOString()
   const failing = Object.fromEntries(
     failures.map(({ provider, reason }) => [
@@ -22,6 +25,6 @@ export async function rememberFailing(
     ]),
   )
   if (isDeepStrictEqual(failing, before)) return
-  state.set(FAILING_PROVIDERS, toFailingText(failing))
+  state.set(name, toFailingText(failing))
   await state.store()
 }

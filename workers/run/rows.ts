@@ -1,7 +1,9 @@
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { DataError } from '../../shared/errors.ts'
+import { toMs } from '../../shared/memo.ts'
 import type { Lifetime } from '../../shared/registry/ends.ts'
 import type { CheckedRows, CheckLog } from '../job/define-job.ts'
+import { toPlainCheck } from './plain-check.ts'
 
 /**
  * Of an entity with more malformed rows than this share nothing is trusted. Where most rows are rejected, and that of more
@@ -127,7 +129,7 @@ export function withoutLater(
   if (entity === undefined || ended.size === 0) return rows
   return rows.filter((row) => {
     const until = ended.get(Number(Reflect.get(row, entity)))
-    return until === undefined || Date.parse(String(Reflect.get(row, series.time))) < until
+    return until === undefined || toMs(String(Reflect.get(row, series.time))) < until
   })
 }
 
@@ -135,6 +137,7 @@ const count = (reasons: Map<string, number>, reason: string) => void reasons.set
 
 /** The row, without those dispensable values that are outside what can be; `lost` says which. */
 function parseRow(dataset: Dataset, candidate: object) {
+  if (toPlainCheck(dataset.row)(candidate)) return { parsed: { data: candidate, error: undefined }, lost: [] }
   const parsed = dataset.row.safeParse(candidate)
   const issues = parsed.error?.issues ?? []
   const dispensable: ReadonlySet<unknown> = new Set(issues.length === 0 ? [] : dataset.dispensable)
@@ -161,7 +164,7 @@ function toTimeFault(dataset: Dataset, row: object | undefined, now: number): st
   const column = dataset.series.time
   const text = row === undefined ? undefined : Reflect.get(row, column)
   if (typeof text !== 'string') return undefined
-  const time = Date.parse(text)
+  const time = toMs(text)
   if (time < EARLIEST_MS) return `${column}: earlier than anything that can have been observed`
   return time > now + MOST_AHEAD_MS ? `${column}: in the future` : undefined
 }

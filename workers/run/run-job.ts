@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import { noteComputed, readEngineTime } from '../../shared/coverage/computations.ts'
 import { DataError } from '../../shared/errors.ts'
-import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
+import type { JobPayload, JobReport, SlotPayload } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -156,6 +156,7 @@ async function collectChecked(
     entities,
     entityColumn: job.dataset.entity,
     slot,
+    piece: payload.kind === 'slot' ? payload.piece : undefined,
     range: payload.kind === 'slot' ? undefined : payload,
     resumes: job.resumes,
     state,
@@ -170,14 +171,19 @@ async function collectChecked(
   const collected = await collect(collectors, assignment, log)
   context.handBack?.throwIfAborted()
   // A back-fill says nothing of now.
-  if (payload.kind === 'slot') await tellFailing(job, collected, slot, context)
+  if (payload.kind === 'slot') await tellFailing(job, collected, payload, context)
   return collected
 }
 
 /** A failure of this note is only logged: the job must end with the provider's failure, not with the storage's. */
-async function tellFailing(job: Job, { failures }: Collected, slot: number, context: JobContext): Promise<void> {
+async function tellFailing(
+  job: Job,
+  { failures }: Collected,
+  { slot, piece }: SlotPayload,
+  context: JobContext,
+): Promise<void> {
   try {
-    await rememberFailing(openState(context.db, job.name, context.now), failures, slot)
+    await rememberFailing(openState(context.db, job.name, context.now), failures, slot, piece)
   } catch (error) {
     const failed = failures.map(({ provider }) => provider)
     context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')

@@ -25,9 +25,8 @@ export async function store(
   const rows = given.flatMap((one) => one.rows)
   const read = given.flatMap((one) => one.read)
   if (rows.length === 0 && read.length === 0) return 0
-  const collected = { collected_at: new Date(startedAt).toISOString() }
-  const stored = dataset.isCollected ? rows.map((row) => ({ ...row, ...collected })) : rows
-  if (stored.length > 0) await context.db.insert({ table: dataset.table, rows: stored })
+  const every = dataset.isCollected ? { collected_at: new Date(startedAt).toISOString() } : {}
+  if (rows.length > 0) await context.db.insert({ table: dataset.table, rows, every })
   const { entity } = dataset
   const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
   const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })

@@ -11,6 +11,7 @@ import {
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { toMs } from '../../shared/memo.ts'
 import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
 import { untilEnd } from '../../shared/registry/ends.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
@@ -38,6 +39,14 @@ export function toReports(reported: Reported): Report[] {
   return [...stored, ...toEmptyReports(stored, reported)]
 }
 
+/** Rows come in the order of their times: mostly a run goes on where the last one ended. */
+function add(runs: Buckets[], run: Buckets): void {
+  const before = runs.at(-1)
+  if (before !== undefined && before.first <= run.first && run.first <= before.last + 1)
+    runs[runs.length - 1] = { first: before.first, last: Math.max(before.last, run.last) }
+  else runs.push(run)
+}
+
 /** Of a row that takes another one back nothing is stored. */
 const isRetracted = (row: object) => Reflect.get(row, 'is_retracted') === true
 
@@ -52,7 +61,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
   const found = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
   for (const row of rows) {
     if (isRetracted(row)) continue
-    const time = slot ?? Date.parse(String(Reflect.get(row, dataset.series.time)))
+    const time = slot ?? toMs(String(Reflect.get(row, dataset.series.time)))
     const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? asked
     const entity = toEntityKey(job, row)
     const key = `${entity} ${seconds}`
@@ -63,7 +72,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
     const first = toBucket(Math.floor(time / (step * 1000)) * step * 1000, dataset.cadence)
     const stop = Math.min(end, entities.get(entity)?.until ?? end)
     const last = Math.min(first + seconds / cadence - 1, Math.max(first, toBucket(stop - 1, dataset.cadence)))
-    own.runs.push({ first, last })
+    add(own.runs, { first, last })
   }
   return [...found.values()].flatMap(({ entity, seconds, runs }) =>
     union(runs).map((run) => ({ entity, state: 'stored' as const, provider, seconds, ...run })),

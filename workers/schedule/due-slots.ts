@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, readWanted, want } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
-import { type DatasetQueues, toSlotJobId } from '../../shared/queue/queues.ts'
+import { type DatasetQueues, type SlotPayload, toSlotJobId } from '../../shared/queue/queues.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -27,19 +27,44 @@ export interface Scheduled {
 }
 
 /**
- * Enqueues the current slot, unless it is there. Its id is its time, so any number of schedulers may do this at once; a
- * queue that was emptied has it again at the next look.
+ * Enqueues the current slot, or those of its pieces that are not there. Ids are made of its time, so any number of schedulers
+ * may do this at once; a queue that was emptied has it again at the next look.
  */
 export async function enqueueDue({ job, queues }: Scheduled, context: SchedulerContext): Promise<void> {
   const current = toBucketStart(context.now(), job.cadence)
-  const jobId = toSlotJobId(job.name, current)
-  if ((await queues.live.getJob(jobId)) !== undefined) return
+  const planned = planSlot(job, job.entities(context.registry).length, current)
+  const queued = await Promise.all(planned.map(({ id }) => queues.live.getJob(id)))
+  const due = planned.filter((_, at) => queued[at] === undefined)
+  if (due.length === 0) return
   await wantFrom(job, current, context.db)
-  await inEnqueueSpan(job.name, jobId, (options) =>
-    queues.live.add(job.name, { kind: 'slot', slot: current }, { jobId, ...options }),
-  )
-  context.metrics?.slots(job.name, 'enqueued', 1)
-  context.log.info({ dataset: job.name, slot: new Date(current).toISOString() }, 'slot enqueued')
+  const enqueue = ({ id: jobId, payload }: SlotJob) =>
+    inEnqueueSpan(job.name, jobId, (options) => queues.live.add(job.name, payload, { jobId, ...options }))
+  await Promise.all(due.map(enqueue))
+  if (due.length === planned.length) context.metrics?.slots(job.name, 'enqueued', 1)
+  const told = { dataset: job.name, slot: new Date(current).toISOString() }
+  context.log.info(planned.length === 1 ? told : { ...told, pieces: due.length }, 'slot enqueued')
+}
+
+interface SlotJob {
+  readonly id: string
+  readonly payload: SlotPayload
+}
+
+/**
+ * The jobs of a slot: one, or as many pieces as its entities need. There is a power of two of them, so that schedulers with
+ * one entity more or less plan the same.
+ */
+export function planSlot(
+  { name, slotEntities }: Pick<Job, 'name' | 'slotEntities'>,
+  entities: number,
+  slot: number,
+): SlotJob[] {
+  if (entities <= slotEntities) return [{ id: toSlotJobId(name, slot), payload: { kind: 'slot', slot } }]
+  const of = 2 ** Math.ceil(Math.log2(entities / slotEntities))
+  return Array.from({ length: of }, (_, index) => {
+    const piece = { index, of }
+    return { id: toSlotJobId(name, slot, piece), payload: { kind: 'slot', slot, piece } }
+  })
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Redis } from 'ioredis'
 import { noteStored, toUnitMs } from '../../shared/coverage/computations.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { type Cadence, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
+import { toMs } from '../../shared/memo.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
@@ -29,7 +30,7 @@ export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: 
     enqueue: async (dataset, rows) => {
       const computed = [...queues].filter(([job]) => job.computedFrom.some(({ name }) => name === dataset.name))
       if (computed.length === 0) return
-      const times = rows.map((row) => Date.parse(String(Reflect.get(row, dataset.series.time))))
+      const times = rows.map((row) => toMs(String(Reflect.get(row, dataset.series.time))))
       for (const [job, queue] of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
         await noteStored(db, job.dataset, ranges)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
+import { toMs } from '../../../shared/memo.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate, Range } from '../../job/define-job.ts'
 import { asSent, toIso } from '../answer.ts'
@@ -29,10 +30,12 @@ const quote = z.object({
 })
 
 /** v3 answers a list of quotes, v2 and historical answers a map by currency. Only the one in USD is looked at. */
-const usdQuote = z.preprocess((quotes) => {
+const usdQuote = z.preprocess(toUsd, quote.optional())
+
+function toUsd(quotes: unknown): unknown {
   if (Array.isArray(quotes)) return quotes.find((one) => isObject(one) && one.symbol === 'USD')
   return isObject(quotes) ? quotes.USD : (quotes ?? undefined)
-}, quote.optional())
+}
 
 const latestCoin = z.object({
   id,
@@ -42,7 +45,32 @@ const latestCoin = z.object({
   quote: usdQuote,
 })
 
-const historicalCoin = z.object({ id, quotes: z.array(z.object({ timestamp: asSent, quote: usdQuote })).nullish() })
+const historicalQuote = z.object({ timestamp: asSent, quote: usdQuote })
+
+/**
+ * A coin's history as it was sent. A back-fill reads millions of quotes: only one that is not plainly what it should be is
+ * given to the schema, which says what is wrong with it.
+ */
+const historicalQuotes = z.array(z.unknown()).superRefine((quotes, context) => {
+  for (const [at, quote] of quotes.entries()) {
+    if (isHistoricalQuote(quote)) continue
+    for (const { path, message } of historicalQuote.safeParse(quote).error?.issues ?? [])
+      context.addIssue({ code: 'custom', path: [at, ...path], message })
+  }
+})
+
+const historicalCoin = z.object({ id, quotes: historicalQuotes.nullish() })
+
+interface HistoricalQuote {
+  readonly timestamp?: unknown
+  readonly quote?: unknown
+}
+
+function isHistoricalQuote(value: unknown): value is HistoricalQuote {
+  if (!isObject(value)) return false
+  const usd = toUsd(value.quote)
+  return usd === undefined || isObject(usd)
+}
 
 /** A coin whose answer is not what is documented, and in which place; the others of the answer are still good. */
 interface FaultyCoin {
@@ -126,15 +154,15 @@ export function toHistoryRows(
   })
 }
 
-type HistoricalQuote = NonNullable<z.infer<typeof historicalCoin>['quotes']>[number]
-
-function toCoinRows(quotes: readonly HistoricalQuote[], token: Token, { from, to, interval }: Range) {
+function toCoinRows(quotes: readonly unknown[], token: Token, { from, to, interval }: Range) {
   const stepMs = INTERVAL_SECONDS[interval] * 1000
   const rows: Candidate<TokenPriceRow>[] = []
   const closest = new Map<number, { row: Candidate<TokenPriceRow>; distance: number }>()
-  for (const { timestamp, quote: usd = {} } of quotes) {
-    const observedAt = toIso(timestamp ?? usd.timestamp ?? usd.last_updated)
-    const ms = Date.parse(String(observedAt))
+  for (const sent of quotes) {
+    if (!isHistoricalQuote(sent)) continue
+    const usd: Quote = toUsd(sent.quote) ?? {}
+    const observedAt = toIso(sent.timestamp ?? usd.timestamp ?? usd.last_updated)
+    const ms = toMs(String(observedAt))
     // A row whose time cannot be read stays in: the row check rejects and counts it.
     if (Number.isNaN(ms)) rows.push(toRow(token, observedAt, false, usd, usd))
     const step = toBucketStart(ms + stepMs / 2, interval)

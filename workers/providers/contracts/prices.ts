@@ -17,4 +17,4 @@ export interface PriceSource {
 }
 
 /** What a source needs of a run. */
-type PriceRun = Pick<Run<unknown, Token>, 'slot' | 'state' | 'signal' | 'log' | 'refuse' | 'noteStep'>
+type PriceRun = Pick<Run<unknown, Token>, 'slot' | 'piece' | 'state' | 'signal' | 'log' | 'refuse' | 'noteStep'>
