@@ -130,9 +130,10 @@ async function answerAsked(
     ...{ from: range.from, to: range.to, step: INTERVAL_SECONDS[interval] * 1000, buckets },
   }
   const record = isFilled ? toFilledSchema(source) : source.record
+  const fields = representation.hasAllFields ? Object.keys(record.shape) : representation.fields
   const [answer, [found]] = await Promise.all([
     answerRecords(
-      { db, representation: { ...representation, record } },
+      { db, representation: { ...representation, record, fields } },
       {
         name: source.name,
         sql: `SELECT as_of, ${keyset.place} AS page_key, record FROM ${page}`,

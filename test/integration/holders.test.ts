@@ -150,6 +150,7 @@ describe('token holders from provider to answer', () => {
   })
 
   it('is not displaced by an older snapshot that is stored later', async () => {
+    pipeline.commits.commit('holders')
     const before = await text()
     const [row] = await stored('token_holders_latest')
     const rows = [{ ...row, observed_at: new Date(MORNING - 24 * HOUR).toISOString(), total_holders: 1_000_000 }]

@@ -3,10 +3,11 @@ import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { page, time } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
-import { defineKeyset } from '../../records/keyset.ts'
+import { defineKeyset, type Place } from '../../records/keyset.ts'
 import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
+import { order } from '../../series/questions.ts'
 import { checkRange } from '../../series/series.ts'
 
 /** A trade, as the interface document lists it. */
@@ -27,17 +28,42 @@ const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', 
 
 const TRADE = toObject(dexTrade, `traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price`)
 
-const ORDER = defineKeyset(
-  ['-toUnixTimestamp64Milli(traded_at)', 'Int64'],
-  ['-toInt64(block_number)', 'Int64'],
-  ['-toInt64(log_index)', 'Int64'],
-  ['transaction_hash', 'String'],
-)
+/** The ways that trades go: what a page goes on after, how rows are ordered, and the time that a page ended with. */
+const ORDERS = {
+  desc: {
+    keyset: defineKeyset(
+      ['-toUnixTimestamp64Milli(traded_at)', 'Int64'],
+      ['-toInt64(block_number)', 'Int64'],
+      ['-toInt64(log_index)', 'Int64'],
+      ['transaction_hash', 'String'],
+    ),
+    rows: 'traded_at DESC, block_number DESC, log_index DESC, transaction_hash',
+    farthest: 'min(traded_at)',
+    isWithin: 'traded_at >= farthest',
+    everything: "fromUnixTimestamp64Milli({from: Int64}, 'UTC')",
+    toTime: (place: Place) => -Number(place[0]),
+  },
+  asc: {
+    keyset: defineKeyset(
+      ['toUnixTimestamp64Milli(traded_at)', 'Int64'],
+      ['toInt64(block_number)', 'Int64'],
+      ['toInt64(log_index)', 'Int64'],
+      ['transaction_hash', 'String', 'descending'],
+    ),
+    rows: 'traded_at, block_number, log_index, transaction_hash DESC',
+    farthest: 'max(traded_at)',
+    isWithin: 'traded_at <= farthest',
+    everything: "fromUnixTimestamp64Milli({to: Int64}, 'UTC')",
+    toTime: (place: Place) => Number(place[0]),
+  },
+} as const
+type Order = (typeof ORDERS)[keyof typeof ORDERS]
 
 const toCondition = (
+  { keyset }: Order,
   after: string,
 ) => `token = {token: UInt64} AND traded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
-  AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')${ORDER.isAfter(after)}`
+  AND traded_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')${keyset.isAfter(after)}`
 
 /**
  * Rows that are read for each trade wanted: a trade that was stored several times has several rows until they are
@@ -49,23 +75,23 @@ const COPIES = 4
 // number of trades reaches: along the sorting key, without FINAL, it stops after a few rows. FINAL then reads only from
 // there on. When so many rows are copies that they hold fewer trades than wanted, FINAL reads the whole range. The
 // answer is as old as the last collection where the range is open, else as its newest trade.
-const toSql = (after: string) => `
+const toSql = (order: Order, after: string) => `
 WITH (
   SELECT tuple(count() < {rows: UInt32} OR uniqExact(traded_at, transaction_hash, log_index) >= {limit: UInt32},
-    min(traded_at))
+    ${order.farthest})
   FROM
   (
-    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${toCondition(after)}
-    ORDER BY traded_at DESC LIMIT {rows: UInt32}
+    SELECT traded_at, transaction_hash, log_index FROM dex_trades WHERE ${toCondition(order, after)}
+    ORDER BY ${order.rows.split(',')[0]} LIMIT {rows: UInt32}
   )
-) AS newest,
-if(newest.1, newest.2, fromUnixTimestamp64Milli({from: Int64}, 'UTC')) AS oldest,
+) AS nearest,
+if(nearest.1, nearest.2, ${order.everything}) AS farthest,
 (SELECT max(as_of) FROM dex_data FINAL WHERE token = {token: UInt64}) AS read_up_to
-SELECT if({open: Bool}, greatest(ifNull(read_up_to, traded_at), traded_at), traded_at) AS as_of, ${ORDER.place} AS page_key,
+SELECT if({open: Bool}, greatest(ifNull(read_up_to, traded_at), traded_at), traded_at) AS as_of, ${order.keyset.place} AS page_key,
   ${TRADE} AS record
 FROM dex_trades FINAL
-WHERE ${toCondition(after)} AND traded_at >= oldest
-ORDER BY traded_at DESC, block_number DESC, log_index DESC, transaction_hash
+WHERE ${toCondition(order, after)} AND ${order.isWithin}
+ORDER BY ${order.rows}
 LIMIT {limit: UInt32}`
 
 /** Where a range without an end ends: later than any trade, and within what ClickHouse has times for. */
@@ -76,33 +102,37 @@ export const historicDexTradesRoute = defineRoute({
   tag: 'Tokens',
   summary: 'Trades of one token on decentralized exchanges',
   description:
-    'The most recent trades in the range, newest first. `type` is seen from the trader; `amountUsd` and `price` are null where the price of what the token was traded for is not known.',
+    'The most recent trades in the range, newest first, or with `order=asc` the oldest ones, oldest first. `type` is seen from the trader; `amountUsd` and `price` are null where the price of what the token was traded for is not known.',
   one: tokenKind,
   query: {
     start: time('First moment, inclusive; the first trade when it is not given.', '2024-01-01').optional(),
     end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
+    order: order('desc'),
     ...page('trades', { default: 100, max: 10_000 }),
   },
   record: dexTrade,
   datasets: [dexTrades],
   handle: async (call) => {
     const { query, found: token, now, representation } = call
+    const { after } = representation
     checkRange(query)
+    const direction = query.order ?? 'desc'
+    const way = ORDERS[direction]
     // A later page begins at the trade that the one before ended with.
-    const last = representation.after === '' ? undefined : toTime(representation.after)
-    const open = last === undefined && (query.end === undefined || query.end > now())
-    const [from, to] = [query.start ?? 0, last === undefined ? (query.end ?? NO_END) : last + 1]
-    const rows = COPIES * (query.limit + 1)
-    const params = { token: token.key, id: token.id, from, to, open, rows }
+    const last = after === '' ? undefined : way.toTime(way.keyset.read(after))
+    const isOpen = query.end === undefined || query.end > now()
+    const asked = { from: query.start ?? 0, to: query.end ?? NO_END }
+    const range =
+      last === undefined ? asked : direction === 'desc' ? { ...asked, to: last + 1 } : { ...asked, from: last }
+    // What ends before the newest trade does not grow stale.
+    const open = isOpen && direction === 'desc' && last === undefined
+    const params = { token: token.key, id: token.id, ...range, open, rows: COPIES * (query.limit + 1) }
     const answer = await answerRecords(call, {
       name: 'historic-dex-trades',
-      sql: toSql(representation.after),
+      sql: toSql(way, after),
       params,
       page: query.limit,
     })
     return open ? answer : { ...answer, staleAt: null }
   },
 })
-
-/** The time of the trade that a page ended with. */
-const toTime = (after: string) => -Number(ORDER.read(after)[0])

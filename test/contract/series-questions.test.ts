@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { routes } from '../../api/routes.ts'
+import { INTERVAL_SECONDS, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeEveryDataset } from '../support/every-dataset.ts'
+import { storeQuotes } from '../support/quotes.ts'
+import { createRandom } from '../support/random.ts'
+import { readTable } from '../support/tables.ts'
+
+/** A clock that stands: nothing here depends on the time of the run. */
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const SEED = 1210
+const DAY = 86_400_000
+
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+
+type Point = Record<string, unknown>
+
+interface Series {
+  readonly path: string
+  readonly query: string
+  /** The member that says when. */
+  readonly time: string
+  readonly intervals: readonly Interval[]
+  /** What a wide range begins with. */
+  readonly start: string
+}
+
+const SERIES: readonly Series[] = [
+  {
+    ...{ path: '/data/tokens/historic-financial', query: 'name=aave', time: 'timestamp' },
+    ...{ intervals: INTERVALS, start: '2024-02-20' },
+  },
+  {
+    ...{ path: '/data/tokens/historic-ohlc', query: 'name=aave', time: 'timestamp' },
+    ...{ intervals: INTERVALS.slice(1), start: '2024-02-20' },
+  },
+  {
+    ...{ path: '/data/tokens/historic-dex-ohlcv', query: 'name=aave', time: 'timestamp' },
+    ...{ intervals: INTERVALS, start: '2024-03-02' },
+  },
+  { path: '/data/index/historic', query: '', time: 'createdAt', intervals: INTERVALS, start: '2024-03-02' },
+  { path: '/data/aggregated/market-cap', query: '', time: 'recordedAt', intervals: ['1d', '7d'], start: '2024-02-01' },
+  {
+    path: '/data/aggregated/treasury-value',
+    query: '',
+    time: 'recordedAt',
+    intervals: ['1d', '7d'],
+    start: '2024-02-01',
+  },
+  ...['twitter', 'discord', 'telegram'].map((leaf) => ({
+    ...{
+      path: `/data/daos/socials/historic-${leaf}`,
+      query: 'name=aave',
+      time: leaf === 'telegram' ? 'recordedAt' : 'lastUpdated',
+    },
+    ...{ intervals: ['1d', '7d'] as const, start: '2024-02-20' },
+  })),
+]
+
+beforeAll(async () => {
+  const config = createTestConfig()
+  database = await createApiDatabase(config)
+  await storeEveryDataset(database.writer, database.registry, NOW)
+  const token = database.registry.tokens.find(({ symbol }) => symbol === 'AAVE')?.key ?? 0
+  const random = createRandom(SEED)
+  const times = Array.from({ length: 4500 }, (_, n) => NOW - 16 * DAY + n * 300_000 + random.below(200_000))
+  const kept = times.filter((at) => at < NOW - 10 * 60_000 && Math.floor(at / 7_200_000) % 5 !== 0)
+  await storeQuotes(
+    database.writer,
+    kept.map((at) => ({ token, at, price: 10 + random.next(), volume_24h: null })),
+  )
+  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+})
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+async function ask(path: string, query: string): Promise<{ points: Point[]; headers: Headers; body: unknown }> {
+  const response = await fetch(`${api.url}${path}?${query}`)
+  const body: unknown = await response.json()
+  expect(response.status, `${path}?${query} ${JSON.stringify(body)}`).toBe(200)
+  const route = routes.find((one) => one.path === path)
+  expect(route?.response.safeParse(body).error, `${path}?${query}`).toBeUndefined()
+  return { points: Array.isArray(body) ? body : (body as { data: Point[] }).data, headers: response.headers, body }
+}
+const count = ({ headers }: { headers: Headers }, name: string) => Number(headers.get(`x-series-${name}`))
+const join = (...parts: string[]) => parts.filter((part) => part !== '').join('&')
+
+describe.each(SERIES)('$path', ({ path, query, time, intervals, start }) => {
+  const at = (point: Point) => Date.parse(String(point[time]))
+  const of = (interval: Interval, ...more: string[]) => join(query, `interval=${interval}`, `start=${start}`, ...more)
+
+  it('goes either way, in every format', async () => {
+    for (const interval of [intervals[0], intervals.at(-1)] as Interval[]) {
+      const [asc, desc] = [await ask(path, of(interval, 'order=asc')), await ask(path, of(interval, 'order=desc'))]
+      expect(asc.points.length).toBeGreaterThan(0)
+      expect([...desc.points].reverse()).toEqual(asc.points)
+      expect(asc.points.map(at)).toEqual([...asc.points.map(at)].sort((a, b) => a - b))
+      expect([count(desc, 'points'), count(desc, 'missing')]).toEqual([asc.points.length, count(asc, 'missing')])
+      for (const format of ['csv', 'ndjson', 'parquet', 'arrow'] as const) {
+        const response = await fetch(`${api.url}${path}?${of(interval, 'order=desc', `format=${format}`)}`)
+        expect(await readTable(format, Buffer.from(await response.arrayBuffer()))).toHaveLength(desc.points.length)
+      }
+    }
+  })
+
+  it('has a row for every bucket if it is asked to', async () => {
+    for (const interval of intervals.slice(-2)) {
+      for (const order of ['asc', 'desc']) {
+        const plain = await ask(path, of(interval, `order=${order}`))
+        const filled = await ask(path, of(interval, `order=${order}`, 'fill=null'))
+        const step = INTERVAL_SECONDS[interval] * 1000
+        const times = filled.points.map((point) => toBucketStart(at(point), interval)).sort((a, b) => a - b)
+        expect(times[0]).toBe(toBucketStart(Date.parse(start) - 1, interval) + step)
+        expect(times).toEqual(times.map((_, n) => (times[0] ?? 0) + n * step))
+        expect(times.at(-1)).toBe(toBucketStart(NOW, interval))
+        expect(count(filled, 'points') + count(filled, 'missing')).toBe(filled.points.length)
+        expect([count(filled, 'points'), count(filled, 'missing')]).toEqual([
+          plain.points.length,
+          count(plain, 'missing'),
+        ])
+        const known = new Map(plain.points.map((point) => [toBucketStart(at(point), interval), point]))
+        for (const point of filled.points) {
+          const found = known.get(toBucketStart(at(point), interval))
+          const values = JSON.stringify({ ...point, [time]: null, dao: null })
+          if (found === undefined) expect(values.replace(/"[^"]*":|null|[{},]/g, '')).toBe('')
+          else expect({ ...point, [time]: null }).toEqual({ ...found, [time]: null })
+        }
+      }
+    }
+  })
+
+  it('has the coarsest interval that gives so many points', async () => {
+    const counts = new Map<Interval, number>()
+    for (const interval of intervals) counts.set(interval, (await ask(path, of(interval))).points.length)
+    for (const points of [2, 5, 12, 60, 1000, 10_000]) {
+      const expected =
+        [...intervals].reverse().find((interval) => (counts.get(interval) ?? 0) >= points) ?? intervals[0]
+      const { headers, points: found } = await ask(path, join(query, `start=${start}`, `points=${points}`))
+      expect(headers.get('x-series-interval'), `${points} of ${JSON.stringify([...counts])}`).toBe(expected)
+      expect(found).toEqual((await ask(path, of(expected as Interval))).points)
+    }
+  })
+
+  it('refuses both an interval and a number of points', async () => {
+    const response = await fetch(`${api.url}${path}?${of('1d', 'points=10')}`)
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'points' })
+  })
+
+  it('keeps to its range', async () => {
+    const end = '2024-03-09T18:00:00Z'
+    const { points } = await ask(path, join(query, 'interval=1d', `start=${start}`, `end=${end}`))
+    const whole = (await ask(path, of('1d'))).points
+    const inside = whole.filter((point) => at(point) < Date.parse(end))
+    expect([...points].sort((a, b) => at(a) - at(b))).toEqual([...inside].sort((a, b) => at(a) - at(b)))
+  })
+
+  it('has members of a choice', async () => {
+    const response = await fetch(`${api.url}${path}?${of('1d', 'order=asc', `fields=${time}`, 'format=ndjson')}`)
+    const { points } = await ask(path, of('1d', 'order=asc'))
+    const rows = await readTable('ndjson', Buffer.from(await response.arrayBuffer()))
+    expect(rows).toEqual(points.map((point) => ({ [time]: point[time] })))
+  })
+})
+
+describe('series', () => {
+  it('of a coarse interval hold points of the finest', async () => {
+    const query = 'start=2024-03-08'
+    const fine = (await ask('/data/index/historic', query)).points
+    for (const interval of ['30m', '4h', '1d'] as const) {
+      const coarse = (await ask('/data/index/historic', `${query}&interval=${interval}`)).points
+      const first = new Map<number, Point>()
+      for (const point of fine) {
+        const bucket = toBucketStart(Date.parse(String(point.createdAt)), interval)
+        if (!first.has(bucket)) first.set(bucket, point)
+      }
+      expect(coarse).toEqual(
+        [...first].filter(([bucket]) => bucket >= Date.parse('2024-03-08')).map(([, point]) => point),
+      )
+    }
+  })
+
+  it('go on in pages either way, filled or not', async () => {
+    for (const more of ['order=desc', 'order=asc&fill=null', 'order=desc&fill=null', 'points=20&order=desc']) {
+      const query = `name=aave&start=2024-03-01&end=2024-03-08&${more}${more.includes('points') ? '' : '&interval=4h'}`
+      const whole = (await ask('/data/tokens/historic-financial', query)).points
+      const together: Point[] = []
+      let next: string | undefined = `${query}&limit=7`
+      while (next !== undefined) {
+        const page = await ask('/data/tokens/historic-financial', next)
+        together.push(...page.points)
+        const [, link] = /<\?([^>]*)>; rel="next"/.exec(page.headers.get('link') ?? '') ?? []
+        next = link
+      }
+      expect(together, more).toEqual(whole)
+    }
+  })
+
+  it('of trades go either way', async () => {
+    const path = '/data/tokens/historic-dex-trades'
+    const down = (await ask(path, 'name=aave&limit=10000')).points
+    const up = (await ask(path, 'name=aave&limit=10000&order=asc')).points
+    expect([...up].reverse()).toEqual(down)
+    const together: Point[] = []
+    let next: string | undefined = 'name=aave&limit=7&order=asc'
+    while (next !== undefined) {
+      const page = await ask(path, next)
+      together.push(...page.points)
+      const [, link] = /<\?([^>]*)>; rel="next"/.exec(page.headers.get('link') ?? '') ?? []
+      next = link
+    }
+    expect(together).toEqual(up)
+  })
+
+  it('of one token alone are asked for otherwise', async () => {
+    const response = await fetch(
+      `${api.url}/data/tokens/historic-financial?name=aave&name=uniswap&interval=1d&start=2024-03-01&order=desc&format=csv`,
+    )
+    expect(response.status).toBe(400)
+    expect(await response.json()).toMatchObject({ detail: expect.stringContaining('one token') })
+  })
+})
