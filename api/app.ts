@@ -3,7 +3,7 @@ import express, { type NextFunction, type Request, type Response } from 'express
 import type { Registry as MetricsRegistry } from 'prom-client'
 import { createReadiness } from '../shared/store/readiness.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
-import { createFragments } from './answers/fragments.ts'
+import { createMemory } from './answers/memory.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
 import { createRecordSets } from './lists/record-sets.ts'
 import { Problem } from './problem/problem.ts'
@@ -18,7 +18,7 @@ import type { Exchange } from './serving/send.ts'
 import { createServing } from './serving/serve.ts'
 import type { Pace, Readers } from './serving/slow-readers.ts'
 
-export type AppOptions = Omit<Surroundings, 'now' | 'fragments' | 'recordSets' | 'readiness'> & {
+export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'recordSets' | 'readiness'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
@@ -64,14 +64,14 @@ function toRoutingProblem(error: unknown): unknown {
 
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
 export function createApp(options: AppOptions & { readonly readers: Readers }): RequestListener {
-  // Whole answers and the parts of long ones share the budget.
+  // Whole answers and the pieces that they are put together from share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
-  const fragments = createFragments({ maxBytes: cacheBytes, commits: options.commits })
+  const memory = createMemory({ maxBytes: cacheBytes, commits: options.commits, db: options.db })
   // Not by the clock of the data: a database can go away while that stands still.
   const readiness = createReadiness(options.db, () => performance.now())
   const now = options.now ?? Date.now
   const recordSets = createRecordSets({ db: options.db, maxBytes: cacheBytes / 2, commits: options.commits, now })
-  const surroundings: Surroundings = { ...options, fragments, recordSets, readiness, now }
+  const surroundings: Surroundings = { ...options, memory, recordSets, readiness, now }
   const metrics = createApiMetrics(options.metrics)
   const serving = createServing(surroundings, { log: options.log, metrics, readers: options.readers, cacheBytes })
   const toRequestId = createRequestIds()

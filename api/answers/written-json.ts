@@ -1,7 +1,7 @@
 import { buffer } from 'node:stream/consumers'
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import { JSON_RECORDS } from './formats.ts'
 import { ANSWER_TIMEOUT_MS } from './leaving.ts'
 
@@ -50,23 +50,33 @@ function toParts(page: number | undefined): { records: string; asOf: string; nex
  */
 export async function writeArray(db: Database, { page, ...statement }: ArrayStatement): Promise<WrittenArray> {
   const { records: count, asOf: newest, next: last, elements } = toParts(page)
-  const stream = await db.stream({
+  const written = await readWritten(db, {
     ...statement,
     sql: `SELECT concat(toJSONString(tuple(${count}, toUnixTimestamp64Milli(${newest}), ${last})), '\\n', toJSONString(${elements}))
 FROM (${statement.sql})`,
-    format: 'RawBLOB',
     settings: JSON_SETTINGS,
     signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   })
-  const bytes = await read(stream, statement.name)
-  const newline = bytes.indexOf('\n')
-  const body = bytes.subarray(newline + 1)
-  const parsed = head.safeParse(newline < 0 ? undefined : JSON.parse(bytes.toString('utf8', 0, newline)))
+  const { body } = written
+  const parsed = head.safeParse(written.head)
   if (!parsed.success || body.at(-1) !== ']'.charCodeAt(0)) {
     throw new DataError('storage', `ClickHouse, ${statement.name}: an answer of an unexpected shape`)
   }
   const [records, asOf, next] = parsed.data
   return { body, records, asOf: records === 0 ? null : asOf, next }
+}
+
+/**
+ * The one text that a statement selects: a line of JSON, and what follows it as it is.
+ * @throws DataError `storage`
+ */
+export async function readWritten(db: Database, statement: Statement): Promise<{ head: unknown; body: Buffer }> {
+  const bytes = await read(await db.stream({ ...statement, format: 'RawBLOB' }), statement.name)
+  const newline = bytes.indexOf('\n')
+  return {
+    head: newline < 0 ? undefined : JSON.parse(bytes.toString('utf8', 0, newline)),
+    body: bytes.subarray(newline + 1),
+  }
 }
 
 async function read(stream: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {

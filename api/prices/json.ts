@@ -3,13 +3,17 @@ import { countBuckets, type Interval, toBucketStart } from '../../shared/interva
 import type { Token } from '../../shared/registry/entities.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
-import { writeArray } from '../answers/written-json.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
+import { countSlices, cutSlices, findNewest, readFirst, readRange } from '../series/pieces.ts'
+import { toArray } from '../series/rows.ts'
 import { describeSeries, nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
+import { countCoarsePoints } from './coarse-points.ts'
 import { readLongSeries } from './long-series.ts'
-import { hasPoints, pointsSql, readNewest } from './points.ts'
+import { readNewestKept } from './newest-price.ts'
+import { hasPoints } from './points.ts'
+import { toPriceSource } from './price-pieces.ts'
 
 interface PriceSeries {
   readonly token: Token
@@ -28,20 +32,17 @@ interface Found {
   readonly newest: number | null
   /** Points whose observations are coarser than the interval. */
   readonly coarse: number
+  /** Whether `limit` cut: more points follow in the range. */
+  readonly isCut: boolean
 }
 
-type Call = Surroundings & { readonly representation: Representation }
+type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 
 /** Age, expiry and headers of an answer. */
-async function describe(
-  { db, now, representation }: Call,
-  series: PriceSeries,
-  { points, asOf, newest, coarse }: Found,
-) {
-  const { token, interval, range, limit } = series
-  const rest = { token: token.key, from: asOf === null ? range.to : startAfter(asOf, interval), to: range.to }
-  const isCut = points === limit && (await hasPoints(db, interval, rest))
-  const described = describeSeries({ interval, range, points, asOf, isCut })
+function describe({ now, representation }: Call, series: PriceSeries, found: Found) {
+  const { token, interval, range } = series
+  const { asOf, newest, coarse, isCut } = found
+  const described = describeSeries({ interval, range, ...found })
   const place = JSON.stringify([token.key, toBucketStart(asOf ?? 0, interval)])
   return {
     ...described,
@@ -55,32 +56,54 @@ async function describe(
   }
 }
 
+const toFrame = ({ token }: PriceSeries) => ({
+  before: `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`,
+  after: '}',
+})
+
 /** The points of one token as the interface's JSON, oldest first: few as bytes, many as a stream. */
-export async function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
-  const { db, fragments, now } = call
+export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
+  const { range, interval, limit = Number.POSITIVE_INFINITY } = series
+  const most = Math.min(limit, countBuckets(range.from, range.to, interval))
+  return most <= MOST_KEPT.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
+}
+
+/** Put together from pieces of the series, of which only those are read that are not kept. */
+async function answerShort(call: Call, series: PriceSeries, most: number): Promise<Answer> {
   const { token, interval, range, limit } = series
-  const most = Math.min(limit ?? Number.POSITIVE_INFINITY, countBuckets(range.from, range.to, interval))
+  const source = toPriceSource(token.key, interval)
+  // One point more than are wanted tells whether they are all.
+  const reading = limit === most ? readFirst(source, call, range, most + 1) : readRange(source, call, range)
+  const cutting = reading.then((slices) => cutSlices(slices, most))
+  const [read, slices, newest, coarse] = await Promise.all([
+    reading,
+    cutting,
+    range.open ? readNewestKept(call, token.key) : null,
+    countCoarsePoints(call, { token: token.key, interval, range }, cutting),
+  ])
+  const points = countSlices(slices)
+  const found = { points, asOf: findNewest(slices), newest, coarse, isCut: countSlices(read) > points }
+  return { body: toArray(slices, toFrame(series)), ...describe(call, series, found) }
+}
+
+/** Streamed, with kept pieces where there are any. */
+async function answerLong(call: Call, series: PriceSeries, most: number): Promise<Answer> {
+  const { db } = call
+  const { token, interval, range, limit } = series
   const asked = { token: token.key, from: range.from, to: range.to }
-  const [before, after] = [`{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`, '}']
-  // A point of a coarse interval may be days old while prices still come: the newest observation tells whether they do.
-  const reading = range.open ? readNewest(db, token.key) : null
-  const readCoarse = (points: Promise<number>) =>
-    countCoarse(db, { ...range, tokens: [token.key], interval, resumed: token.key, resume: range.from }, points)
-  if (most <= MOST_KEPT.pricePoints) {
-    const statement = {
-      name: 'historic-financial',
-      sql: pointsSql(interval).records,
-      params: { ...asked, limit: most },
-    }
-    const written = writeArray(db, statement)
-    const coarsely = readCoarse(written.then(({ records }) => records))
-    const [{ body, records, asOf }, newest, coarse] = await Promise.all([written, reading, coarsely])
-    const described = await describe(call, series, { points: records, asOf, newest, coarse })
-    return { body: Buffer.concat([Buffer.from(before), body, Buffer.from(after)]), ...described }
-  }
-  const long = readLongSeries({ db, fragments, now }, { ...asked, interval, limit: limit === most ? limit : undefined })
-  const coarsely = readCoarse(long.then(({ points }) => points))
-  const [{ points, asOf, digest, open, holds }, newest, coarse] = await Promise.all([long, reading, coarsely])
-  const described = await describe(call, series, { points, asOf, newest, coarse })
-  return { ...described, digest: `${token.id} ${token.name} ${interval} ${digest}`, before, after, open, holds }
+  const long = readLongSeries(call, { ...asked, interval, limit: limit === most ? limit : undefined })
+  const coarsely = { ...range, tokens: [token.key], interval, resumed: token.key, resume: range.from }
+  const [{ points, asOf, digest, open, holds }, newest, coarse] = await Promise.all([
+    long,
+    range.open ? readNewestKept(call, token.key) : null,
+    countCoarse(
+      db,
+      coarsely,
+      long.then((read) => read.points),
+    ),
+  ])
+  const rest = { ...asked, from: asOf === null ? range.to : startAfter(asOf, interval) }
+  const isCut = points === limit && (await hasPoints(db, interval, rest))
+  const described = describe(call, series, { points, asOf, newest, coarse, isCut })
+  return { ...described, digest: `${token.id} ${token.name} ${interval} ${digest}`, ...toFrame(series), open, holds }
 }

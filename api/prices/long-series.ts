@@ -1,22 +1,16 @@
 import { createHash } from 'node:crypto'
 import { Readable } from 'node:stream'
-import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Fragment } from '../answers/fragments.ts'
 import { createRowCutter, readRows } from '../answers/json-rows.ts'
 import { withSignal } from '../answers/leaving.ts'
 import { JSON_SETTINGS } from '../answers/written-json.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import {
-  type FragmentRange,
-  type FragmentSummary,
-  readParts,
-  summarize,
-  toFragmentRanges,
-  toObservedRange,
-} from './fragment-grid.ts'
+import { type Piece, toPieces, toPlace } from '../series/pieces.ts'
+import type { Rows } from '../series/rows.ts'
+import { type PieceSummary, readParts, summarize } from './piece-summary.ts'
 import { pointsSql } from './points.ts'
+import { fromLines, toLines, toPriceSource } from './price-pieces.ts'
 
 /** Whole buckets of a token that start in the range, at most `limit` points of them; undefined takes all. */
 interface SeriesRead extends TimeRange {
@@ -36,10 +30,21 @@ interface LongSeries {
   holds(signal: AbortSignal): Promise<boolean>
 }
 
-/** A range that has points, with the fragment's bytes where they are kept. */
-interface FilledRange extends FragmentRange {
-  readonly summary: FragmentSummary
-  readonly kept: Fragment | undefined
+/** A piece of a long series, or as much of it as is asked for. */
+interface PieceRange extends Piece {
+  /** Whether it is all of the piece. */
+  readonly isWhole: boolean
+}
+
+/** A piece that a long answer was made of has its summary. */
+interface SummarizedRows extends Rows {
+  readonly summary?: PieceSummary
+}
+
+/** A range that has points, with the piece's rows where they are kept. */
+interface FilledRange extends PieceRange {
+  readonly summary: PieceSummary
+  readonly kept: Rows | undefined
 }
 
 /** Neighbours that one statement reads, because none of them is kept. */
@@ -47,51 +52,51 @@ type Reading = readonly [FilledRange, ...FilledRange[]]
 
 type Reader = (reading: Reading) => Promise<AsyncIterable<Buffer>>
 
-/** JSON of a point, about; it only decides whether fragments are kept. */
+/** JSON of a point, about; it only decides whether pieces are kept. */
 const POINT_BYTES = 220
 
 /**
- * The points of a long series: fragments whose buckets have ended come from kept bytes where they can, the rest is read
+ * The points of a long series: pieces whose buckets have ended come from kept rows where they can, the rest is read
  * from the database and kept on its way. What is read may change between the summary, which the entity tag is made of,
  * and the stream; ClickHouse has no snapshot that spans both. The table's parts tell that it did not, in a fraction of
  * the time; where they differ, as after a merge, the summary is made again.
  */
 export async function readLongSeries(
-  { db, fragments, now }: Pick<Surroundings, 'db' | 'fragments' | 'now'>,
+  { db, memory, now }: Pick<Surroundings, 'db' | 'memory' | 'now'>,
   asked: SeriesRead,
 ): Promise<LongSeries> {
   const { token, interval, limit } = asked
-  const mark = fragments.mark()
+  const shelf = memory.shelf<SummarizedRows>()
+  const mark = memory.mark()
   const ended = toBucketStart(now(), interval)
-  const keyOf = ({ fragment }: FragmentRange) => `${tokenPrices.name} ${token} ${interval} ${fragment}`
-  const isClosed = (range: FragmentRange) => limit === undefined && range.isWhole && range.to <= ended
+  const source = toPriceSource(token, interval)
+  const isClosed = (range: PieceRange) => limit === undefined && range.isWhole && range.to <= ended
+  const findKept = (range: PieceRange) => (isClosed(range) ? shelf.get(toPlace(source, range).key) : undefined)
 
-  const ranges = toFragmentRanges(asked, interval)
-  const keptOf = new Map(ranges.map((range) => [range, isClosed(range) ? fragments.get(keyOf(range)) : undefined]))
-  const missing = ranges.filter((range) => keptOf.get(range) === undefined)
+  const ranges = toPieces(asked, interval).map((piece) => toPart(piece, asked))
+  const keptOf = new Map(ranges.map((range) => [range, findKept(range)]))
+  const missing = ranges.filter((range) => keptOf.get(range)?.summary === undefined)
   const read = missing.length === 0 ? undefined : await readSummary(db, asked, missing)
   const filled = ranges.flatMap((range): FilledRange[] => {
-    const kept = keptOf.get(range)
-    const summary = kept ?? read?.fragments.get(range.fragment)
-    return summary === undefined ? [] : [{ ...range, summary, kept }]
+    const rows = keptOf.get(range)
+    const summary = rows?.summary ?? read?.pieces.get(range.piece)
+    return summary === undefined ? [] : [{ ...range, summary, kept: rows?.summary && rows }]
   })
   const points = countPoints(filled)
-  const fresh = new Map<FilledRange, Buffer>()
+  const fresh = new Map<FilledRange, Rows>()
 
   return {
     points,
     asOf: filled.at(-1)?.summary.asOf ?? null,
     digest: toDigest(filled),
     open: async (signal) => {
-      const isKept = fragments.claim(points * POINT_BYTES, signal)
+      const isKept = memory.claim(points * POINT_BYTES, signal)
       return openRows(toReader(db, asked, signal), filled, isKept ? fresh : undefined)
     },
     holds: async (signal) => {
       if (read !== undefined && !(await read.isUnchanged(withSignal(db, signal)))) return false
-      for (const [range, bytes] of fresh) {
-        if (!isClosed(range)) continue
-        const observed = toObservedRange(range.fragment, interval)
-        fragments.keep(keyOf(range), tokenPrices.name, observed, mark, { ...range.summary, bytes })
+      for (const [range, rows] of fresh) {
+        if (isClosed(range)) shelf.keep(toPlace(source, range), mark, { ...rows, summary: range.summary })
       }
       fresh.clear()
       return true
@@ -99,16 +104,24 @@ export async function readLongSeries(
   }
 }
 
+/** As much of a piece as lies in a range. */
+const toPart = ({ piece, from, to }: Piece, asked: TimeRange): PieceRange => ({
+  piece,
+  from: Math.max(from, asked.from),
+  to: Math.min(to, asked.to),
+  isWhole: from >= asked.from && to <= asked.to,
+})
+
 /** What the ranges that have to be read hold, and whether they still do. */
-async function readSummary(db: Database, { token, interval, limit }: SeriesRead, missing: readonly FragmentRange[]) {
+async function readSummary(db: Database, { token, interval, limit }: SeriesRead, missing: readonly PieceRange[]) {
   const params = { token, limit, from: missing[0]?.from ?? 0, to: missing.at(-1)?.to ?? 0 }
-  const { fragments, parts } = await summarize(db, interval, params)
+  const { pieces, parts } = await summarize(db, interval, params)
   return {
-    fragments,
+    pieces,
     isUnchanged: async (bound: Database) => {
       if ((await readParts(bound, interval, params)) === parts) return true
       const again = await summarize(bound, interval, params)
-      return missing.every(({ fragment }) => again.fragments.get(fragment)?.digest === fragments.get(fragment)?.digest)
+      return missing.every(({ piece }) => again.pieces.get(piece)?.digest === pieces.get(piece)?.digest)
     },
   }
 }
@@ -117,8 +130,8 @@ const countPoints = (ranges: readonly FilledRange[]) => ranges.reduce((sum, { su
 
 function toDigest(ranges: readonly FilledRange[]): string {
   const hash = createHash('sha256')
-  for (const { fragment, summary } of ranges) {
-    hash.update(`${fragment} ${summary.points} ${summary.asOf} ${summary.digest};`)
+  for (const { piece, summary } of ranges) {
+    hash.update(`${piece} ${summary.points} ${summary.asOf} ${summary.digest};`)
   }
   return hash.digest('base64url')
 }
@@ -155,7 +168,7 @@ function toReadings(ranges: readonly FilledRange[]): Reading[] {
 async function openRows(
   read: Reader,
   ranges: readonly FilledRange[],
-  fresh: Map<FilledRange, Buffer> | undefined,
+  fresh: Map<FilledRange, Rows> | undefined,
 ): Promise<Readable> {
   const readings = toReadings(ranges)
   // A query that fails at once must be heard of before the first byte is sent.
@@ -169,14 +182,14 @@ async function* writeRows(
   readings: readonly Reading[],
   ranges: readonly FilledRange[],
   read: Reader,
-  fresh: Map<FilledRange, Buffer> | undefined,
+  fresh: Map<FilledRange, Rows> | undefined,
 ): AsyncGenerator<Buffer> {
   const readingOf = new Map(readings.map((reading) => [reading[0], reading]))
   let before = Buffer.from('[\n')
   for (const range of ranges) {
     if (range.kept !== undefined) {
       yield before
-      yield range.kept.bytes
+      yield toLines(range.kept)
     }
     const reading = readingOf.get(range)
     if (reading !== undefined) {
@@ -189,7 +202,7 @@ async function* writeRows(
       }
       for (const [index, bytes] of (cutter?.end() ?? []).entries()) {
         const of = reading[index]
-        if (of !== undefined) fresh?.set(of, bytes)
+        if (of !== undefined) fresh?.set(of, fromLines(bytes, of.summary.points))
       }
     }
     if (range.kept !== undefined || reading !== undefined) before = Buffer.from(',\n')

@@ -64,7 +64,7 @@ export function pointsSql(interval: Interval): { columns: string; rows: string; 
   return {
     columns,
     rows: `SELECT bucket AS timestamp, ${AS_QUOTE} AS quote FROM (${columns})`,
-    records: `SELECT as_of, ${AS_POINT} AS record FROM (${columns})`,
+    records: `SELECT bucket AS at, as_of, ${AS_POINT} AS record FROM (${columns})`,
   }
 }
 
@@ -76,21 +76,6 @@ export function observationsSql(interval: Interval): string {
   const { table, time, isOfTier } = toTier(interval)
   const bucket = interval === '5m' ? "toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC')" : time
   return `SELECT ${bucket} AS bucket, observed_at AS as_of, ${VALUES}, _part FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)}`
-}
-
-/** The time of a token's newest observation in Unix milliseconds; null while there is none. */
-export async function readNewest(db: Database, token: number): Promise<number | null> {
-  const [row] = await db.rows({
-    name: 'newest-price',
-    sql: `SELECT toUnixTimestamp64Milli(observed_at) AS newest FROM token_prices
-WHERE token = {token: UInt64}
-ORDER BY token DESC, observed_at DESC
-LIMIT 1`,
-    params: { token },
-    settings: { max_threads: 1 },
-    schema: z.object({ newest: z.int() }),
-  })
-  return row?.newest ?? null
 }
 
 /** Whether there is a point in [from, to), grid times in Unix milliseconds. */

@@ -7,8 +7,8 @@ import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { Readiness } from '../../shared/store/readiness.ts'
 import type { Answer } from '../answers/answer.ts'
 import type { Format } from '../answers/formats.ts'
-import type { Fragments } from '../answers/fragments.ts'
 import { withSignal } from '../answers/leaving.ts'
+import type { Memory } from '../answers/memory.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { RecordSets } from '../lists/record-sets.ts'
@@ -23,7 +23,7 @@ export interface Surroundings {
   readonly registry: Registry
   readonly config: Config
   readonly commits: CommitFeed
-  readonly fragments: Fragments
+  readonly memory: Memory
   readonly recordSets: RecordSets
   readonly readiness: Readiness
   readonly now: () => number

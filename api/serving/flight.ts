@@ -12,7 +12,7 @@ export interface Flight<T> {
 }
 
 /** Begins work at once. Whoever begins it has to join at once too: with nobody on board it would never be abandoned. */
-function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
+export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
   const abandonment = new AbortController()
   // Every statement of an answer listens to the signal, so that Node's warning of many listeners would be wrong.
   setMaxListeners(0, abandonment.signal)

@@ -1,4 +1,4 @@
-import { createFragments } from '../../api/answers/fragments.ts'
+import { createMemory } from '../../api/answers/memory.ts'
 import { createRecordSets } from '../../api/lists/record-sets.ts'
 import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
@@ -16,9 +16,9 @@ const NOBODY: CommitFeed = {
 
 /** What a route of the API gets when it is asked directly, at a time in Unix milliseconds: nothing is cached. */
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
-  const nothing = { maxBytes: 0, commits: NOBODY }
-  const fragments = createFragments(nothing)
-  const recordSets = createRecordSets({ ...nothing, db: reader, now: () => now })
+  const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
+  const memory = createMemory(nothing)
+  const recordSets = createRecordSets({ ...nothing, now: () => now })
   const readiness = async () => {}
-  return { db: reader, registry, config, commits: NOBODY, fragments, recordSets, readiness, now: () => now }
+  return { db: reader, registry, config, commits: NOBODY, memory, recordSets, readiness, now: () => now }
 }

@@ -1,44 +1,10 @@
 import { z } from 'zod'
-import { INTERVAL_SECONDS, type Interval, type TimeRange, WEEK_MS } from '../../shared/intervals.ts'
+import { type Interval, type TimeRange, WEEK_MS } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { toPieceMs } from '../series/pieces.ts'
 import { observationsSql, pointsSql, VALUES } from './points.ts'
 
-/** Points of a whole fragment: about a megabyte of JSON, and two weeks of 5-minute points. */
-const FRAGMENT_BUCKETS = 4096
-
-/** A range of a series, whole buckets that start in it, within one fragment of the grid that all requests share. */
-export interface FragmentRange extends TimeRange {
-  /** Which fragment of the grid. */
-  readonly fragment: number
-  /** Whether it is all of the fragment. */
-  readonly isWhole: boolean
-}
-
-const fragmentMs = (interval: Interval) => FRAGMENT_BUCKETS * INTERVAL_SECONDS[interval] * 1000
-
-/** The times that the points of a fragment are made of: its last bucket may end after it. */
-export function toObservedRange(fragment: number, interval: Interval): TimeRange {
-  const length = fragmentMs(interval)
-  return { from: fragment * length, to: (fragment + 1) * length + INTERVAL_SECONDS[interval] * 1000 }
-}
-
-/** Cuts a range along the grid of fragments. */
-export function toFragmentRanges({ from, to }: TimeRange, interval: Interval): FragmentRange[] {
-  const length = fragmentMs(interval)
-  const ranges: FragmentRange[] = []
-  for (let fragment = Math.floor(from / length); fragment * length < to; fragment++) {
-    const [start, end] = [fragment * length, (fragment + 1) * length]
-    ranges.push({
-      fragment,
-      from: Math.max(from, start),
-      to: Math.min(to, end),
-      isWhole: start >= from && end <= to,
-    })
-  }
-  return ranges
-}
-
-export interface FragmentSummary {
+export interface PieceSummary {
   readonly points: number
   /** Newest time used, in Unix milliseconds; null without points. */
   readonly asOf: number | null
@@ -47,7 +13,7 @@ export interface FragmentSummary {
 }
 
 const summaryRow = z.object({
-  fragment: z.int(),
+  piece: z.int(),
   points: z.int(),
   newest: z.int(),
   digest: z.string(),
@@ -55,34 +21,34 @@ const summaryRow = z.object({
 })
 
 /**
- * What the points of a range are, by fragment, and the parts of the table that they were read from: while these are the
+ * What the points of a range are, by piece, and the parts of the table that they were read from: while these are the
  * same, so is the data. With a `limit` of points everything after it is left out.
  */
 export async function summarize(
   db: Database,
   interval: Interval,
   params: TimeRange & { readonly token: number; readonly limit?: number | undefined },
-): Promise<{ fragments: Map<number, FragmentSummary>; parts: string }> {
+): Promise<{ pieces: Map<number, PieceSummary>; parts: string }> {
   const rows = await db.rows({
     name: 'historic-financial-summary',
     // A point is the oldest observation of its bucket, so that the newest time used is the oldest of the last bucket.
     // "last" holds both in one number of which the greatest is right: the bucket, then how early in it the observation
     // was. The hash is one of a tuple, because the hash of several values is null when one of them is.
-    sql: `SELECT intDiv(toUnixTimestamp(bucket), {length: UInt32}) AS fragment, uniqExact(toUInt32(toUnixTimestamp(bucket))) AS points,
+    sql: `SELECT intDiv(toUnixTimestamp(bucket), {length: UInt32}) AS piece, uniqExact(toUInt32(toUnixTimestamp(bucket))) AS points,
   max(toUnixTimestamp(bucket) * {week: UInt64} + ({week: UInt64} - 1 - (toUnixTimestamp64Milli(as_of) - toUnixTimestamp(bucket) * 1000))) AS last,
   intDiv(last, {week: UInt64}) * 1000 + ({week: UInt64} - 1 - last % {week: UInt64}) AS newest,
   toString(groupBitXor(cityHash64(tuple(bucket, as_of, ${VALUES})))) AS digest,
   groupUniqArray(_part) AS parts
 FROM (${params.limit === undefined ? observationsSql(interval) : pointsSql(interval).columns})
-GROUP BY fragment`,
-    params: { ...params, limit: params.limit ?? null, length: fragmentMs(interval) / 1000, week: WEEK_MS },
+GROUP BY piece`,
+    params: { ...params, limit: params.limit ?? null, length: toPieceMs(interval) / 1000, week: WEEK_MS },
     settings: { max_threads: 2 },
     schema: summaryRow,
   })
-  const fragments = rows.map(({ fragment, points, newest, digest }) => {
-    return [fragment, { points, asOf: newest, digest }] as const
+  const pieces = rows.map(({ piece, points, newest, digest }) => {
+    return [piece, { points, asOf: newest, digest }] as const
   })
-  return { fragments: new Map(fragments), parts: toPartsKey(rows.flatMap(({ parts }) => parts)) }
+  return { pieces: new Map(pieces), parts: toPartsKey(rows.flatMap(({ parts }) => parts)) }
 }
 
 const toPartsKey = (parts: readonly string[]) => [...new Set(parts)].sort().join()

@@ -1,0 +1,97 @@
+import { z } from 'zod'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import type { Interval, TimeRange } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import type { PieceSource } from '../series/pieces.ts'
+import { COMMA, type Rows, toSize } from '../series/rows.ts'
+import { writeRows } from '../series/written-rows.ts'
+import { observationsSql, pointsSql } from './points.ts'
+
+const counted = z.object({ piece: z.int(), points: z.int() })
+
+/** The points of a token, by its key in ClickHouse. */
+export const toPriceSource = (token: number, interval: Interval): PieceSource => ({
+  key: `${tokenPrices.name} ${token}`,
+  dataset: tokenPrices.name,
+  interval,
+  read: (db, range) =>
+    writeRows(db, {
+      name: 'historic-financial',
+      sql: pointsSql(interval).records,
+      params: { token, ...range, limit: ALL },
+    }),
+  count: (db, range, pieceMs) => countPoints(db, interval, { token, ...range, length: pieceMs / 1000 }),
+})
+
+/** More points than a range may have. */
+const ALL = 4_294_967_295
+
+async function countPoints(
+  db: Database,
+  interval: Interval,
+  params: TimeRange & { token: number; length: number },
+): Promise<ReadonlyMap<number, number>> {
+  const rows = await db.rows({
+    name: 'historic-financial-pieces',
+    sql: `SELECT intDiv(toUnixTimestamp(bucket), {length: UInt32}) AS piece, uniqExact(bucket) AS points
+FROM (${observationsSql(interval)})
+GROUP BY piece`,
+    params: { ...params },
+    settings: { max_threads: 1 },
+    schema: counted,
+  })
+  return new Map(rows.map(({ piece, points }) => [piece, points]))
+}
+
+const LINE_BREAK = 0x0a
+/** What stands between two rows where each has a line of its own. */
+const BETWEEN_LINES = Buffer.from(',\n')
+
+/** Points that stand a line each, as ClickHouse streams them, as those of a piece. */
+export function fromLines(lines: Buffer, points: number): Rows {
+  const bytes = Buffer.allocUnsafeSlow(lines.length - (points - 1))
+  const starts = new Uint32Array(points + 1)
+  let from = 0
+  for (let row = 0; row < points; row++) {
+    const found = row === points - 1 ? lines.length : lines.indexOf(LINE_BREAK, from)
+    const start = starts[row] as number
+    const end = start + lines.copy(bytes, start, from, row === points - 1 ? found : found - 1)
+    if (row < points - 1) bytes[end] = COMMA
+    starts[row + 1] = end + 1
+    from = found + 1
+  }
+  return { bytes, starts, ...createTextTimes(bytes, starts), size: toSize(bytes, starts) + 2 * 8 * points }
+}
+
+/** The points of a piece with a line for each. */
+export function toLines({ bytes, starts }: Rows): Buffer {
+  const points = starts.length - 1
+  const lines = Buffer.allocUnsafe(bytes.length + points - 1)
+  let at = 0
+  for (let row = 0; row < points; row++) {
+    at += bytes.copy(lines, at, starts[row], (starts[row + 1] as number) - 1)
+    if (row < points - 1) at += BETWEEN_LINES.copy(lines, at)
+  }
+  return lines
+}
+
+/** Where a point's JSON has its times: they have a fixed width, and stand at its beginning and at its end. */
+const TIME_WIDTH = '2026-01-01T00:00:00.000Z'.length
+const TIME_FROM_START = '{"timestamp":"'.length
+const TIME_FROM_END = '"}}}'.length + TIME_WIDTH
+
+/** The times of points as their JSON tells them, read when they are first asked for: a long answer needs none. */
+function createTextTimes(bytes: Buffer, starts: Uint32Array): Pick<Rows, 'at' | 'asOf'> {
+  const read = (from: number) => Date.parse(bytes.toString('latin1', from, from + TIME_WIDTH))
+  const createTimes = (toPlace: (row: number) => number) => {
+    let times: Float64Array | undefined
+    return (row: number) => {
+      times ??= Float64Array.from({ length: starts.length - 1 }, (_, one) => read(toPlace(one)))
+      return times[row] as number
+    }
+  }
+  return {
+    at: createTimes((row) => (starts[row] as number) + TIME_FROM_START),
+    asOf: createTimes((row) => (starts[row + 1] as number) - 1 - TIME_FROM_END),
+  }
+}

@@ -1,0 +1,102 @@
+import type { Sized } from '../answers/memory.ts'
+
+/** Rows of a series as JSON, in the order of their times. */
+export interface Rows extends Sized {
+  /** The rows as ClickHouse wrote them, a comma between two. */
+  readonly bytes: Buffer
+  /** Where each row begins, and where one more would. */
+  readonly starts: Uint32Array
+  /** The time of a row by which the series is ordered, in Unix milliseconds. */
+  at(row: number): number
+  /** The time of the newest datum that a row is made of, in Unix milliseconds. */
+  asOf(row: number): number
+}
+
+/** What stands between two rows. */
+export const COMMA = 0x2c
+
+export const countRows = ({ starts }: Rows) => starts.length - 1
+
+/** Bytes, and what is told of them, that a memory has to hold for some rows. */
+export const toSize = (bytes: Buffer, starts: Uint32Array) => bytes.length + starts.byteLength
+
+const NO_TIMES = new Float64Array(0)
+
+/** Rows with the times of each. */
+export function toRows(bytes: Buffer, starts: Uint32Array, at: Float64Array, asOf: Float64Array): Rows {
+  return {
+    bytes,
+    starts,
+    at: (row) => at[row] as number,
+    asOf: (row) => asOf[row] as number,
+    size: toSize(bytes, starts) + at.byteLength + asOf.byteLength,
+  }
+}
+
+export const NO_ROWS: Rows = toRows(Buffer.alloc(0), new Uint32Array(1), NO_TIMES, NO_TIMES)
+
+/** Rows of a piece from one on up to another, which is no part of them. */
+export interface Slice {
+  readonly rows: Rows
+  readonly first: number
+  readonly end: number
+}
+
+/** The first row of which the condition holds, that holds of all after it; their number where there is none. */
+function findRow(rows: Rows, holds: (at: number) => boolean): number {
+  let [low, high] = [0, countRows(rows)]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (holds(rows.at(middle))) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
+/** Those of the rows, oldest first, whose times lie in a range. */
+export function toSlice(rows: Rows, { from, to }: { from: number; to: number }): Slice {
+  const [first, end] = [findRow(rows, (at) => at >= from), findRow(rows, (at) => at >= to)]
+  return { rows, first: Math.min(first, end), end }
+}
+
+/** The same of rows whose newest come first. */
+export function toSliceBack(rows: Rows, { from, to }: { from: number; to: number }): Slice {
+  const [first, end] = [findRow(rows, (at) => at < to), findRow(rows, (at) => at < from)]
+  return { rows, first: Math.min(first, end), end }
+}
+
+/** The first rows of a slice. */
+export const cut = (slice: Slice, most: number): Slice => ({
+  ...slice,
+  end: Math.min(slice.end, slice.first + most),
+})
+
+/** The bytes of a slice with rows, without a comma around them. */
+export const toBytes = ({ rows, first, end }: Slice): Buffer =>
+  rows.bytes.subarray(rows.starts[first], (rows.starts[end] as number) - 1)
+
+/** Some of a piece's rows as rows of their own, that hold nothing of the others in memory. */
+export function detach(slice: Slice): Rows {
+  const { rows, first, end } = slice
+  if (first === end) return NO_ROWS
+  const offset = rows.starts[first] as number
+  const starts = rows.starts.slice(first, end + 1).map((start) => start - offset)
+  const times = (of: Rows['at']) => Float64Array.from({ length: end - first }, (_, row) => of(first + row))
+  return toRows(Buffer.from(toBytes(slice)), starts, times(rows.at), times(rows.asOf))
+}
+
+const OPENING = Buffer.from('[')
+const CLOSING = Buffer.from(']')
+const BETWEEN = Buffer.of(COMMA)
+
+/** The slices that follow one another as one JSON array, in a frame. */
+export function toArray(slices: readonly Slice[], frame: { before: string; after: string }): Buffer {
+  const parts: Buffer[] = [Buffer.from(frame.before), OPENING]
+  for (const slice of slices) {
+    if (slice.first === slice.end) continue
+    if (parts.length > 2) parts.push(BETWEEN)
+    parts.push(toBytes(slice))
+  }
+  parts.push(CLOSING, Buffer.from(frame.after))
+  return Buffer.concat(parts)
+}

@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { DataError } from '../../shared/errors.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
+import { JSON_SETTINGS, readWritten } from '../answers/written-json.ts'
+import { type Rows, toRows } from './rows.ts'
+
+interface RowsStatement {
+  readonly name: string
+  /**
+   * Selects `record` (a named tuple, the row), `at` (DateTime64(3), the time that the rows are ordered by) and `as_of`
+   * (DateTime64(3)) in the wanted order.
+   */
+  readonly sql: string
+  readonly params: Readonly<Record<string, unknown>>
+}
+
+const numbers = z.array(z.number())
+const head = z.tuple([numbers, numbers, numbers])
+
+/**
+ * Rows as ClickHouse writes their JSON, in one statement together with their lengths and times.
+ * @throws DataError `storage`
+ */
+export async function writeRows(db: Database, { sql, ...statement }: RowsStatement): Promise<Rows> {
+  const written = await readWritten(db, {
+    ...statement,
+    sql: `SELECT concat(toJSONString(tuple(groupArray(length(row)), groupArray(toUnixTimestamp64Milli(at)), groupArray(toUnixTimestamp64Milli(as_of)))),
+  '\\n', arrayStringConcat(groupArray(row), ','))
+FROM (SELECT at, as_of, toJSONString(record) AS row FROM (${sql}))`,
+    settings: JSON_SETTINGS,
+    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+  })
+  const parsed = head.safeParse(written.head)
+  const [lengths, at, asOf] = parsed.data ?? [[], [], []]
+  const starts = toStarts(lengths)
+  const whole = lengths.length === 0 ? 0 : (starts.at(-1) ?? 0) - 1
+  if (!parsed.success || written.body.length !== whole) {
+    throw new DataError('storage', `ClickHouse, ${statement.name}: an answer of an unexpected shape`)
+  }
+  return toRows(written.body, starts, Float64Array.from(at), Float64Array.from(asOf))
+}
+
+/** Where rows of these lengths begin that have a comma between two. */
+function toStarts(lengths: readonly number[]): Uint32Array {
+  const starts = new Uint32Array(lengths.length + 1)
+  for (const [row, length] of lengths.entries()) starts[row + 1] = (starts[row] ?? 0) + length + 1
+  return starts
+}
