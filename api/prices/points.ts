@@ -64,7 +64,7 @@ export function pointsSql(interval: Interval): { columns: string; rows: string; 
   return {
     columns,
     rows: `SELECT bucket AS timestamp, ${AS_QUOTE} AS quote FROM (${columns})`,
-    records: `SELECT bucket AS at, as_of, ${AS_POINT} AS record FROM (${columns})`,
+    records: `SELECT bucket AS row_at, as_of, ${AS_POINT} AS record FROM (${columns})`,
   }
 }
 

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Interval, TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { PieceSource } from '../series/pieces.ts'
+import type { CountedSource } from '../series/pieces.ts'
 import { COMMA, type Rows, toSize } from '../series/rows.ts'
 import { writeRows } from '../series/written-rows.ts'
 import { observationsSql, pointsSql } from './points.ts'
@@ -10,7 +10,7 @@ import { observationsSql, pointsSql } from './points.ts'
 const counted = z.object({ piece: z.int(), points: z.int() })
 
 /** The points of a token, by its key in ClickHouse. */
-export const toPriceSource = (token: number, interval: Interval): PieceSource => ({
+export const toPriceSource = (token: number, interval: Interval): CountedSource => ({
   key: `${tokenPrices.name} ${token}`,
   dataset: tokenPrices.name,
   interval,

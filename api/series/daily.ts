@@ -1,16 +1,22 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { countBuckets, DAY_MS, toBucketStart } from '../../shared/intervals.ts'
+import { countBuckets, DAY_MS, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import type { Answer } from '../answers/answer.ts'
+import type { Memory } from '../answers/memory.ts'
 import { SERIES_HEADERS, toSeriesHeaders } from '../http/headers.ts'
 import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
+import type { Representation } from '../records/representation.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
 import { daoKind } from '../route/entities.ts'
+import { countSlices, cutSlices, findNewest } from './pieces.ts'
+import { NO_FRAME, toArray, toSliceBack } from './rows.ts'
 import { checkRange } from './series.ts'
+import { isOfWholeRows, readWhole } from './whole-series.ts'
+import type { RowsStatement } from './written-rows.ts'
 
 interface DailySeries {
   readonly path: string
@@ -25,6 +31,33 @@ interface DailySeries {
 }
 
 const summary = z.object({ points: z.int(), is_cut: z.coerce.boolean(), oldest: z.number() })
+
+interface SeriesCall {
+  readonly db: Database
+  readonly memory: Memory
+  readonly signal: AbortSignal
+  readonly representation: Representation
+}
+
+/** The points of an answer, how many they are, whether more follow, and the time of the oldest, 0 where there is none. */
+type Found = z.infer<typeof summary> & { readonly answer: Answer }
+
+/** The first `limit` points of a range, newest first, out of all points of a DAO. */
+async function findKept(
+  call: SeriesCall,
+  statement: RowsStatement & { readonly params: { readonly dao: number; readonly dataset: string } },
+  { limit, ...range }: TimeRange & { readonly limit: number },
+): Promise<Found> {
+  const { dao: entity, dataset } = statement.params
+  const slice = toSliceBack(await readWhole(call, { dataset, entity }, statement), range)
+  const page = cutSlices([slice], limit)
+  const points = countSlices(page)
+  const isCut = countSlices([slice]) > points
+  const oldest = points === 0 ? 0 : slice.rows.at(slice.first + points - 1)
+  const headers = isCut ? { Link: call.representation.nextLink(String(oldest)) } : {}
+  const answer = { body: toArray(page, NO_FRAME), asOf: findNewest(page), headers }
+  return { answer, points, is_cut: isCut, oldest }
+}
 
 interface SeriesQuery {
   readonly start?: number | undefined
@@ -45,8 +78,13 @@ ORDER BY dao DESC, ${at} DESC
 LIMIT ${limit}`
   const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
     toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
+  const record = `${toObject(series.point, `${at}, ${id}, {id: String}, ${series.values}`)} AS record`
   const sql = `SELECT ${at} AS as_of, toUnixTimestamp64Milli(as_of) AS page_key,
-  ${toObject(series.point, `${at}, ${id}, {id: String}, ${series.values}`)} AS record${points('{limit: UInt32}')}`
+  ${record}${points('{limit: UInt32}')}`
+  const all = `SELECT ${at} AS row_at, ${at} AS as_of, ${record}
+FROM ${table} FINAL
+WHERE dao = {dao: UInt64}
+ORDER BY dao DESC, ${at} DESC`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
     const statement = `SELECT least(count(), {limit: UInt32}) AS points, count() > {limit: UInt32} AS is_cut,
@@ -54,6 +92,18 @@ LIMIT ${limit}`
 FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')})`
     const [row] = await db.rows({ name: `${series.dataset.name}-points`, sql: statement, params, schema: summary })
     return row ?? { points: 0, is_cut: false, oldest: 0 }
+  }
+
+  const findStored = async (
+    call: Pick<SeriesCall, 'db' | 'representation'>,
+    params: Readonly<Record<string, unknown>>,
+    limit: number,
+  ): Promise<Found> => {
+    const [{ records, ...answer }, summed] = await Promise.all([
+      answerRecords(call, { name: series.dataset.name, sql, params, page: limit }),
+      summarize(call.db, { ...params, limit }),
+    ])
+    return { answer, ...summed, points: records }
   }
 
   return defineRoute({
@@ -72,17 +122,17 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
     datasets: [series.dataset],
     headers: SERIES_HEADERS,
     handle: async (call): Promise<Answer> => {
-      const { found: dao, db, now, representation } = call
+      const { found: dao, now, representation } = call
       checkRange(call.query)
       // A page that goes on holds the days before the last one of the page before.
       const query = representation.after === '' ? call.query : { ...call.query, end: Number(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
-      const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name, ...range }
-      const [{ records: points, ...answer }, summed] = await Promise.all([
-        answerRecords(call, { name: series.dataset.name, sql, params, page: query.limit }),
-        summarize(db, { ...params, limit: query.limit }),
-      ])
-      const described = describe(series.dataset, query, { ...summed, asOf: answer.asOf, points }, now())
+      const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name }
+      const found = isOfWholeRows(representation)
+        ? await findKept(call, { name: series.dataset.name, sql: all, params }, { ...range, limit: query.limit })
+        : await findStored(call, { ...params, ...range }, query.limit)
+      const { answer, ...summed } = found
+      const described = describe(series.dataset, query, { ...summed, asOf: answer.asOf }, now())
       return { ...answer, ...described, headers: { ...answer.headers, ...described.headers } }
     },
   })

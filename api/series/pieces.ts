@@ -20,6 +20,10 @@ export interface PieceSource {
   readonly interval: Interval
   /** The rows whose buckets start in a range, oldest first. */
   read(db: Database, range: TimeRange): Promise<Rows>
+}
+
+/** One that also tells where it has rows at all, for answers that end after some of them. */
+export interface CountedSource extends PieceSource {
   /** How many rows each piece has whose buckets start in a range; those without any may be left out. */
   count(db: Database, range: TimeRange, pieceMs: number): Promise<ReadonlyMap<number, number>>
 }
@@ -44,7 +48,7 @@ export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
 }
 
 /** Where a piece is kept. The observations of its last bucket may lie behind it. */
-export function toPlace({ key, dataset, interval }: Omit<PieceSource, 'read' | 'count'>, piece: Piece): Place & Piece {
+export function toPlace({ key, dataset, interval }: Omit<PieceSource, 'read'>, piece: Piece): Place & Piece {
   const to = piece.to + INTERVAL_SECONDS[interval] * 1000
   return { key: `${key} ${interval} ${piece.piece}`, dataset, piece: piece.piece, from: piece.from, to }
 }
@@ -74,7 +78,7 @@ export async function readRange(source: PieceSource, reader: Reader, range: Time
  * pieces have rows at all, so that however sparse a series is two more statements are enough.
  */
 export async function readFirst(
-  source: PieceSource,
+  source: CountedSource,
   reader: Reader,
   range: TimeRange,
   least: number,
@@ -104,7 +108,7 @@ export async function readFirst(
 
 /** Takes from the pieces those that hold the next `least` rows. That those before and between have none is kept. */
 async function takeFilled(
-  source: PieceSource,
+  source: CountedSource,
   { memory, db }: Reader,
   rest: Piece[],
   least: number,

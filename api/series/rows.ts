@@ -65,12 +65,6 @@ export function toSliceBack(rows: Rows, { from, to }: { from: number; to: number
   return { rows, first: Math.min(first, end), end }
 }
 
-/** The first rows of a slice. */
-export const cut = (slice: Slice, most: number): Slice => ({
-  ...slice,
-  end: Math.min(slice.end, slice.first + most),
-})
-
 /** The bytes of a slice with rows, without a comma around them. */
 export const toBytes = ({ rows, first, end }: Slice): Buffer =>
   rows.bytes.subarray(rows.starts[first], (rows.starts[end] as number) - 1)
@@ -88,6 +82,8 @@ export function detach(slice: Slice): Rows {
 const OPENING = Buffer.from('[')
 const CLOSING = Buffer.from(']')
 const BETWEEN = Buffer.of(COMMA)
+
+export const NO_FRAME = { before: '', after: '' }
 
 /** The slices that follow one another as one JSON array, in a frame. */
 export function toArray(slices: readonly Slice[], frame: { before: string; after: string }): Buffer {

@@ -5,10 +5,10 @@ import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
 import { JSON_SETTINGS, readWritten } from '../answers/written-json.ts'
 import { type Rows, toRows } from './rows.ts'
 
-interface RowsStatement {
+export interface RowsStatement {
   readonly name: string
   /**
-   * Selects `record` (a named tuple, the row), `at` (DateTime64(3), the time that the rows are ordered by) and `as_of`
+   * Selects `record` (a named tuple, the row), `row_at` (DateTime64(3), the time that the rows are ordered by) and `as_of`
    * (DateTime64(3)) in the wanted order.
    */
   readonly sql: string
@@ -25,9 +25,9 @@ const head = z.tuple([numbers, numbers, numbers])
 export async function writeRows(db: Database, { sql, ...statement }: RowsStatement): Promise<Rows> {
   const written = await readWritten(db, {
     ...statement,
-    sql: `SELECT concat(toJSONString(tuple(groupArray(length(row)), groupArray(toUnixTimestamp64Milli(at)), groupArray(toUnixTimestamp64Milli(as_of)))),
+    sql: `SELECT concat(toJSONString(tuple(groupArray(length(row)), groupArray(toUnixTimestamp64Milli(row_at)), groupArray(toUnixTimestamp64Milli(as_of)))),
   '\\n', arrayStringConcat(groupArray(row), ','))
-FROM (SELECT at, as_of, toJSONString(record) AS row FROM (${sql}))`,
+FROM (SELECT row_at, as_of, toJSONString(record) AS row FROM (${sql}))`,
     settings: JSON_SETTINGS,
     signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   })

@@ -1,15 +1,21 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
-import { countBuckets, DAY_MS } from '../../../shared/intervals.ts'
+import { countBuckets, DAY_MS, type TimeRange } from '../../../shared/intervals.ts'
+import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
 import { wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
+import type { Representation } from '../../records/representation.ts'
 import { idValue, timeValue } from '../../records/values.ts'
-import { defineRoute } from '../../route/define-route.ts'
-import { describeSeries, nextGridTime, toSeriesRange } from '../../series/series.ts'
+import { defineRoute, type Surroundings } from '../../route/define-route.ts'
+import { countSlices, findNewest, type PieceSource, readRange } from '../../series/pieces.ts'
+import { NO_FRAME, toArray } from '../../series/rows.ts'
+import { describeSeries, nextGridTime, type SeriesRange, toSeriesRange } from '../../series/series.ts'
+import { isOfWholeRows } from '../../series/whole-series.ts'
+import { writeRows } from '../../series/written-rows.ts'
 
 const INTERVAL = '5m'
 const MAX_DAYS = 10_000
@@ -32,7 +38,7 @@ WHERE index_key = {index: UInt64}
 ORDER BY index_key, created_at
 LIMIT {limit: UInt32}`
 
-const RECORDS = `SELECT as_of, ${toObject(point, '_id, valueUsd, composition, createdAt')} AS record, createdAt, valueUsd, composition
+const RECORDS = `SELECT createdAt AS row_at, as_of, ${toObject(point, '_id, valueUsd, composition, createdAt')} AS record, createdAt, valueUsd, composition
 FROM (${POINTS})`
 const ROW_HASH = 'sipHash64(tuple(createdAt, valueUsd, composition))'
 
@@ -63,14 +69,30 @@ export const indexHistoricRoute = defineRoute({
     const { index } = registry
     const back = now() - (query.period ?? query.days ?? 1) * DAY_MS
     const range = toSeriesRange({ start: Math.max(back, index.launch), interval: INTERVAL }, now())
-    const most = countBuckets(range.from, range.to, INTERVAL)
-    const params = { index: index.key, id: index.id, from: range.from, to: range.to, limit: most }
-    const { records, ...answer } = await answerRecords(
-      call,
-      { name: 'index-historic', sql: RECORDS, params, rowHash: ROW_HASH },
-      { isLong: most > MOST_KEPT.indexPoints },
-    )
+    const { records, ...answer } = await answerPoints(call, index, range)
     const { headers } = describeSeries({ interval: INTERVAL, range, points: records, asOf: answer.asOf })
     return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: nextGridTime(now()) }
   },
 })
+
+/** Few points as JSON are put together from kept pieces; ClickHouse writes every other answer. */
+async function answerPoints(
+  call: Surroundings & { readonly representation: Representation; readonly signal: AbortSignal },
+  index: BasketIndex,
+  range: SeriesRange,
+): Promise<Answer & { records: number; headers?: Record<string, string> }> {
+  const most = countBuckets(range.from, range.to, INTERVAL)
+  const isLong = most > MOST_KEPT.indexPoints
+  const entity = { index: index.key, id: index.id }
+  const toStatement = ({ from, to }: TimeRange, limit: number) => {
+    return { name: 'index-historic', sql: RECORDS, params: { ...entity, from, to, limit } }
+  }
+  if (isLong || !isOfWholeRows(call.representation)) {
+    return answerRecords(call, { ...toStatement(range, most), rowHash: ROW_HASH }, { isLong })
+  }
+  const source = { key: `index ${index.key}`, dataset: indexPoints.name, interval: INTERVAL } as const
+  const read: PieceSource['read'] = (db, piece) =>
+    writeRows(db, toStatement(piece, countBuckets(piece.from, piece.to, INTERVAL)))
+  const slices = await readRange({ ...source, read }, call, range)
+  return { body: toArray(slices, NO_FRAME), asOf: findNewest(slices), records: countSlices(slices) }
+}
