@@ -15,7 +15,7 @@ export interface Rows extends Sized {
 /** What stands between two rows. */
 export const COMMA = 0x2c
 
-export const countRows = ({ starts }: Rows) => starts.length - 1
+const countRows = ({ starts }: Rows) => starts.length - 1
 
 /** Bytes, and what is told of them, that a memory has to hold for some rows. */
 export const toSize = (bytes: Buffer, starts: Uint32Array) => bytes.length + starts.byteLength
@@ -66,7 +66,7 @@ export function toSliceBack(rows: Rows, { from, to }: { from: number; to: number
 }
 
 /** The bytes of a slice with rows, without a comma around them. */
-export const toBytes = ({ rows, first, end }: Slice): Buffer =>
+const toBytes = ({ rows, first, end }: Slice): Buffer =>
   rows.bytes.subarray(rows.starts[first], (rows.starts[end] as number) - 1)
 
 /** Some of a piece's rows as rows of their own, that hold nothing of the others in memory. */
