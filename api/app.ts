@@ -1,4 +1,4 @@
-import type { RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Registry as MetricsRegistry } from 'prom-client'
 import { createReadiness } from '../shared/store/readiness.ts'
@@ -56,6 +56,19 @@ function refuseMethod(request: Request, response: Response): void {
   })
 }
 
+/**
+ * Finds the route of a request whose path is one as it stands: it is served without Express, which would take as long as
+ * putting a day of prices together. Aliases, paths with parameters and whatever else there is are for Express.
+ */
+function createRouteFinder(routes: readonly Route[]): (request: IncomingMessage) => Route | undefined {
+  const byPath = new Map(routes.map((route) => [route.path, route]))
+  return ({ method, url = '' }) => {
+    if (method !== 'GET' && method !== 'HEAD') return undefined
+    const end = url.indexOf('?')
+    return byPath.get(end < 0 ? url : url.slice(0, end))
+  }
+}
+
 /** Express raises an error of its own for a path with a malformed percent-encoding. */
 function toRoutingProblem(error: unknown): unknown {
   if (!(error instanceof URIError)) return error
@@ -77,14 +90,15 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
 
+  const findRoute = createRouteFinder(all)
+  const fail = (exchange: Exchange, failure: unknown) => {
+    noteFailure(failure)
+    serving.fail(exchange, failure)
+  }
+
   const app = express()
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true)
   app.use((request: Request, response: Response, next: NextFunction) => {
-    response.once('close', () => {
-      const route = String(response.locals.route ?? 'none')
-      const started = (response.locals as { startedAt: number }).startedAt
-      metrics.of(route).requested(response.statusCode, (performance.now() - started) / 1000)
-    })
     if (request.method === 'GET' || request.method === 'HEAD') next()
     else refuseMethod(request, response)
   })
@@ -101,9 +115,7 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     throw new Problem('not_found', 'There is nothing at this path.')
   })
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
-    const failure = toRoutingProblem(error)
-    noteFailure(failure)
-    serving.fail(toExchange(request, response), failure)
+    fail(toExchange(request, response), toRoutingProblem(error))
   })
 
   return (request, response) => {
@@ -115,8 +127,16 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
       extra: [],
     }
     if (serving.serveKept(exchange)) return
+    const route = findRoute(request)
     const { requestId, startedAt } = exchange
-    Object.assign(response, { locals: { requestId, startedAt } })
-    inRequestSpan(request, response, () => app(request as Request, response as Response))
+    const locals = { requestId, startedAt, route: route?.path }
+    Object.assign(response, { locals })
+    response.once('close', () => {
+      metrics.of(locals.route ?? 'none').requested(response.statusCode, (performance.now() - startedAt) / 1000)
+    })
+    inRequestSpan(request, response, () => {
+      if (route === undefined) app(request as Request, response as Response)
+      else serving.serve(route, exchange, {}).catch((failure: unknown) => fail(exchange, failure))
+    })
   }
 }

@@ -21,6 +21,8 @@ interface AnswerFacts {
 /** A whole answer: it is kept as bytes until one of its datasets changes. */
 export interface BytesAnswer extends AnswerFacts {
   readonly body: Buffer
+  /** Made without a statement, so that making it again costs little. */
+  readonly isQuick?: boolean
 }
 
 /** A long answer: its frame around what ClickHouse writes, never whole in memory. */

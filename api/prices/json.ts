@@ -5,7 +5,7 @@ import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { countSlices, cutSlices, findNewest, readFirst, readRange } from '../series/pieces.ts'
+import { type CountedSource, countSlices, cutSlices, findNewest, readFirst, readRange } from '../series/pieces.ts'
 import { toArray } from '../series/rows.ts'
 import { describeSeries, nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
@@ -68,22 +68,32 @@ export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answ
   return most <= MOST_KEPT.pricePoints ? answerShort(call, series, most) : answerLong(call, series, most)
 }
 
+/** A source that tells whether anything was read of it. */
+function watch(source: CountedSource) {
+  let isRead = false
+  const read: CountedSource['read'] = (db, range) => {
+    isRead = true
+    return source.read(db, range)
+  }
+  return { source: { ...source, read }, isRead: () => isRead }
+}
+
 /** Put together from pieces of the series, of which only those are read that are not kept. */
 async function answerShort(call: Call, series: PriceSeries, most: number): Promise<Answer> {
   const { token, interval, range, limit } = series
-  const source = toPriceSource(token.key, interval)
+  const { source, isRead } = watch(toPriceSource(token.key, interval))
   // One point more than are wanted tells whether they are all.
   const reading = limit === most ? readFirst(source, call, range, most + 1) : readRange(source, call, range)
   const cutting = reading.then((slices) => cutSlices(slices, most))
-  const [read, slices, newest, coarse] = await Promise.all([
+  const [all, slices, newest, coarse] = await Promise.all([
     reading,
     cutting,
     range.open ? readNewestKept(call, token.key) : null,
     countCoarsePoints(call, { token: token.key, interval, range }, cutting),
   ])
   const points = countSlices(slices)
-  const found = { points, asOf: findNewest(slices), newest, coarse, isCut: countSlices(read) > points }
-  return { body: toArray(slices, toFrame(series)), ...describe(call, series, found) }
+  const found = { points, asOf: findNewest(slices), newest, coarse, isCut: countSlices(all) > points }
+  return { body: toArray(slices, toFrame(series)), isQuick: !isRead(), ...describe(call, series, found) }
 }
 
 /** Streamed, with kept pieces where there are any. */

@@ -30,6 +30,8 @@ const MAX_COLD = 64
 const ENTRY_BYTES = 1024
 /** An answer with so many hits is asked for so often that after a change a crowd would wait for the new one. */
 const CROWD_HITS = 100
+/** Of so many answers that were not kept the keys are remembered. */
+const MAX_PASSED = 5000
 /** How long after a change the crowd is still given the old answer, while the new one is made. */
 const STALE_MS = 1000
 
@@ -98,6 +100,14 @@ export function createByteCache(options: {
   const flights = createFlights<ReadyAnswer | StreamAnswer>(MAX_COLD)
   const { versionsOf, holds, isForCrowd } = createValidity(commits, now)
 
+  const passed = new LRUCache<string, true>({ max: MAX_PASSED })
+  // What is made of kept pieces would only take their room, unless it is asked for again.
+  const isWorthKeeping = (key: string, { isQuick }: ReadyAnswer) => {
+    if (isQuick !== true || passed.has(key)) return true
+    passed.set(key, true)
+    return false
+  }
+
   const peek: ByteCache['peek'] = (key, datasets) => {
     const entry = kept.get(key)
     if (entry === undefined || !holds(entry, datasets)) return undefined
@@ -110,7 +120,8 @@ export function createByteCache(options: {
     const madeAt = now()
     return flights.board(`${versions.join()} ${key}`, async (abandoned) => {
       const answer = await make(abandoned)
-      if ('body' in answer) kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
+      if ('body' in answer && isWorthKeeping(key, answer))
+        kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
       return answer
     })
   }

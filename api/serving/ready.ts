@@ -24,6 +24,8 @@ export interface ReadyAnswer {
   readonly headers: FlatHeaders
   readonly staleAt: number | null
   readonly expiresAt: number
+  /** Made without a statement: it is kept when it is asked for again. */
+  readonly isQuick?: boolean
   /** Compressed already: it has no other encodings. */
   readonly isPacked?: boolean
   readonly forms: Map<Encoding, EncodedForm>
@@ -69,6 +71,7 @@ export function toReady(route: Route, answer: Answer, askedAt: number): ReadyAns
     tag: route.volatile ? null : toTagValue(answer.body),
     ...toHead(route, answer, askedAt),
     expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
+    isQuick: answer.isQuick ?? false,
     isPacked: FORMATS[answer.format ?? 'json'].isPacked,
     forms: new Map(),
   }

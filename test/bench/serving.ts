@@ -16,6 +16,7 @@ import { createHandFeed } from '../support/api.ts'
 import { storeMarket } from '../support/market.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
+import { measureAssembled } from './assembled.ts'
 import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { compare, compareWithItself, type Side, timed } from './measure.ts'
@@ -70,6 +71,13 @@ async function measure({ quick, say }: BenchContext, database: BenchDatabase): P
     const rows = [
       ...(await measureLists(processes, sizes, say)),
       await measureCold(database, now),
+      ...(await measureAssembled({
+        database,
+        now,
+        url: processes.api.url,
+        tokens: years,
+        days: Math.floor(sizes.year / 288),
+      })),
       ...(await measureSeries(series, say)),
     ]
     const memory = (name: string, { pid }: Running) => `${name} ${(readResidentBytes(pid) / 2 ** 20).toFixed(0)} MB`
@@ -248,7 +256,7 @@ async function measureSeries(
     await compare({
       what: points(sizes.year),
       unit: 'ms',
-      a: timed('API, fragments kept', read(processes.api, warm, sizes.year)),
+      a: timed('API, pieces kept', read(processes.api, warm, sizes.year)),
       b: timed('API, first time', first),
       rounds: ROUNDS - 2,
     }),

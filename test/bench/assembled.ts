@@ -1,0 +1,134 @@
+import { Agent, get } from 'node:http'
+import autocannon from 'autocannon'
+import { JSON_SETTINGS } from '../../api/answers/written-json.ts'
+import { pointsSql } from '../../api/prices/points.ts'
+import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import { atLeast, atMost, type BenchRow } from './define-benchmark.ts'
+import type { BenchDatabase } from './engine.ts'
+import { compare, type Side, timed } from './measure.ts'
+
+const STEP = INTERVAL_SECONDS['5m'] * 1000
+const CONNECTIONS = 32
+const ROUNDS = 7
+const SECONDS = 2
+/** Days of each token whose pieces are kept: enough for no 24 hours of them to be asked for twice. */
+const WARM_DAYS = 25
+/** Between these and those that nobody asks for before they are measured. */
+const MARGIN_DAYS = 3
+
+interface Assembled {
+  readonly database: BenchDatabase
+  readonly url: string
+  readonly tokens: readonly Token[]
+  readonly now: number
+  /** How many days before now each of them has a point every five minutes. */
+  readonly days: number
+}
+
+interface Day {
+  readonly token: Token
+  readonly from: number
+}
+
+const toPath = ({ token, from }: Day) => {
+  const [start, end] = [from, from + DAY_MS].map((at) => new Date(at).toISOString())
+  return `/data/tokens/historic-financial?id=${token.id}&interval=5m&start=${start}&end=${end}`
+}
+
+/** The numbers below `count`, each once, in an order that no neighbours share. */
+function* toShuffled(count: number): Generator<number> {
+  const stride = Math.floor(count * 0.618) | 1
+  for (let turn = 0; ; turn++) yield (turn * stride) % count
+}
+
+/** Days of 5-minute prices that were never asked for: put together from kept pieces, and read for the first time. */
+export async function measureAssembled(bench: Assembled): Promise<BenchRow[]> {
+  const { url, tokens, now } = bench
+  const agent = new Agent({ keepAlive: true })
+  const read = (day: Day) =>
+    new Promise<void>((resolve, reject) => {
+      const path = toPath(day)
+      get(url + path, { agent }, async (response) => {
+        let bytes = 0
+        for await (const chunk of response) bytes += (chunk as Buffer).length
+        if (response.statusCode === 200 && bytes > 288 * 100) resolve()
+        else reject(new Error(`${path}: status ${response.statusCode}, ${bytes} bytes`))
+      }).on('error', reject)
+    })
+  const midnight = Math.floor(now / DAY_MS) * DAY_MS
+  const toDay = (number: number, first: number): Day => ({
+    token: tokens[number % tokens.length] as Token,
+    from: midnight - (first + Math.floor(number / tokens.length)) * DAY_MS,
+  })
+  try {
+    return [await measureCold(bench, read, toDay), await measureWarm(bench, read, midnight)]
+  } finally {
+    agent.destroy()
+  }
+}
+
+function measureCold(
+  { database, tokens, days: stored }: Assembled,
+  read: (day: Day) => Promise<void>,
+  toDay: (number: number, first: number) => Day,
+): Promise<BenchRow> {
+  const first = WARM_DAYS + MARGIN_DAYS
+  const days = toShuffled(tokens.length * (stored - first))
+  const next = () => toDay(days.next().value as number, first)
+  const straight = async ({ token, from }: Day) => {
+    const stream = await database.reader.stream({
+      name: 'bench-day',
+      sql: pointsSql('5m').rows,
+      params: { token: token.key, from, to: from + DAY_MS, limit: 288 },
+      settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
+    })
+    for await (const _ of stream);
+  }
+  return compare({
+    what: 'a day of 5-minute prices, its piece not kept, one client',
+    unit: 'ms',
+    a: timed('API', () => read(next()), 15),
+    b: timed('its one statement, straight to ClickHouse', () => straight(next()), 15),
+    rounds: ROUNDS,
+    target: atMost(1.6),
+  })
+}
+
+async function measureWarm(
+  { url, tokens }: Assembled,
+  read: (day: Day) => Promise<void>,
+  midnight: number,
+): Promise<BenchRow> {
+  const oldest = midnight - WARM_DAYS * DAY_MS
+  for (const token of tokens)
+    for (let day = 0; day < WARM_DAYS; day++) await read({ token, from: oldest + day * DAY_MS })
+  const starts = ((WARM_DAYS - 1) * DAY_MS) / STEP
+  const places = toShuffled(starts * tokens.length)
+  const next = () => {
+    const place = places.next().value as number
+    return toPath({
+      token: tokens[place % tokens.length] as Token,
+      from: oldest + Math.floor(place / tokens.length) * STEP,
+    })
+  }
+  const load = (name: string, toNext: () => string): Side => ({
+    name,
+    measure: async () => {
+      // Asked for each request of any connection, on both sides: a list would be gone through by every connection.
+      const asked = [{ setupRequest: (request: autocannon.Request) => ({ ...request, path: toNext() }) }]
+      const result = await autocannon({ url, connections: CONNECTIONS, duration: SECONDS, requests: asked })
+      if (result.non2xx + result.errors > 0) throw new Error(`${name}: ${result.non2xx + result.errors} failed`)
+      return result.requests.total / result.duration
+    },
+  })
+  const kept = next()
+  return compare({
+    what: 'a day of 5-minute prices that was never asked for, its pieces kept',
+    unit: 'req/s',
+    a: load('API, put together', next),
+    b: load('API, kept answer of the same size', () => kept),
+    rounds: ROUNDS,
+    target: atLeast(0.25),
+  })
+}
