@@ -5,7 +5,6 @@ import { createReadiness } from '../shared/store/readiness.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { createMemory } from './answers/memory.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
-import { createRecordSets } from './lists/record-sets.ts'
 import { Problem } from './problem/problem.ts'
 import type { Route, Surroundings } from './route/define-route.ts'
 import { createDocs } from './route/docs.ts'
@@ -18,7 +17,7 @@ import type { Exchange } from './serving/send.ts'
 import { createServing } from './serving/serve.ts'
 import type { Pace, Readers } from './serving/slow-readers.ts'
 
-export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'recordSets' | 'readiness'> & {
+export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
@@ -83,8 +82,7 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   // Not by the clock of the data: a database can go away while that stands still.
   const readiness = createReadiness(options.db, () => performance.now())
   const now = options.now ?? Date.now
-  const recordSets = createRecordSets({ db: options.db, maxBytes: cacheBytes / 2, commits: options.commits, now })
-  const surroundings: Surroundings = { ...options, memory, recordSets, readiness, now }
+  const surroundings: Surroundings = { ...options, memory, readiness, now }
   const metrics = createApiMetrics(options.metrics)
   const serving = createServing(surroundings, { log: options.log, metrics, readers: options.readers, cacheBytes })
   const toRequestId = createRequestIds()

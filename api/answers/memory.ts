@@ -16,7 +16,8 @@ export interface Sized {
  */
 export interface Place extends TimeRange {
   readonly key: string
-  readonly dataset: string
+  /** One dataset, or several. */
+  readonly dataset: string | readonly string[]
 }
 
 /** The kept values of one kind. */
@@ -36,6 +37,7 @@ type Read<P, T> = (missing: readonly P[], db: Database) => Promise<readonly T[]>
 
 /** What was read from the database and still holds, for answers to be put together from. */
 export interface Memory {
+  readonly maxBytes: number
   shelf<T extends Sized>(): Shelf<T>
   /**
    * Whether there is room to collect so many bytes, beside what others are collecting. If there is, it is taken until
@@ -53,13 +55,15 @@ const ENTRY_BYTES = 512
  */
 const MAX_CHANGES = 500
 
+const toDatasets = ({ dataset }: Pick<Place, 'dataset'>) => (typeof dataset === 'string' ? [dataset] : dataset)
+
 /** Whether a commit concerns some times of a dataset; one that nobody knows concerns everything. */
 type Concerns = (of: Omit<Place, 'key'>) => boolean
 
 function toConcerns(change: Commit | undefined): Concerns {
   if (change === undefined) return () => true
   const { dataset, from = Number.NEGATIVE_INFINITY, to = Number.POSITIVE_INFINITY } = change
-  return (of) => of.dataset === dataset && from < of.to && to >= of.from
+  return (of) => toDatasets(of).includes(dataset) && from < of.to && to >= of.from
 }
 
 /** The last commits, by their order. */
@@ -78,7 +82,7 @@ function createChanges(commits: CommitFeed, onChange: (concerns: Concerns) => vo
     mark: () => forgotten + changes.length,
     /** Whether what was read since the mark is what is stored, as far as anybody knows. */
     holds: (place: Place, mark: number) =>
-      commits.version(place.dataset) !== undefined &&
+      toDatasets(place).every((dataset) => commits.version(dataset) !== undefined) &&
       mark >= forgotten &&
       !changes.slice(mark - forgotten).some((concerns) => concerns(place)),
   }
@@ -129,6 +133,7 @@ export function createMemory(options: { maxBytes: number; commits: CommitFeed; d
   }
   const claims = createClaims(maxBytes / 2)
   return {
+    maxBytes,
     claim: claims,
     mark,
     shelf: <T extends Sized>(): Shelf<T> => ({

@@ -24,7 +24,7 @@ const END = '{"end":true}'
  * All records of a list in its order, as ClickHouse writes them.
  * @throws DataError `storage`
  */
-export async function* readListed(db: Database, source: ListSource, signal: AbortSignal): AsyncGenerator<ListedRecord> {
+export async function* readListed(db: Database, source: ListSource): AsyncGenerator<ListedRecord> {
   const stream = await db.stream({
     name: `${source.name}-records`,
     // The last row says that the list is whole: ClickHouse may break off in the middle of one that it has begun.
@@ -37,7 +37,6 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
     params: { ...source.params, all: source.there === undefined, keys: source.there ?? [] },
     format: 'TSVRaw',
     settings: JSON_SETTINGS,
-    signal,
   })
   let isWhole = false
   for await (const line of toLines(stream)) {

@@ -14,6 +14,7 @@ import { answerFromDatabase, type ListSource } from './in-database.ts'
 import { type Asked, answerFromSet } from './in-memory.ts'
 import { toKeyset } from './keyset.ts'
 import { PAST_QUOTES } from './past-quotes.ts'
+import { findRecordSet } from './record-sets.ts'
 
 type Listable = Named & Lifetime & { readonly live: boolean }
 
@@ -117,7 +118,7 @@ export function defineList(list: List): Route {
     datasets: list.datasets,
     headers: LIST_HEADERS,
     handle: async (call) => {
-      const { registry, config, representation, recordSets, signal, now } = call
+      const { registry, config, representation, now } = call
       const { query } = call
       const at = query.asOf as number | undefined
       checkPast(at, now())
@@ -138,7 +139,7 @@ export function defineList(list: List): Route {
       }
       const set = FORMATS[representation.format].isBinary
         ? undefined
-        : await recordSets.get(`${list.name} ${at ?? ''}`, list.datasets, source, signal)
+        : await findRecordSet(call, { key: `${list.name} ${at ?? ''}`, datasets: list.datasets }, source)
       const answer =
         set === undefined ? await answerFromDatabase(call, source, asked) : answerFromSet(set, asked, representation)
       const isTimeless = list.isCurated === true || at !== undefined

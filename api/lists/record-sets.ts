@@ -1,77 +1,45 @@
-import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { CommitFeed } from '../../shared/store/commits.ts'
-import { createFlights } from '../serving/flight.ts'
+import type { Memory, Sized } from '../answers/memory.ts'
 import { type ListSource, readListed } from './in-database.ts'
 import { createRecordSet, type ListedRecord, type RecordSet } from './record-set.ts'
 
-/** The records of lists, each read once a commit however many ask for them. */
-export interface RecordSets {
-  /**
-   * The records under a key, which change with commits of the datasets; undefined where they take more memory than there
-   * is. Rejects with the reason of `left` when whoever asked is gone.
-   */
-  get(
-    key: string,
-    datasets: readonly DatasetFacts[],
-    source: ListSource,
-    left: AbortSignal,
-  ): Promise<RecordSet | undefined>
-}
-
-/** A set, or that it is too large to be kept, and the versions of its datasets when it was read. */
-interface Entry {
+/** The records of a list, or that they are too many to be kept. */
+interface KeptSet extends Sized {
   readonly set: RecordSet | undefined
-  readonly versions: string
-  readonly readAt: number
 }
 
-/** How long a set is used while nobody tells of commits. */
-const UNHEARD_MS = 1000
+/** No list takes more of the memory than this share: the rest is for what others ask. */
+const MOST_OF_MEMORY = 1 / 2
 
-/** Record sets by byte budget; 0 keeps none, and none is read. */
-export function createRecordSets(options: {
-  db: Database
-  maxBytes: number
-  commits: CommitFeed
-  now: () => number
-}): RecordSets {
-  const { db, maxBytes, commits, now } = options
-  const kept = new LRUCache<string, Entry>({
-    maxSize: Math.max(1, maxBytes),
-    sizeCalculation: ({ set }, key) => key.length + 100 + (set?.bytes ?? 0),
-  })
-  const flights = createFlights<RecordSet | undefined>(Number.POSITIVE_INFINITY)
-  const toVersions = (datasets: readonly DatasetFacts[]) => {
-    const versions = datasets.map(({ name }) => commits.version(name))
-    return { text: versions.join(), areHeard: !versions.includes(undefined) }
+const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
+
+async function readSet(db: Database, source: ListSource, most: number): Promise<KeptSet> {
+  const records: ListedRecord[] = []
+  let bytes = 0
+  for await (const record of readListed(db, source)) {
+    records.push(record)
+    bytes += record.json.length
+    if (bytes > most) return { size: 0, set: undefined }
   }
-  const readWhole = async (source: ListSource, abandoned: AbortSignal): Promise<RecordSet | undefined> => {
-    const records: ListedRecord[] = []
-    let bytes = 0
-    for await (const record of readListed(db, source, abandoned)) {
-      records.push(record)
-      bytes += record.json.length
-      if (bytes > maxBytes) return undefined
-    }
-    const set = createRecordSet(records)
-    return set.bytes > maxBytes ? undefined : set
-  }
-  return {
-    get: async (key, datasets, source, left) => {
-      if (maxBytes === 0) return undefined
-      const { text, areHeard } = toVersions(datasets)
-      const entry = kept.get(key)
-      const isYoung = areHeard || now() - (entry?.readAt ?? 0) < UNHEARD_MS
-      if (entry !== undefined && entry.versions === text && isYoung) return entry.set
-      const readAt = now()
-      const { flight } = flights.board(`${text} ${key}`, async (abandoned) => {
-        const set = await readWhole(source, abandoned)
-        kept.set(key, { set, versions: text, readAt })
-        return set
-      })
-      return flight.join(left)
-    },
-  }
+  const set = createRecordSet(records)
+  return { size: set.bytes, set }
+}
+
+/**
+ * The records of a list, read once a commit of any of its datasets however many ask for them; undefined where they take more
+ * memory than there is, and ClickHouse has to answer.
+ * @throws DataError `storage`, and the reason of `signal`.
+ */
+export async function findRecordSet(
+  { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
+  { key, datasets }: { readonly key: string; readonly datasets: readonly DatasetFacts[] },
+  source: ListSource,
+): Promise<RecordSet | undefined> {
+  const most = memory.maxBytes * MOST_OF_MEMORY
+  if (most === 0) return undefined
+  const place = { key: `list ${key}`, dataset: datasets.map(({ name }) => name), ...ALWAYS }
+  const read = async (_: unknown, db: Database) => [await readSet(db, source, most)]
+  const [kept] = await memory.shelf<KeptSet>().ask([place], read, signal)
+  return kept?.set
 }

@@ -11,7 +11,6 @@ import { withSignal } from '../answers/leaving.ts'
 import type { Memory } from '../answers/memory.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
-import type { RecordSets } from '../lists/record-sets.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
 import { Problem } from '../problem/problem.ts'
@@ -25,7 +24,6 @@ export interface Surroundings {
   readonly config: Config
   readonly commits: CommitFeed
   readonly memory: Memory
-  readonly recordSets: RecordSets
   readonly readiness: Readiness
   readonly now: () => number
   /** Aborted once the process is to end: it still answers, but says that it is not ready. */

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Memory } from '../answers/memory.ts'
 import type { ListSource } from '../lists/in-database.ts'
-import type { RecordSets } from '../lists/record-sets.ts'
+import { findRecordSet } from '../lists/record-sets.ts'
 
 /** Each token's latest market cap by the token's key, as a list of records that is read once a commit. */
 const SOURCE: ListSource = {
@@ -19,19 +20,15 @@ const row = z.object({ key: z.number(), marketCap: z.number().nullable() })
  * The latest market caps in USD by the tokens' keys; a token without one is absent.
  * @throws DataError `storage`
  */
-export async function readMarketCaps({
-  db,
-  recordSets,
-  signal,
-}: {
-  db: Database
-  recordSets: RecordSets
-  signal: AbortSignal
+export async function readMarketCaps(call: {
+  readonly db: Database
+  readonly memory: Memory
+  readonly signal: AbortSignal
 }): Promise<ReadonlyMap<number, number>> {
-  const set = await recordSets.get(SOURCE.name, [tokenPrices], SOURCE, signal)
+  const set = await findRecordSet(call, { key: SOURCE.name, datasets: [tokenPrices] }, SOURCE)
   const caps =
     set?.records ??
-    (await db.rows({
+    (await call.db.rows({
       name: SOURCE.name,
       sql: 'SELECT token AS key, market_cap AS marketCap FROM token_quotes FINAL',
       settings: { max_threads: 1 },

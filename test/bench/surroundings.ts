@@ -1,5 +1,4 @@
 import { createMemory } from '../../api/answers/memory.ts'
-import { createRecordSets } from '../../api/lists/record-sets.ts'
 import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'
@@ -18,7 +17,6 @@ const NOBODY: CommitFeed = {
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
   const memory = createMemory(nothing)
-  const recordSets = createRecordSets({ ...nothing, now: () => now })
   const readiness = async () => {}
-  return { db: reader, registry, config, commits: NOBODY, memory, recordSets, readiness, now: () => now }
+  return { db: reader, registry, config, commits: NOBODY, memory, readiness, now: () => now }
 }

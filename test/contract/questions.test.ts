@@ -4,6 +4,7 @@ import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
+import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
@@ -15,8 +16,8 @@ const QUESTIONS = 8
 const config = createTestConfig()
 const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
-/** One API answers from memory, the other has no memory. */
-let [memory, engine]: TestApi[] = []
+/** One API answers from memory, another has no memory, and a third one too little. */
+let [memory, engine, small]: TestApi[] = []
 
 type Row = Readonly<Record<string, unknown>>
 type Value = number | string | boolean | null
@@ -26,10 +27,12 @@ beforeAll(async () => {
   await storeEveryDataset(database.writer, database.registry, NOW)
   const options = { ...database, commits, now: () => NOW }
   memory = await startApi({ ...options, config })
-  engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
+  const remember = (cacheBytes: number) => ({ ...config, api: { ...config.api, cacheBytes } })
+  engine = await startApi({ ...options, config: remember(0) })
+  small = await startApi({ ...options, config: remember(12_000) })
 })
 afterAll(async () => {
-  await Promise.all([memory?.close(), engine?.close()])
+  await Promise.all([memory, engine, small].map((api) => api?.close()))
   await database?.drop()
 })
 
@@ -204,6 +207,26 @@ describe('lists', () => {
     const isEither = (row: Row) => [first?.id, second?.id].some((id) => (row.category as unknown[]).includes(id))
     expect(either).toEqual(whole.filter(isEither))
     expect(JSON.parse((await ask('/data/tokens', [['category', 'f'.repeat(24)]])).body)).toEqual([])
+  })
+
+  it('are the same where there is no room for them', async () => {
+    for (const { path } of LISTS) {
+      for (const query of ['limit=3&sort=-name', 'limit=500', 'limit=2&filter=name!=null&format=csv']) {
+        const [one, other] = await Promise.all([memory, small].map((api) => fetch(`${api?.url}${path}?${query}`)))
+        expect(await one?.text()).toBe(await other?.text())
+        expect(one?.headers.get('etag')).toBe(other?.headers.get('etag'))
+      }
+    }
+  })
+
+  it('are read again after a commit of any dataset that they are made of', async () => {
+    const url = `${memory?.url}/data/tokens?limit=1&sort=-financialData.price`
+    const before = (await (await fetch(url)).json()) as Row[]
+    const dearest = { token: database.registry.tokens.find(({ symbol }) => symbol === 'UNI')?.key ?? 0, price: 1e9 }
+    await storeQuotes(database.writer, [{ ...dearest, at: NOW - 10_000, is_latest: true }])
+    expect(await (await fetch(url)).json()).toEqual(before)
+    commits.commit('prices')
+    expect(await (await fetch(url)).json()).toMatchObject([{ symbol: 'UNI', financialData: { price: 1e9 } }])
   })
 
   it.each([

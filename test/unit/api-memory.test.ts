@@ -48,6 +48,22 @@ describe('a memory', () => {
     expect(get('a')).toBeUndefined()
   })
 
+  it('drops what is made of several datasets by a commit of any of them', () => {
+    const { commits, memory, shelf, get } = setUp()
+    const ofTwo = (key: string): Place => ({ key, dataset: ['prices', 'holders'], from: 0, to: 10 })
+    for (const dataset of ['prices', 'holders']) {
+      shelf.keep(ofTwo('a'), memory.mark(), toText('a'))
+      commits.commit('daos')
+      expect(get('a')).toBe('a')
+      commits.commit(dataset)
+      expect(get('a')).toBeUndefined()
+    }
+    const mark = memory.mark()
+    commits.commit('holders')
+    shelf.keep(ofTwo('b'), mark, toText('b'))
+    expect(get('b')).toBeUndefined()
+  })
+
   it('does not keep what may have changed while it was read', () => {
     const { commits, memory, get, keep } = setUp()
     const mark = memory.mark()
