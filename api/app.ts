@@ -11,6 +11,7 @@ import { createDocs } from './route/docs.ts'
 import { toOpenApi } from './route/openapi.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
+import { createQueue, type QueueOptions } from './serving/queue.ts'
 import { createApiMetrics } from './serving/request-metrics.ts'
 import { inRequestSpan, noteFailure } from './serving/request-span.ts'
 import type { Exchange } from './serving/send.ts'
@@ -24,7 +25,15 @@ export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness'> & {
   readonly now?: () => number
   /** What a client takes at least, unless a test has no time to wait for it. */
   readonly pace?: Pace
+  /** How many answers are made at once, and how many wait, unless a test has others. */
+  readonly queue?: Omit<QueueOptions, 'meters'>
 }
+
+/**
+ * As many answers at once as keep the database busy; more would only take longer each. Half of its connections, because
+ * some answers take two statements at once. The queue is longer than a page with a hundred charts.
+ */
+const ANSWERS_AT_ONCE = { places: 16, most: 512, clock: () => performance.now() }
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
 
@@ -84,7 +93,9 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   const now = options.now ?? Date.now
   const surroundings: Surroundings = { ...options, memory, readiness, now }
   const metrics = createApiMetrics(options.metrics)
-  const serving = createServing(surroundings, { log: options.log, metrics, readers: options.readers, cacheBytes })
+  const queue = createQueue({ ...(options.queue ?? ANSWERS_AT_ONCE), meters: metrics.ofQueue('answers') })
+  const { log, readers } = options
+  const serving = createServing(surroundings, { log, metrics, readers, cacheBytes, queue })
   const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
 

@@ -70,6 +70,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly volatile?: boolean
   /** Whether the answer is `no_data` while nothing is stored; other answers are empty then. */
   readonly mayHaveNoData?: boolean
+  /** Cheap, and asked for when there is trouble: made however many others wait, and kept. */
+  readonly isUrgent?: boolean
   /** Headers of its own that a 200 answer carries, name to description. */
   readonly headers?: Readonly<Record<string, string>>
   handle(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
@@ -95,6 +97,7 @@ export interface Route {
   readonly datasets: readonly DatasetFacts[]
   readonly volatile: boolean
   readonly mayHaveNoData: boolean
+  readonly isUrgent: boolean
   readonly headers: Readonly<Record<string, string>>
   /**
    * Settles what a parsed query means. `key` is equal for every query with the same answer; `answer` finds it.
@@ -107,8 +110,11 @@ type Query = Readonly<Record<string, unknown>>
 
 interface Settled {
   readonly key: string
-  /** Every statement that is sent for it ends with the signal. */
-  answer(signal: AbortSignal): Promise<Answer>
+  /**
+   * Every statement that is sent for it ends with the signal. `at` is its moment, now unless it is given, in Unix
+   * milliseconds: all of an answer is as of one reading of the clock.
+   */
+  answer(signal: AbortSignal, at?: number): Promise<Answer>
 }
 
 /** Where JSON is one object with the records inside. */
@@ -162,6 +168,7 @@ export function defineRoute<
     datasets: route.datasets,
     volatile: route.volatile ?? false,
     mayHaveNoData: route.mayHaveNoData ?? false,
+    isUrgent: route.isUrgent ?? false,
     headers: {
       ...route.headers,
       ...(record === undefined ? {} : RECORD_HEADERS),
@@ -176,8 +183,8 @@ export function defineRoute<
       const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
-        answer: async (signal) => {
-          const bound = { ...call, db: withSignal(call.db, signal), signal }
+        answer: async (signal, at = surroundings.now()) => {
+          const bound = { ...call, now: () => at, db: withSignal(call.db, signal), signal }
           return route.handle(bound as unknown as Parameters<typeof route.handle>[0])
         },
       }

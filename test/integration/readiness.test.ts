@@ -9,8 +9,7 @@ import { startStatementDoor } from '../support/statement-door.ts'
 const config = createTestConfig()
 /** More than the connections that statements share. */
 const MANY = 40
-/** As many answers as are made at once, and the connections that they share. */
-const [PLACES, CONNECTIONS] = [64, 32]
+const [PLACES, WAITING] = [16, 32]
 
 let stored: Awaited<ReturnType<typeof createApiDatabase>>
 let door: Awaited<ReturnType<typeof startStatementDoor>>
@@ -29,9 +28,9 @@ afterAll(async () => {
 })
 
 /** Another API over the same door, which has asked nothing yet. */
-async function startOther() {
+async function startOther(options: { queue?: { places: number; most: number; clock: () => number } } = {}) {
   const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
-  const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed() })
+  const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed(), ...options })
   return { url: other.url, close: async () => void (await Promise.all([other.close(), fresh.close()])) }
 }
 
@@ -54,20 +53,21 @@ describe('readiness', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: MANY }, () => 'rejected'))
   })
 
-  it('is told while every place for answers is taken', async () => {
-    const other = await startOther()
+  it('is told while every place for answers is taken and the queue is full', async () => {
+    const other = await startOther({ queue: { places: PLACES, most: WAITING, clock: () => 0 } })
     door.hold()
     const before = door.statements.length
     const refused: string[] = []
     // All different: none of them shares the place of another.
-    const asked = Array.from({ length: PLACES + 1 }, async (_, n) => {
+    const asked = Array.from({ length: PLACES + WAITING + 1 }, async (_, n) => {
       const answer = await fetch(`${other.url}/data/tokens?limit=${n + 1}`)
       if (answer.status === 503) refused.push(await answer.text())
     })
-    await expect.poll(() => refused).toEqual([expect.stringContaining('Too many answers are being made at once')])
-    await expect.poll(() => door.statements.length - before).toBe(CONNECTIONS)
+    await expect.poll(() => refused).toEqual([expect.stringContaining('Too many answers are waited for at once')])
+    expect(door.statements.length - before).toBe(PLACES)
     const answer = fetch(`${other.url}/health/ready`)
-    await expect.poll(() => door.statements.length - before).toBe(CONNECTIONS + 1)
+    await expect.poll(() => door.statements.length - before).toBe(PLACES + 1)
+    expect((await fetch(`${other.url}/health/live`)).status).toBe(200)
     door.release()
     expect((await answer).status).toBe(200)
     await Promise.all(asked)
