@@ -29,11 +29,8 @@ export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness'> & {
   readonly queue?: Omit<QueueOptions, 'meters'>
 }
 
-/**
- * As many answers at once as keep the database busy; more would only take longer each. Half of its connections, because
- * some answers take two statements at once. The queue is longer than a page with a hundred charts.
- */
-const ANSWERS_AT_ONCE = { places: 16, most: 512, clock: () => performance.now() }
+/** Several pages with a hundred charts each. */
+const MOST_WAITING = 512
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
 
@@ -93,7 +90,10 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   const now = options.now ?? Date.now
   const surroundings: Surroundings = { ...options, memory, readiness, now }
   const metrics = createApiMetrics(options.metrics)
-  const queue = createQueue({ ...(options.queue ?? ANSWERS_AT_ONCE), meters: metrics.ofQueue('answers') })
+  const queue = createQueue({
+    ...{ places: options.config.api.answersAtOnce, most: MOST_WAITING, clock: () => performance.now() },
+    ...{ ...options.queue, meters: metrics.ofQueue('answers') },
+  })
   const { log, readers } = options
   const serving = createServing(surroundings, { log, metrics, readers, cacheBytes, queue })
   const toRequestId = createRequestIds()

@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
@@ -42,7 +43,9 @@ export const settings = z.object({
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
+  API_PROCESSES: z.union([z.literal('auto'), count.max(64)], 'must be a number up to 64, or auto').default(1),
   API_CACHE_MB: z.coerce.number().int().min(0).default(128),
+  API_SPOOL_MB: z.coerce.number().int().min(0).default(1024),
   // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
   API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(10).default(2),
   OPS_HOST: text.default('127.0.0.1'),
@@ -59,6 +62,12 @@ export const settings = z.object({
 
   ...providerSettings,
 })
+
+/**
+ * As many answers of the API at once as keep the database busy; more would only take longer each. Half of its
+ * connections, because some answers take several statements at once.
+ */
+const ANSWERS_AT_ONCE = 16
 
 type Settings = z.infer<typeof settings>
 
@@ -89,7 +98,10 @@ function toConfig(s: Settings, env: Environment) {
       host: s.API_HOST,
       port: s.API_PORT,
       publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
+      processes: s.API_PROCESSES === 'auto' ? availableParallelism() : s.API_PROCESSES,
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
+      spoolBytes: s.API_SPOOL_MB * 1024 * 1024,
+      answersAtOnce: ANSWERS_AT_ONCE,
       drainSeconds: s.API_DRAIN_SECONDS,
     },
     ops: {
