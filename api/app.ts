@@ -17,6 +17,8 @@ import { inRequestSpan, noteFailure } from './serving/request-span.ts'
 import type { Exchange } from './serving/send.ts'
 import { createServing } from './serving/serve.ts'
 import type { Pace, Readers } from './serving/slow-readers.ts'
+import { createSpools } from './serving/spool.ts'
+import { createStreaming } from './serving/stream.ts'
 
 export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness'> & {
   readonly log: Logger
@@ -28,6 +30,12 @@ export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness'> & {
   /** How many answers are made at once, and how many wait, unless a test has others. */
   readonly queue?: Omit<QueueOptions, 'meters'>
 }
+
+/**
+ * A long answer keeps a core of the database busy while it is written: few at once, so that short ones need not wait.
+ * Who wants one waits longer for it anyway.
+ */
+const DOWNLOADS = { places: 2, most: 256, patienceMs: 30_000 }
 
 /** Several pages with a hundred charts each. */
 const MOST_WAITING = 512
@@ -95,7 +103,12 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     ...{ ...options.queue, meters: metrics.ofQueue('answers') },
   })
   const { log, readers } = options
-  const serving = createServing(surroundings, { log, metrics, readers, cacheBytes, queue })
+  const sendStream = createStreaming({
+    readers,
+    spools: createSpools({ maxBytes: options.config.api.spoolBytes, log }),
+    queue: createQueue({ ...DOWNLOADS, clock: () => performance.now(), meters: metrics.ofQueue('downloads') }),
+  })
+  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, sendStream })
   const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
 

@@ -33,6 +33,8 @@ export interface QueueOptions {
   readonly places: number
   /** Most that wait. */
   readonly most: number
+  /** How long anybody may expect to wait, where it is not for seconds only. */
+  readonly patienceMs?: number
   readonly meters: QueueMeters
   /** A clock in milliseconds that only goes forward. */
   readonly clock: () => number
@@ -45,9 +47,9 @@ const PATIENCE_MS = 5_000
  * so would everybody who comes after the load has gone: then the queue is kept short.
  */
 const OVERLOADED_AFTER_MS = 3_000
-const PATIENCE_IN_OVERLOAD_MS = 500
-/** Who has waited so long is given up: what was expected did not come true. */
-const MOST_WAIT_MS = 10_000
+const PATIENCE_IN_OVERLOAD = 0.1
+/** Who has waited so many times as long as anybody may expect to is given up. */
+const GIVEN_UP_AFTER = 2
 /** What the newest duration counts in the mean of all. */
 const NEWEST_WEIGHT = 0.1
 
@@ -82,7 +84,8 @@ const refusal = () => toUnavailable('Too many answers are waited for at once.')
  * So much work at once, and a short queue that is fair between clients and their routes. When it is full, who came last
  * to the longest line is refused.
  */
-export function createQueue({ places, most, meters, clock }: QueueOptions): Queue {
+export function createQueue(options: QueueOptions): Queue {
+  const { places, most, patienceMs = PATIENCE_MS, meters, clock } = options
   const lines = createLines<Waiting>()
   const pace = createPace(places, clock)
   let taken = 0
@@ -108,7 +111,7 @@ export function createQueue({ places, most, meters, clock }: QueueOptions): Queu
   }
   const isTooLong = (asker: Asker) => {
     const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
-    return pace.expect(lines.ahead(asker)) > (isOverloaded ? PATIENCE_IN_OVERLOAD_MS : PATIENCE_MS)
+    return pace.expect(lines.ahead(asker)) > patienceMs * (isOverloaded ? PATIENCE_IN_OVERLOAD : 1)
   }
   const refuse = (waiting: Pick<Waiting, 'giveUp'>) => {
     meters.refused()
@@ -127,7 +130,7 @@ export function createQueue({ places, most, meters, clock }: QueueOptions): Queu
     let waiting: Waiting | undefined
     const turn = new Promise<Leave>((resolve, reject) => {
       const leave = () => own.giveUp(left.reason)
-      const late = setTimeout(() => refuse(own), MOST_WAIT_MS)
+      const late = setTimeout(() => refuse(own), GIVEN_UP_AFTER * patienceMs)
       const stop = () => {
         clearTimeout(late)
         left.removeEventListener('abort', leave)

@@ -12,8 +12,7 @@ import type { Queue } from './queue.ts'
 import { toHead, toReady } from './ready.ts'
 import type { ApiMetrics } from './request-metrics.ts'
 import { type Exchange, sendProblem, sendReady } from './send.ts'
-import type { Readers } from './slow-readers.ts'
-import { createStreaming } from './stream.ts'
+import type { SendStream } from './stream.ts'
 
 /** The parts of a request's path that stand for parameters. */
 type InPath = Readonly<Record<string, string | string[]>>
@@ -111,17 +110,16 @@ async function tryAgain({ response }: Exchange, work: () => Promise<void>): Prom
 /** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
 export function createServing(
   surroundings: Surroundings,
-  options: { log: Logger; metrics: ApiMetrics; readers: Readers; cacheBytes: number; queue: Queue },
+  options: { log: Logger; metrics: ApiMetrics; cacheBytes: number; queue: Queue; sendStream: SendStream },
 ): Serving {
   const { now, config, commits } = surroundings
-  const { metrics, log, readers, cacheBytes, queue } = options
+  const { metrics, log, cacheBytes, queue, sendStream } = options
   const refusals = createRefusals(log)
   const onLost = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
   const cache = createByteCache({ maxBytes: cacheBytes, commits, queue, now, onLost })
   const known = createKnownUrls(metrics)
-  const sendStream = createStreaming(readers)
   const fail = createFail(log, refusals, config.api.publicUrl)
 
   /** A request's way: parse, settle what is asked for, find it among the kept or make it, send. */
@@ -133,12 +131,13 @@ export function createServing(
       const at = now()
       return toReady(route, await settled.answer(abandoned, at), at)
     }
-    const asker = route.isUrgent ? undefined : toAsker(route, exchange)
+    const asker = toAsker(route, exchange)
+    const wanted = { key: settled.key, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
     const { answer, from } = route.volatile
       ? { answer: await make(left), from: 'made' as const }
-      : await cache.get({ key: settled.key, datasets: route.datasets, asker }, make, left)
+      : await cache.get(wanted, make, left)
     metrics.of(route.path).answered(from)
-    if ('open' in answer) return sendStream(exchange, answer, toHead(route, answer, now()), now(), left)
+    if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer, now()), now(), left)
     if (exchange.extra.length === 0) known.add(url, route, settled.key, asked)
     await sendReady(exchange, answer, now(), from)
   }

@@ -9,15 +9,21 @@ import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
 import { createEncoder } from '../http/encoding.ts'
 import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
 import { toUnavailable } from '../problem/problem.ts'
+import type { Asker } from './lines.ts'
+import type { Leave, Queue } from './queue.ts'
 import { type Exchange, toMomentHeaders } from './send.ts'
 import type { Readers } from './slow-readers.ts'
+import type { Spools } from './spool.ts'
 
 /**
- * Most long answers on their way at once. Each is a statement that lasts as long as its client reads. 64 of them, all
- * slow, take ClickHouse up to 2.2 GB, about half of what it has by default, and more than half of the reader's quota of
- * execution time. That leaves enough for all other requests; twice as many would not.
+ * Most long answers that ClickHouse has not written to their end. Where there is room on the disk that is a matter of
+ * moments, else it lasts as long as the client reads. 64 of them, all slow, take ClickHouse up to 2.2 GB, about half of
+ * what it has by default, and more than half of the reader's quota of execution time. That leaves enough for all other
+ * requests; twice as many would not.
  */
-const MAX_STREAMS = 64
+const MAX_STATEMENTS = 64
+/** Most long answers on their way at once: each holds memory and perhaps a file. */
+const MAX_DOWNLOADS = 256
 
 /**
  * So much of an answer is read before its head is sent. A shorter one is known to be whole by then, or is made again.
@@ -65,21 +71,22 @@ async function* toWrites(
   }
 }
 
-type SendStream = (
+export type SendStream = (
   exchange: Exchange,
+  asker: Asker,
   answer: StreamAnswer,
   head: { headers: FlatHeaders; staleAt: number | null },
   now: number,
   left: AbortSignal,
 ) => Promise<void>
 
-/** The responses of the long answers that are on their way. */
-function createPlaces(readers: Readers) {
+/** Places for the responses of long answers. */
+function createPlaces(readers: Readers, most: number) {
   const taken = new Set<ServerResponse>()
   return {
     /** @throws Problem `unavailable` when all places are taken and none of the clients is slow. */
     take: (response: ServerResponse) => {
-      if (taken.size >= MAX_STREAMS) {
+      if (taken.size >= most) {
         const slowest = readers.closeSlowest(taken)
         if (slowest === undefined) throw toUnavailable('Too many long answers are on their way at once.')
         taken.delete(slowest)
@@ -90,16 +97,25 @@ function createPlaces(readers: Readers) {
   }
 }
 
+interface StreamingOptions {
+  readonly readers: Readers
+  readonly spools: Spools
+  /** For those that ClickHouse is to write. */
+  readonly queue: Queue
+}
+
 /**
- * Sends long answers as ClickHouse writes them, at the pace of the client. The query ends when the client leaves, and
- * the response breaks off when the query fails or its data changed on the way. Where there are too many, the slowest
- * client is closed in favour of a new one.
- * @throws DataChanged before anything is sent, when the data of a short answer changed while it was read; the reason of
- * `left` when the client leaves.
+ * Sends long answers as ClickHouse writes them. What a slow client has not taken waits on the disk, so that the
+ * statement ends early; where there is no room, it goes at the pace of the client. The query ends when the client leaves,
+ * and the response breaks off when the query fails, or its data changed on the way and it is no snapshot. Where there
+ * are too many, the slowest client is closed in favour of a new one.
+ * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a snapshot;
+ * Problem `unavailable` when too many wait; the reason of `left` when the client leaves.
  */
-export function createStreaming(readers: Readers): SendStream {
-  const places = createPlaces(readers)
-  return async (exchange, answer, head, now, left) => {
+export function createStreaming({ readers, spools, queue }: StreamingOptions): SendStream {
+  const downloads = createPlaces(readers, MAX_DOWNLOADS)
+  const statements = createPlaces(readers, MAX_STATEMENTS)
+  return async (exchange, asker, answer, head, now, left) => {
     left.throwIfAborted()
     const { request, response } = exchange
     const isPacked = FORMATS[answer.format ?? 'json'].isPacked
@@ -115,14 +131,22 @@ export function createStreaming(readers: Readers): SendStream {
     ]
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, all()).end()
     if (request.method === 'HEAD') return void response.writeHead(200, all()).end()
-    places.take(response)
+    downloads.take(response)
     const over = new AbortController()
     const signal = AbortSignal.any([left, over.signal])
+    let leaveQueue: Leave = () => {}
+    const ended = () => {
+      leaveQueue()
+      statements.leave(response)
+    }
     // However the response ends, `left` is aborted too. Who failed is told by what came first: the answer or the
     // client.
     let failure: unknown
     try {
-      const rest = await openFramed(answer, signal)
+      leaveQueue = await queue.enter(asker, left).turn
+      statements.take(response)
+      const opened = await openFramed(answer, signal)
+      const rest = spools.through(opened, { blocked: leaveQueue, ended })
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
       })
@@ -132,8 +156,9 @@ export function createStreaming(readers: Readers): SendStream {
     } catch (error) {
       throw failure ?? (left.aborted ? left.reason : error)
     } finally {
-      places.leave(response)
       over.abort()
+      ended()
+      downloads.leave(response)
     }
   }
 }
