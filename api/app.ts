@@ -12,13 +12,14 @@ import { toOpenApi } from './route/openapi.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import { createQueue, type QueueOptions } from './serving/queue.ts'
-import { createApiMetrics } from './serving/request-metrics.ts'
+import { type ApiMetrics, createApiMetrics } from './serving/request-metrics.ts'
 import { inRequestSpan, noteFailure } from './serving/request-span.ts'
 import type { Exchange } from './serving/send.ts'
 import { createServing } from './serving/serve.ts'
 import type { Pace, Readers } from './serving/slow-readers.ts'
 import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
+import { createWholeFiles } from './serving/whole-files.ts'
 
 export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness'> & {
   readonly log: Logger
@@ -88,6 +89,12 @@ function toRoutingProblem(error: unknown): unknown {
   return new Problem('invalid_parameter', 'The path has a malformed percent-encoding.', { cause: error })
 }
 
+function createSendStream({ config, log, readers }: AppOptions & { readonly readers: Readers }, metrics: ApiMetrics) {
+  const queue = createQueue({ ...DOWNLOADS, clock: () => performance.now(), meters: metrics.ofQueue('downloads') })
+  const disk = { maxBytes: config.api.spoolBytes / 2, log }
+  return createStreaming({ readers, queue, spools: createSpools(disk), files: createWholeFiles({ ...disk, queue }) })
+}
+
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
 export function createApp(options: AppOptions & { readonly readers: Readers }): RequestListener {
   // Whole answers and the pieces that they are put together from share the budget.
@@ -102,13 +109,8 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     ...{ places: options.config.api.answersAtOnce, most: MOST_WAITING, clock: () => performance.now() },
     ...{ ...options.queue, meters: metrics.ofQueue('answers') },
   })
-  const { log, readers } = options
-  const sendStream = createStreaming({
-    readers,
-    spools: createSpools({ maxBytes: options.config.api.spoolBytes, log }),
-    queue: createQueue({ ...DOWNLOADS, clock: () => performance.now(), meters: metrics.ofQueue('downloads') }),
-  })
-  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, sendStream })
+  const sendStream = createSendStream(options, metrics)
+  const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes, queue, sendStream })
   const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
 

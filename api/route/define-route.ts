@@ -10,7 +10,7 @@ import type { Format } from '../answers/formats.ts'
 import { withSignal } from '../answers/leaving.ts'
 import type { Memory } from '../answers/memory.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
-import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
+import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
 import { Problem } from '../problem/problem.ts'
@@ -171,7 +171,7 @@ export function defineRoute<
     isUrgent: route.isUrgent ?? false,
     headers: {
       ...route.headers,
-      ...(record === undefined ? {} : RECORD_HEADERS),
+      ...(record === undefined ? {} : { ...RECORD_HEADERS, ...RANGE_HEADERS }),
       ...('cursor' in query ? PAGE_HEADERS : {}),
     },
     settle: (parsed, format, surroundings) => {

@@ -28,6 +28,8 @@ export interface ReadyAnswer {
   readonly isQuick?: boolean
   /** Compressed already: it has no other encodings. */
   readonly isPacked?: boolean
+  /** Parts of it may be asked for. */
+  readonly hasRanges?: boolean
   readonly forms: Map<Encoding, EncodedForm>
 }
 
@@ -56,6 +58,7 @@ export function toHead(route: Route, answer: Answer, now: number): { headers: Fl
     ...['Cache-Control', route.volatile ? 'no-store' : toCacheControl(route.datasets, lasts)],
     ...['Vary', route.record === undefined ? 'Accept-Encoding' : 'Accept, Accept-Encoding'],
     ...(asOf === undefined ? [] : ['Last-Modified', asOf.toUTCString(), 'X-Data-As-Of', asOf.toISOString()]),
+    ...(FORMATS[answer.format ?? 'json'].isBinary ? ['Accept-Ranges', 'bytes'] : []),
     ...toFlat(answer.headers ?? {}),
   ]
   const [main] = route.datasets
@@ -73,6 +76,7 @@ export function toReady(route: Route, answer: Answer, askedAt: number): ReadyAns
     expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
     isQuick: answer.isQuick ?? false,
     isPacked: FORMATS[answer.format ?? 'json'].isPacked,
+    hasRanges: FORMATS[answer.format ?? 'json'].isBinary,
     forms: new Map(),
   }
 }

@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { chooseEncoding, type Encoding } from '../http/accept.ts'
-import { isKnownTo } from '../http/conditional.ts'
+import { isKnownTo, toEntityTag } from '../http/conditional.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
-import { type Problem, toProblemBody } from '../problem/problem.ts'
+import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
+import { Problem, toProblemBody } from '../problem/problem.ts'
 import { type EncodedForm, type ReadyAnswer, toForm } from './ready.ts'
 
 /** One request and what is known of it on the way to its response. */
@@ -26,11 +27,38 @@ export function toMomentHeaders(exchange: Exchange, staleAt: number | null, now:
   return headers
 }
 
+/**
+ * The part of a representation that a request asks for; undefined for all of it.
+ * @throws Problem `range_not_satisfiable`
+ */
+export function toPart({ method, headers }: IncomingMessage, entityTag: string, length: number): ByteRange | undefined {
+  if (method !== 'GET' || headers.range === undefined || !isSameAs(headers['if-range'], entityTag)) return undefined
+  const range = toByteRange(headers.range, length)
+  if (range !== 'unsatisfiable') return range
+  const told = { 'Content-Range': `bytes */${length}` }
+  throw new Problem('range_not_satisfiable', `The answer has ${length} bytes.`, { headers: told })
+}
+
+/** The headers of a part, of a representation of so many bytes. */
+export const toPartHeaders = ({ start, end }: ByteRange, length: number): string[] => [
+  ...['Content-Range', `bytes ${start}-${end}/${length}`],
+  ...['Content-Length', String(end - start + 1)],
+]
+
 function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
   const { request, response, extra } = exchange
   const known = answer.tag !== null && isKnownTo(request.headers['if-none-match'], answer.tag)
-  const headers = (known ? form.headers : form.full).concat(toMomentHeaders(exchange, answer.staleAt, now, from))
+  const length = form.bytes.length
+  const part =
+    known || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
+  const headers = (known || part !== undefined ? form.headers : form.full).concat(
+    toMomentHeaders(exchange, answer.staleAt, now, from),
+  )
   if (extra.length > 0) headers.push(...extra)
+  if (part !== undefined) {
+    response.writeHead(206, headers.concat(toPartHeaders(part, length)))
+    return void response.end(form.bytes.subarray(part.start, part.end + 1))
+  }
   response.writeHead(known ? 304 : 200, headers)
   if (known || request.method === 'HEAD') response.end()
   else response.end(form.bytes)
@@ -45,7 +73,9 @@ export function sendReady(
 ): Promise<void> | undefined {
   const small = answer.body.length < MIN_ENCODED_BYTES
   const encoding: Encoding =
-    small || answer.isPacked ? 'identity' : chooseEncoding(exchange.request.headers['accept-encoding'])
+    small || answer.isPacked || (answer.hasRanges && exchange.request.headers.range !== undefined)
+      ? 'identity'
+      : chooseEncoding(exchange.request.headers['accept-encoding'])
   const form = answer.forms.get(encoding)
   if (form !== undefined) {
     writeForm(exchange, answer, form, now, from)

@@ -150,7 +150,8 @@ export function createServing(
     },
     serveKept: (exchange) => {
       const { method, url = '', headers } = exchange.request
-      if (method !== 'GET' && method !== 'HEAD') return false
+      // A part may be one that there is not: only the other way tells of failures.
+      if ((method !== 'GET' && method !== 'HEAD') || headers.range !== undefined) return false
       const meant = known.find(url, headers.accept)
       if (meant === undefined) return false
       const answer = cache.peek(meant.key, meant.route.datasets)

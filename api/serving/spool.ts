@@ -1,8 +1,6 @@
-import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, unlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import type { FileHandle } from 'node:fs/promises'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import { openUnnamed, writeAt } from './unnamed-file.ts'
 
 /** What is told of an answer on its way through a spool. */
 interface Told {
@@ -63,14 +61,6 @@ function createBell() {
   }
 }
 
-/** A file without a name: it is gone with the process, however that ends. */
-async function openUnnamed(): Promise<FileHandle> {
-  const path = join(tmpdir(), `dao-data-${randomUUID()}`)
-  const file = await open(path, 'wx+', 0o600)
-  await unlink(path)
-  return file
-}
-
 /** The end of a queue of bytes that is on the disk, read and written in turn. */
 function createTail(disk: Disk) {
   let file: FileHandle | undefined
@@ -89,9 +79,7 @@ function createTail(disk: Disk) {
       if (!disk.claim(bytes.length)) return false
       try {
         file ??= await openUnnamed()
-        for (let at = 0; at < bytes.length; ) {
-          at += (await file.write(bytes, at, bytes.length - at, to + at)).bytesWritten
-        }
+        await writeAt(file, bytes, to)
       } catch (error) {
         disk.release(bytes.length)
         throw error

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
@@ -8,12 +8,14 @@ import { chooseEncoding } from '../http/accept.ts'
 import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
 import { createEncoder } from '../http/encoding.ts'
 import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
+import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import type { Asker } from './lines.ts'
 import type { Leave, Queue } from './queue.ts'
-import { type Exchange, toMomentHeaders } from './send.ts'
+import { type Exchange, toMomentHeaders, toPart, toPartHeaders } from './send.ts'
 import type { Readers } from './slow-readers.ts'
 import type { Spools } from './spool.ts'
+import type { WholeFile, WholeFiles } from './whole-files.ts'
 
 /**
  * Most long answers that ClickHouse has not written to their end. Where there is room on the disk that is a matter of
@@ -97,9 +99,30 @@ function createPlaces(readers: Readers, most: number) {
   }
 }
 
+/** Whether a request asks for a part, and for one of these bytes. */
+const isPartWanted = ({ headers }: IncomingMessage, tag: string): boolean =>
+  toByteRange(headers.range, Number.POSITIVE_INFINITY) !== undefined &&
+  isSameAs(headers['if-range'], toEntityTag(tag, 'identity'))
+
+/** Sends a file, or a part of it; to HEAD, only how long it is. */
+async function sendWhole(
+  { request, response }: Exchange,
+  whole: WholeFile,
+  part: ByteRange | undefined,
+  headers: string[],
+): Promise<void> {
+  const range = part ?? { start: 0, end: whole.length - 1 }
+  const lengths = part === undefined ? ['Content-Length', String(whole.length)] : toPartHeaders(part, whole.length)
+  response.writeHead(part === undefined ? 200 : 206, headers.concat(lengths))
+  if (request.method === 'HEAD') response.end()
+  else await pipeline(whole.read(range), response)
+}
+
 interface StreamingOptions {
   readonly readers: Readers
   readonly spools: Spools
+  /** For those that are read in parts. */
+  readonly files: WholeFiles
   /** For those that ClickHouse is to write. */
   readonly queue: Queue
 }
@@ -112,14 +135,15 @@ interface StreamingOptions {
  * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a snapshot;
  * Problem `unavailable` when too many wait; the reason of `left` when the client leaves.
  */
-export function createStreaming({ readers, spools, queue }: StreamingOptions): SendStream {
+export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
   const downloads = createPlaces(readers, MAX_DOWNLOADS)
   const statements = createPlaces(readers, MAX_STATEMENTS)
   return async (exchange, asker, answer, head, now, left) => {
     left.throwIfAborted()
     const { request, response } = exchange
-    const isPacked = FORMATS[answer.format ?? 'json'].isPacked
-    const encoding = isPacked ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
+    const { isPacked, isBinary } = FORMATS[answer.format ?? 'json']
+    const hasRange = isBinary && request.headers.range !== undefined
+    const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
     const tag = toTagValue(answer.digest)
     const all = () => [
       ...FIXED_HEADERS,
@@ -130,6 +154,11 @@ export function createStreaming({ readers, spools, queue }: StreamingOptions): S
       ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
     ]
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, all()).end()
+    const isWhole = isBinary && encoding === 'identity' && (request.method === 'HEAD' || isPartWanted(request, tag))
+    const open = (signal: AbortSignal) => openFramed(answer, signal)
+    const whole = isWhole ? await files.get(tag, asker, open, left) : undefined
+    if (whole !== undefined)
+      return sendWhole(exchange, whole, toPart(request, toEntityTag(tag, 'identity'), whole.length), all())
     if (request.method === 'HEAD') return void response.writeHead(200, all()).end()
     downloads.take(response)
     const over = new AbortController()
