@@ -43,8 +43,8 @@ interface Asked {
 }
 
 export interface ByteCache {
-  /** A kept answer that still holds. */
-  peek(key: string, datasets: readonly DatasetFacts[]): ReadyAnswer | undefined
+  /** A kept answer that still holds at a time, in Unix milliseconds. */
+  peek(key: string, datasets: readonly DatasetFacts[], at: number): ReadyAnswer | undefined
   /**
    * A kept answer, or a new one that all who ask meanwhile share. Streams are not kept. Rejects with the reason of
    * `left` when the client leaves; `make` is told when all who share the answer have left, and not called when that is
@@ -58,8 +58,7 @@ export interface ByteCache {
 function createValidity(commits: CommitFeed, now: () => number) {
   return {
     versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
-    holds: (entry: Entry, datasets: readonly DatasetFacts[]): boolean => {
-      const at = now()
+    holds: (entry: Entry, datasets: readonly DatasetFacts[], at: number): boolean => {
       if (at >= entry.answer.expiresAt) return false
       if (entry.foundAt === commits.changes) return true
       const { versions } = entry
@@ -111,9 +110,9 @@ export function createByteCache(options: {
     return false
   }
 
-  const peek: ByteCache['peek'] = (key, datasets) => {
+  const peek: ByteCache['peek'] = (key, datasets, at) => {
     const entry = kept.get(key)
-    if (entry === undefined || !holds(entry, datasets)) return undefined
+    if (entry === undefined || !holds(entry, datasets, at)) return undefined
     entry.hits++
     return entry.answer
   }
@@ -136,7 +135,7 @@ export function createByteCache(options: {
     get: async (asked, make, left) => {
       left.throwIfAborted()
       const { key, datasets } = asked
-      const hit = peek(key, datasets)
+      const hit = peek(key, datasets, now())
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = kept.get(key)
       if (old === undefined || !isForCrowd(old, datasets)) {

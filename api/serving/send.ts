@@ -4,7 +4,7 @@ import { isKnownTo, toEntityTag } from '../http/conditional.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
 import { Problem, toProblemBody } from '../problem/problem.ts'
-import { type EncodedForm, type ReadyAnswer, toForm } from './ready.ts'
+import { type EncodedForm, type Head, type ReadyAnswer, toCacheControlAt, toForm } from './ready.ts'
 
 /** One request and what is known of it on the way to its response. */
 export interface Exchange {
@@ -19,11 +19,12 @@ export interface Exchange {
 /** Below this compression saves less than its headers cost. */
 const MIN_ENCODED_BYTES = 256
 
-/** Headers of this request alone: its id, whether the data is stale by now, and the timing. */
-export function toMomentHeaders(exchange: Exchange, staleAt: number | null, now: number, from: string): string[] {
+/** Headers of this request alone: its id, the timing, for how long it may be reused and whether it is stale by now. */
+export function toMomentHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
   const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
   const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
-  if (staleAt !== null && now > staleAt) headers.push('X-Data-Stale', 'true')
+  headers.push('Cache-Control', toCacheControlAt(head, now, from === 'stale'))
+  if (head.staleAt !== null && now > head.staleAt) headers.push('X-Data-Stale', 'true')
   return headers
 }
 
@@ -52,7 +53,7 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, n
   const part =
     known || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
   const headers = (known || part !== undefined ? form.headers : form.full).concat(
-    toMomentHeaders(exchange, answer.staleAt, now, from),
+    toMomentHeaders(exchange, answer.head, now, from),
   )
   if (extra.length > 0) headers.push(...extra)
   if (part !== undefined) {

@@ -128,8 +128,7 @@ export function createServing(
     const asked = parse(route, headers.accept, readQuery(url), inPath)
     const settled = route.settle(asked.query, asked.format, surroundings)
     const make = async (abandoned: AbortSignal) => {
-      const at = now()
-      return toReady(route, await settled.answer(abandoned, at), at)
+      return toReady(route, await settled.answer(abandoned, now()))
     }
     const asker = toAsker(route, exchange)
     const wanted = { key: settled.key, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
@@ -137,7 +136,7 @@ export function createServing(
       ? { answer: await make(left), from: 'made' as const }
       : await cache.get(wanted, make, left)
     metrics.of(route.path).answered(from)
-    if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer, now()), now(), left)
+    if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left)
     if (exchange.extra.length === 0) known.add(url, route, settled.key, asked)
     await sendReady(exchange, answer, now(), from)
   }
@@ -154,11 +153,12 @@ export function createServing(
       if ((method !== 'GET' && method !== 'HEAD') || headers.range !== undefined) return false
       const meant = known.find(url, headers.accept)
       if (meant === undefined) return false
-      const answer = cache.peek(meant.key, meant.route.datasets)
+      const at = now()
+      const answer = cache.peek(meant.key, meant.route.datasets, at)
       if (answer === undefined) return false
       // Not at the response's end: a listener there costs more than finding the bytes.
       const count = () => meant.meters.servedKept(exchange.response.statusCode, exchange.startedAt)
-      const sending = sendReady(exchange, answer, now(), 'cache')
+      const sending = sendReady(exchange, answer, at, 'cache')
       if (sending === undefined) count()
       else sending.then(count).catch((error: unknown) => fail(exchange, error))
       return true

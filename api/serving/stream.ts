@@ -7,11 +7,12 @@ import { DataChanged, openFramed } from '../answers/frame.ts'
 import { chooseEncoding } from '../http/accept.ts'
 import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
 import { createEncoder } from '../http/encoding.ts'
-import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
+import { FIXED_HEADERS } from '../http/headers.ts'
 import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import type { Asker } from './lines.ts'
 import type { Leave, Queue } from './queue.ts'
+import type { Head } from './ready.ts'
 import { type Exchange, toMomentHeaders, toPart, toPartHeaders } from './send.ts'
 import type { Readers } from './slow-readers.ts'
 import type { Spools } from './spool.ts'
@@ -77,7 +78,7 @@ export type SendStream = (
   exchange: Exchange,
   asker: Asker,
   answer: StreamAnswer,
-  head: { headers: FlatHeaders; staleAt: number | null },
+  head: Head,
   now: number,
   left: AbortSignal,
 ) => Promise<void>
@@ -149,7 +150,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
       ...FIXED_HEADERS,
       ...head.headers,
       ...['ETag', toEntityTag(tag, encoding)],
-      ...toMomentHeaders(exchange, head.staleAt, now, 'made'),
+      ...toMomentHeaders(exchange, head, now, 'made'),
       ...exchange.extra,
       ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
     ]

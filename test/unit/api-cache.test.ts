@@ -9,8 +9,7 @@ import type { CommitFeed } from '../../shared/store/commits.ts'
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
   body: Buffer.from(text),
   tag: text,
-  headers: [],
-  staleAt: null,
+  head: { headers: [], staleAt: null, maxAge: 30, cacheControl: 'public, max-age=30', expiresAt },
   expiresAt,
   forms: new Map(),
 })
@@ -80,7 +79,7 @@ describe('the byte cache', () => {
       stays,
     )
     await slow
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
     expect((await get('a')).from).toBe('made')
   })
 
@@ -89,19 +88,19 @@ describe('the byte cache', () => {
     state.version = undefined
     await get('a')
     state.now = 999
-    expect(cache.peek('a', [tokenPrices])).toBeDefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined()
     state.now = 1000
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
     await get('a')
     state.version = 'v1'
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
   it('drops an answer that the clock has overtaken', async () => {
     const { state, cache, get } = setUp()
     await get('a', ready('a', 5))
     state.now = 5
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
   it('serves a crowd the old answer for a second while the new one is made', async () => {
@@ -111,7 +110,7 @@ describe('the byte cache', () => {
     Object.assign(state, { version: 'v2', since: 5000, now: 5999 })
     const { answer, from } = await get('a', ready('new'))
     expect([answer, from]).toEqual([old.answer, 'stale'])
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])?.tag).toBe('new'))
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
     expect(state.made).toBe(2)
     expect((await get('a')).from).toBe('cache')
   })
@@ -145,7 +144,7 @@ describe('the byte cache', () => {
     expect((await cache.get(of('a'), fail, stays)).from).toBe('stale')
     await vi.waitFor(() => expect(state.lost).toHaveLength(1), { timeout: 60_000 })
     expect((await get('a')).from).toBe('stale')
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])).toBeDefined(), { timeout: 60_000 })
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined(), { timeout: 60_000 })
   })
 
   it('keeps nothing with a budget of 0', async () => {
@@ -164,8 +163,8 @@ describe('the byte cache', () => {
   it('stays within its bytes', async () => {
     const { cache, get } = setUp(10_000)
     for (const key of ['a', 'b', 'c', 'd']) await get(key, ready('x'.repeat(1500)))
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
-    expect(cache.peek('d', [tokenPrices])).toBeDefined()
+    expect(cache.peek('a', [tokenPrices], 0)).toBeUndefined()
+    expect(cache.peek('d', [tokenPrices], 0)).toBeDefined()
   })
 
   it('goes on for those who still wait, and breaks off when the last one has left', async () => {
@@ -220,7 +219,7 @@ describe('the byte cache', () => {
     leaves.abort()
     expect(abandoned?.aborted).toBe(false)
     resolve(ready('new'))
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])?.tag).toBe('new'))
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
   })
 
   it('refuses more cold answers than it can make, but none that is urgent', async () => {
