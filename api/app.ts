@@ -4,6 +4,7 @@ import type { Registry as MetricsRegistry } from 'prom-client'
 import { createReadiness } from '../shared/store/readiness.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { createMemory } from './answers/memory.ts'
+import { createCounts } from './coverage/counts.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
 import { Problem } from './problem/problem.ts'
 import type { Route, Surroundings } from './route/define-route.ts'
@@ -21,7 +22,7 @@ import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { createWholeFiles } from './serving/whole-files.ts'
 
-export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness'> & {
+export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness' | 'counts'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
@@ -103,7 +104,8 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   // Not by the clock of the data: a database can go away while that stands still.
   const readiness = createReadiness(options.db, () => performance.now())
   const now = options.now ?? Date.now
-  const surroundings: Surroundings = { ...options, memory, readiness, now }
+  const counts = createCounts(options.commits)
+  const surroundings: Surroundings = { ...options, memory, readiness, counts, now }
   const metrics = createApiMetrics(options.metrics)
   const queue = createQueue({
     ...{ places: options.config.api.answersAtOnce, most: MOST_WAITING, clock: () => performance.now() },

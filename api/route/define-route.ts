@@ -9,6 +9,7 @@ import type { Answer } from '../answers/answer.ts'
 import type { Format } from '../answers/formats.ts'
 import { withSignal } from '../answers/leaving.ts'
 import type { Memory } from '../answers/memory.ts'
+import type { Counts } from '../coverage/counts.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { QueryShape } from '../parameters/parse.ts'
@@ -25,6 +26,7 @@ export interface Surroundings {
   readonly commits: CommitFeed
   readonly memory: Memory
   readonly readiness: Readiness
+  readonly counts: Counts
   readonly now: () => number
   /** Aborted once the process is to end: it still answers, but says that it is not ready. */
   readonly stopping?: AbortSignal
