@@ -37,7 +37,7 @@ export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness' | 'co
  * A long answer keeps a core of the database busy while it is written: few at once, so that short ones need not wait.
  * Who wants one waits longer for it anyway.
  */
-const DOWNLOADS = { places: 2, most: 256, patienceMs: 30_000 }
+const DOWNLOADS = { most: 256, patience: { usualMs: 30_000, overloadMs: 15_000 } }
 
 /** Several pages with a hundred charts each. */
 const MOST_WAITING = 512
@@ -91,7 +91,10 @@ function toRoutingProblem(error: unknown): unknown {
 }
 
 function createSendStream({ config, log, readers }: AppOptions & { readonly readers: Readers }, metrics: ApiMetrics) {
-  const queue = createQueue({ ...DOWNLOADS, clock: () => performance.now(), meters: metrics.ofQueue('downloads') })
+  const queue = createQueue({
+    ...{ ...DOWNLOADS, places: config.api.downloadsAtOnce, clock: () => performance.now() },
+    meters: metrics.ofQueue('downloads'),
+  })
   const disk = { maxBytes: config.api.spoolBytes / 2, log }
   return createStreaming({ readers, queue, spools: createSpools(disk), files: createWholeFiles({ ...disk, queue }) })
 }

@@ -36,12 +36,13 @@ interface Options {
 
 /** The share of one of several processes: what is for all of them together is divided. */
 export function toShare(config: Config): Config {
-  const { processes, cacheBytes, spoolBytes, answersAtOnce } = config.api
+  const { processes, cacheBytes, spoolBytes, answersAtOnce, downloadsAtOnce } = config.api
   const share = (whole: number) => Math.floor(whole / processes)
   const api = {
     ...config.api,
     cacheBytes: share(cacheBytes),
     spoolBytes: share(spoolBytes),
+    downloadsAtOnce: Math.max(1, share(downloadsAtOnce)),
     answersAtOnce: Math.max(LEAST_ANSWERS_AT_ONCE, share(answersAtOnce)),
   }
   return { ...config, api, ops: { ...config.ops, apiPort: 0 } }

@@ -33,21 +33,20 @@ export interface QueueOptions {
   readonly places: number
   /** Most that wait. */
   readonly most: number
-  /** How long anybody may expect to wait, where it is not for seconds only. */
-  readonly patienceMs?: number
+  /** How long anybody may expect to wait, where it is not for seconds only: usually, and in overload. */
+  readonly patience?: { readonly usualMs: number; readonly overloadMs: number }
   readonly meters: QueueMeters
   /** A clock in milliseconds that only goes forward. */
   readonly clock: () => number
 }
 
-/** How long anybody may expect to wait who comes with a burst, such as a page with a hundred charts. */
-const PATIENCE_MS = 5_000
+/** Seconds for a burst, such as a page with a hundred charts; in overload hardly any. */
+const PATIENCE = { usualMs: 5_000, overloadMs: 500 }
 /**
  * A queue that has not been empty for so long has more to do than it can. Whoever waited on would only wait longer, and
  * so would everybody who comes after the load has gone: then the queue is kept short.
  */
 const OVERLOADED_AFTER_MS = 3_000
-const PATIENCE_IN_OVERLOAD = 0.1
 /** Who has waited so many times as long as anybody may expect to is given up. */
 const GIVEN_UP_AFTER = 2
 /** What the newest duration counts in the mean of all. */
@@ -85,7 +84,7 @@ const refusal = () => toUnavailable('Too many answers are waited for at once.')
  * to the longest line is refused.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { places, most, patienceMs = PATIENCE_MS, meters, clock } = options
+  const { places, most, patience = PATIENCE, meters, clock } = options
   const lines = createLines<Waiting>()
   const pace = createPace(places, clock)
   let taken = 0
@@ -111,7 +110,7 @@ export function createQueue(options: QueueOptions): Queue {
   }
   const isTooLong = (asker: Asker) => {
     const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
-    return pace.expect(lines.ahead(asker)) > patienceMs * (isOverloaded ? PATIENCE_IN_OVERLOAD : 1)
+    return pace.expect(lines.ahead(asker)) > (isOverloaded ? patience.overloadMs : patience.usualMs)
   }
   const refuse = (waiting: Pick<Waiting, 'giveUp'>) => {
     meters.refused()
@@ -130,7 +129,7 @@ export function createQueue(options: QueueOptions): Queue {
     let waiting: Waiting | undefined
     const turn = new Promise<Leave>((resolve, reject) => {
       const leave = () => own.giveUp(left.reason)
-      const late = setTimeout(() => refuse(own), GIVEN_UP_AFTER * patienceMs)
+      const late = setTimeout(() => refuse(own), GIVEN_UP_AFTER * patience.usualMs)
       const stop = () => {
         clearTimeout(late)
         left.removeEventListener('abort', leave)

@@ -102,6 +102,8 @@ function toConfig(s: Settings, env: Environment) {
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
       spoolBytes: s.API_SPOOL_MB * 1024 * 1024,
       answersAtOnce: ANSWERS_AT_ONCE,
+      // Each keeps a core of the database busy while it is written.
+      downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
     },
     ops: {
