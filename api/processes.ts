@@ -13,8 +13,8 @@ const PAUSES_MS: readonly number[] = [100, 500, 2_000, 5_000, 10_000]
 /** After serving this long a process counts as recovered, and its earlier ends no longer count. */
 const ALIVE_MS = 30_000
 
-/** With fewer, an answer of several seconds would hold up too many others. */
-const LEAST_ANSWERS_AT_ONCE = 4
+/** With one, an answer of several seconds would hold up all others. */
+const LEAST_ANSWERS_AT_ONCE = 2
 
 /** What a process says of itself once it serves. */
 const started = z.object({ serves: z.string() })

@@ -11,6 +11,8 @@ export interface Lines<T> {
   remove(asker: Asker, item: T): void
   /** Takes out whose turn it is; undefined when nobody waits. */
   take(): T | undefined
+  /** How many of a client wait. */
+  lengthOf(client: string): number
   /** About how many have their turn before somebody who comes now. */
   ahead(asker: Asker): number
   /**
@@ -87,6 +89,7 @@ export function createLines<T>(): Lines<T> {
       }
       return undefined
     },
+    lengthOf: (client) => count(clients.get(client)),
     ahead: ({ client, route }) => {
       const own = lengthsOf(client)
       const ofRoute = clients.get(client)?.get(route)?.length ?? 0

@@ -40,15 +40,17 @@ export interface QueueOptions {
   readonly clock: () => number
 }
 
-/** Seconds for a burst, such as a page with a hundred charts; in overload hardly any. */
-const PATIENCE = { usualMs: 5_000, overloadMs: 500 }
+/** A page with a hundred charts waits for all of them, however slow the machine is. */
+const BURST = 128
+/** Seconds for who asks for more than that; in overload hardly any for anybody. */
+const PATIENCE = { usualMs: 3_000, overloadMs: 500 }
 /**
  * A queue that has not been empty for so long has more to do than it can. Whoever waited on would only wait longer, and
  * so would everybody who comes after the load has gone: then the queue is kept short.
  */
-const OVERLOADED_AFTER_MS = 3_000
+const OVERLOADED_AFTER_MS = 2_000
 /** Who has waited so many times as long as anybody may expect to is given up. */
-const GIVEN_UP_AFTER = 2
+const GIVEN_UP_AFTER = 3
 /** What the newest duration counts in the mean of all. */
 const NEWEST_WEIGHT = 0.1
 
@@ -110,7 +112,9 @@ export function createQueue(options: QueueOptions): Queue {
   }
   const isTooLong = (asker: Asker) => {
     const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
-    return pace.expect(lines.ahead(asker)) > (isOverloaded ? patience.overloadMs : patience.usualMs)
+    if (isOverloaded) return pace.expect(lines.ahead(asker)) > patience.overloadMs
+    const isBurst = lines.lengthOf(asker.client) < BURST
+    return pace.expect(isBurst ? 0 : lines.ahead(asker)) > patience.usualMs
   }
   const refuse = (waiting: Pick<Waiting, 'giveUp'>) => {
     meters.refused()

@@ -44,6 +44,7 @@ export const settings = z.object({
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
   API_PROCESSES: z.union([z.literal('auto'), count.max(64)], 'must be a number up to 64, or auto').default(1),
+  API_CONCURRENCY: z.union([z.literal('auto'), count.max(256)], 'must be a number up to 256, or auto').default('auto'),
   API_CACHE_MB: z.coerce.number().int().min(0).default(128),
   API_SPOOL_MB: z.coerce.number().int().min(0).default(1024),
   // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
@@ -63,11 +64,8 @@ export const settings = z.object({
   ...providerSettings,
 })
 
-/**
- * As many answers of the API at once as keep the database busy; more would only take longer each. Half of its
- * connections, because some answers take several statements at once.
- */
-const ANSWERS_AT_ONCE = 16
+/** What keeps the database busy when it is on this machine. More at once would only take longer each. */
+const ANSWERS_PER_CORE = 2
 
 type Settings = z.infer<typeof settings>
 
@@ -101,7 +99,7 @@ function toConfig(s: Settings, env: Environment) {
       processes: s.API_PROCESSES === 'auto' ? availableParallelism() : s.API_PROCESSES,
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
       spoolBytes: s.API_SPOOL_MB * 1024 * 1024,
-      answersAtOnce: ANSWERS_AT_ONCE,
+      answersAtOnce: s.API_CONCURRENCY === 'auto' ? ANSWERS_PER_CORE * availableParallelism() : s.API_CONCURRENCY,
       // Each keeps a core of the database busy while it is written.
       downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,

@@ -85,7 +85,8 @@ beforeAll(async () => {
       return db.stream(statement)
     },
   }
-  api = await startApi({ config, registry: database.registry, db: watched, commits: createHandFeed() })
+  const queue = { places: PLACES, most: CROWD + 1, clock: () => 0 }
+  api = await startApi({ queue, config, registry: database.registry, db: watched, commits: createHandFeed() })
   series = `${api.url}/data/tokens/historic-financial?interval=5m&id=${token?.id}`
 })
 afterEach(() => {
