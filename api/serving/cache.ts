@@ -117,15 +117,19 @@ export function createByteCache(options: {
     return entry.answer
   }
   const fly = ({ key, datasets, asker }: Asked, make: Make) =>
-    flights.board(`${versionsOf(datasets).join()} ${key}`, asker, async (abandoned) => {
-      // Versions are read before the rows are: after a commit in between the entry counts as outdated, which it may be.
-      const versions = versionsOf(datasets)
-      const madeAt = now()
-      const answer = await make(abandoned)
-      if ('body' in answer && isWorthKeeping(key, answer))
-        kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
-      return answer
-    })
+    flights.board(
+      `${versionsOf(datasets).join()} ${key}`,
+      async (abandoned) => {
+        // Versions are read before the rows are: after a commit in between the entry counts as outdated, which it may be.
+        const versions = versionsOf(datasets)
+        const madeAt = now()
+        const answer = await make(abandoned)
+        if ('body' in answer && isWorthKeeping(key, answer))
+          kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
+        return answer
+      },
+      asker,
+    )
   const renew = async (asked: Asked, make: Make) => {
     const { flight, isNew } = fly(asked, make)
     if (isNew) await flight.join()

@@ -61,11 +61,7 @@ export interface Flights<T> {
    * asker.
    * @throws Problem `unavailable` when it would have to wait too long.
    */
-  board(
-    key: string,
-    asker: Asker | undefined,
-    work: (abandoned: AbortSignal) => Promise<T>,
-  ): { flight: Flight<T>; isNew: boolean }
+  board(key: string, work: (abandoned: AbortSignal) => Promise<T>, asker?: Asker): { flight: Flight<T>; isNew: boolean }
 }
 
 /** Work that begins when the queue has a place for it, and not at all when all who want it have left by then. */
@@ -97,7 +93,7 @@ async function workInTurn<T>(
 export function createFlights<T>(queue: Queue): Flights<T> {
   const underway = new Map<string, QueuedFlight<T>>()
   return {
-    board: (key, asker, work) => {
+    board: (key, work, asker) => {
       const known = underway.get(key)
       if (known !== undefined) {
         if (asker !== undefined) known.alsoFor(asker)
@@ -109,7 +105,9 @@ export function createFlights<T>(queue: Queue): Flights<T> {
         return result
       }
       const flight: QueuedFlight<T> =
-        asker === undefined ? { ...startFlight(landing), alsoFor: () => {} } : startQueued(queue, asker, landing)
+        queue === undefined || asker === undefined
+          ? { ...startFlight(landing), alsoFor: () => {} }
+          : startQueued(queue, asker, landing)
       const land = () => {
         if (underway.get(key) === flight) underway.delete(key)
       }

@@ -104,7 +104,7 @@ export function createWholeFiles({ maxBytes, queue, log }: Options): WholeFiles 
           kept.set(tag, known)
         }
         const make = async (abandoned: AbortSignal) => write(tag, await open(abandoned))
-        const entry = known ?? (await flights.board(tag, asker, make).flight.join(left))
+        const entry = known ?? (await flights.board(tag, make, asker).flight.join(left))
         if (entry === undefined) return undefined
         // Another one may have needed its room already.
         if (!entry.isGone) return toWhole(entry)

@@ -31,7 +31,7 @@ function setUp(options: { places?: number; most?: number } = {}) {
       begun.push(name)
       return new Promise<string>((resolve) => ends.push(() => resolve(name)))
     }
-    return flights.board(name, { client, route }, work).flight.join(left)
+    return flights.board(name, work, { client, route }).flight.join(left)
   }
   /** Ends one after the other until nothing is under way, each after so many milliseconds. */
   const finish = async (tookMs = 0, most = Number.POSITIVE_INFINITY) => {
@@ -154,8 +154,8 @@ describe('the queue of answers', () => {
   it('goes on after work that fails', async () => {
     const { queue } = setUp()
     const flights = createFlights<string>(queue)
-    const fails = flights.board('x', { client: 'a', route: 'r' }, () => Promise.reject(new Error('no'))).flight.join()
-    const next = flights.board('y', { client: 'a', route: 'r' }, async () => 'made').flight.join()
+    const fails = flights.board('x', () => Promise.reject(new Error('no')), { client: 'a', route: 'r' }).flight.join()
+    const next = flights.board('y', async () => 'made', { client: 'a', route: 'r' }).flight.join()
     await expect(fails).rejects.toThrow('no')
     expect(await next).toBe('made')
   })
