@@ -4,6 +4,7 @@ import type { Registry as MetricsRegistry } from 'prom-client'
 import { createReadiness } from '../shared/store/readiness.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { createMemory } from './answers/memory.ts'
+import { createCounts } from './coverage/counts.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
 import { Problem } from './problem/problem.ts'
 import type { Route, Surroundings } from './route/define-route.ts'
@@ -11,20 +12,35 @@ import { createDocs } from './route/docs.ts'
 import { toOpenApi } from './route/openapi.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
-import { createApiMetrics } from './serving/request-metrics.ts'
+import { createQueue, type QueueOptions } from './serving/queue.ts'
+import { type ApiMetrics, createApiMetrics } from './serving/request-metrics.ts'
 import { inRequestSpan, noteFailure } from './serving/request-span.ts'
 import type { Exchange } from './serving/send.ts'
 import { createServing } from './serving/serve.ts'
 import type { Pace, Readers } from './serving/slow-readers.ts'
+import { createSpools } from './serving/spool.ts'
+import { createStreaming } from './serving/stream.ts'
+import { createWholeFiles } from './serving/whole-files.ts'
 
-export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness'> & {
+export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness' | 'counts'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
   readonly now?: () => number
   /** What a client takes at least, unless a test has no time to wait for it. */
   readonly pace?: Pace
+  /** How many answers are made at once, and how many wait, unless a test has others. */
+  readonly queue?: Omit<QueueOptions, 'meters'>
 }
+
+/**
+ * A long answer keeps a core of the database busy while it is written: few at once, so that short ones need not wait.
+ * Who wants one waits longer for it anyway.
+ */
+const DOWNLOADS = { most: 256, patience: { usualMs: 30_000, overloadMs: 15_000 } }
+
+/** Several pages with a hundred charts each. */
+const MOST_WAITING = 512
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
 
@@ -74,6 +90,15 @@ function toRoutingProblem(error: unknown): unknown {
   return new Problem('invalid_parameter', 'The path has a malformed percent-encoding.', { cause: error })
 }
 
+function createSendStream({ config, log, readers }: AppOptions & { readonly readers: Readers }, metrics: ApiMetrics) {
+  const queue = createQueue({
+    ...{ ...DOWNLOADS, places: config.api.downloadsAtOnce, clock: () => performance.now() },
+    meters: metrics.ofQueue('downloads'),
+  })
+  const disk = { maxBytes: config.api.spoolBytes / 2, log }
+  return createStreaming({ readers, queue, spools: createSpools(disk), files: createWholeFiles({ ...disk, queue }) })
+}
+
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
 export function createApp(options: AppOptions & { readonly readers: Readers }): RequestListener {
   // Whole answers and the pieces that they are put together from share the budget.
@@ -82,9 +107,15 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   // Not by the clock of the data: a database can go away while that stands still.
   const readiness = createReadiness(options.db, () => performance.now())
   const now = options.now ?? Date.now
-  const surroundings: Surroundings = { ...options, memory, readiness, now }
+  const counts = createCounts(options.commits)
+  const surroundings: Surroundings = { ...options, memory, readiness, counts, now }
   const metrics = createApiMetrics(options.metrics)
-  const serving = createServing(surroundings, { log: options.log, metrics, readers: options.readers, cacheBytes })
+  const queue = createQueue({
+    ...{ places: options.config.api.answersAtOnce, most: MOST_WAITING, clock: () => performance.now() },
+    ...{ ...options.queue, meters: metrics.ofQueue('answers') },
+  })
+  const sendStream = createSendStream(options, metrics)
+  const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes, queue, sendStream })
   const toRequestId = createRequestIds()
   const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
 

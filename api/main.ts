@@ -1,3 +1,4 @@
+import cluster from 'node:cluster'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig } from '../shared/config/config.ts'
@@ -11,8 +12,9 @@ import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createCommitFeed } from '../shared/store/commits.ts'
 import { followFoundLinks } from '../shared/store/found-links.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
-import { createMetrics } from '../shared/telemetry/metrics.ts'
+import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
 import { startTracing } from '../shared/telemetry/tracing.ts'
+import { startProcesses, tellStarted, toShare } from './processes.ts'
 import { createApiServer } from './server.ts'
 import type { Pace } from './serving/slow-readers.ts'
 
@@ -24,8 +26,9 @@ export async function startApi(
   config: Config,
   log: Logger,
   options: { pace?: Pace } = {},
-): Promise<{ stop(): Promise<void>; facts: object }> {
+): Promise<{ stop(): Promise<void>; facts: { url: string; opsPort: number | undefined } }> {
   const metrics = createMetrics('api')
+  if (cluster.isWorker) shareMetrics(metrics)
   const db = createDatabase(config.clickhouse, 'read')
   // What is expected of each dataset counts those DAOs too whose links were found.
   const { registry, refresh, stop: stopFollowing } = followFoundLinks(db, loadRegistry(), log)
@@ -63,10 +66,16 @@ export async function startApi(
   return { stop, facts: { url: `http://${config.api.host}:${port}`, opsPort: ops?.port } }
 }
 
-/** The API as a process: once it is told to stop it says so while it still answers, then ends what is under way. */
+/** The API as a process, or as several behind one port. */
 async function main(): Promise<void> {
   const config = loadConfig()
   const log = createLog('api', config.logLevel, createRedactor(findSecrets(config)))
+  if (config.api.processes > 1 && cluster.isPrimary) await serveFromSeveral(config, log)
+  else await serve(cluster.isWorker ? toShare(config) : config, log)
+}
+
+/** Once the process is told to stop it says so while it still answers, then ends what is under way. */
+async function serve(config: Config, log: Logger): Promise<void> {
   const tracing = await startTracing('dao-data-api', config, log)
   const { stop, facts } = await startApi(config, log)
   onStopSignal(async () => {
@@ -74,6 +83,17 @@ async function main(): Promise<void> {
     await tracing.stop()
     log.info('API stopped')
   })
+  if (cluster.isWorker) tellStarted(facts.url)
+  else announceReady({ ...facts })
+}
+
+async function serveFromSeveral(config: Config, log: Logger): Promise<void> {
+  const onLost = (reason: string) => {
+    log.fatal({ reason }, 'the API gives up')
+    process.exit(1)
+  }
+  const { stop, facts } = await startProcesses(config, { log, onLost })
+  onStopSignal(stop)
   announceReady({ ...facts })
 }
 

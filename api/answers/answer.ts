@@ -39,8 +39,14 @@ export interface StreamAnswer extends AnswerFacts {
    */
   open(signal: AbortSignal): Promise<Readable>
   /**
-   * Whether the data still has that digest; asked after the last row was read. ClickHouse has no snapshot that spans
-   * two queries: a commit between the digest and the stream would send other bytes under the same strong entity tag.
+   * One statement writes all of it: what it reads is settled before its first byte, so that what changes later does not
+   * concern it.
+   */
+  readonly isSnapshot?: boolean
+  /**
+   * Whether the data still has that digest; asked after the last row was read, of a snapshot after the first byte.
+   * ClickHouse has no snapshot that spans two queries: a commit between the digest and the stream would send other bytes
+   * under the same strong entity tag.
    */
   holds(signal: AbortSignal): Promise<boolean>
 }
@@ -60,8 +66,10 @@ interface LongStatement {
 export function toStream(
   db: Database,
   { statement, digest, readDigest }: LongStatement,
-): Pick<StreamAnswer, 'open' | 'holds'> {
+): Pick<StreamAnswer, 'open' | 'holds' | 'isSnapshot'> {
   return {
+    // Each shard of a cluster begins when it is asked.
+    isSnapshot: db.cluster === undefined,
     open: (signal) => db.stream({ ...statement, signal, isLong: true }),
     holds: async (signal) => (await readDigest(withSignal(db, signal))) === digest,
   }

@@ -77,13 +77,17 @@ export async function* holdBack(source: AsyncIterable<Buffer>, least: number): A
 /**
  * Opens a long answer and waits for its first byte: a query that fails at once still gets a proper problem. Gives the
  * answer's bytes, whole in the frame around them.
+ * @throws DataError `storage` when it fails before that; DataChanged when a snapshot is not what its digest tells of.
  */
 export async function openFramed(answer: StreamAnswer, signal: AbortSignal): Promise<AsyncGenerator<Buffer>> {
   try {
     const source = await answer.open(signal)
     // An empty answer never becomes readable: it ends.
     await Promise.race(['readable', 'end'].map((event) => once(source, event, { signal })))
-    return frame(source, answer, signal)
+    if (!answer.isSnapshot) return frame(source, answer, signal)
+    if (await answer.holds(signal)) return frame(source, { ...answer, holds: async () => true }, signal)
+    source.destroy()
+    throw new DataChanged()
   } catch (cause) {
     if (cause instanceof DataError) throw cause
     throw new DataError('storage', 'ClickHouse broke off before the first byte of an answer', { cause })

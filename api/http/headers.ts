@@ -40,6 +40,12 @@ export const RECORD_HEADERS = {
   'Content-Disposition': 'A name for the file; absent for JSON.',
 } as const
 
+/** The headers of answers of which a part may be asked for: those that readers of Parquet and Arrow read in parts. */
+export const RANGE_HEADERS = {
+  'Accept-Ranges': '`bytes` for Parquet and Arrow: `Range` takes one range of them (RFC 9110, section 14).',
+  'Content-Range': 'Which bytes these are, and of how many; with 206 and 416 only.',
+} as const
+
 /** The header of answers that come in pages. */
 export const PAGE_HEADERS = {
   Link: 'With `rel="next"` where to find what follows, while something does; with `rel="canonical"` the path itself.',
@@ -51,9 +57,10 @@ export const LIST_HEADERS = {
 } as const
 
 const EXPOSED = [
-  ...[ANSWER_HEADERS, SERIES_HEADERS, COARSE_HEADERS, RECORD_HEADERS, PAGE_HEADERS, LIST_HEADERS].flatMap((headers) =>
-    Object.keys(headers),
-  ),
+  ...[
+    ...[ANSWER_HEADERS, SERIES_HEADERS, COARSE_HEADERS],
+    ...[RECORD_HEADERS, RANGE_HEADERS, PAGE_HEADERS, LIST_HEADERS],
+  ].flatMap((headers) => Object.keys(headers)),
   'Retry-After',
 ].join(', ')
 

@@ -43,6 +43,11 @@ export const PROBLEM_CODES = {
     title: 'The name fits several entities',
     meaning: '`candidates` lists them with their ids: ask again with one `id`.',
   },
+  range_not_satisfiable: {
+    status: 416,
+    title: 'The range is not satisfiable',
+    meaning: 'The `Range` header asks for bytes behind the end. `Content-Range` says how many there are.',
+  },
   rate_limited: {
     status: 429,
     title: 'Too many requests',

@@ -9,8 +9,9 @@ import type { Answer } from '../answers/answer.ts'
 import type { Format } from '../answers/formats.ts'
 import { withSignal } from '../answers/leaving.ts'
 import type { Memory } from '../answers/memory.ts'
+import type { Counts } from '../coverage/counts.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
-import { PAGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
+import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
 import { Problem } from '../problem/problem.ts'
@@ -25,6 +26,7 @@ export interface Surroundings {
   readonly commits: CommitFeed
   readonly memory: Memory
   readonly readiness: Readiness
+  readonly counts: Counts
   readonly now: () => number
   /** Aborted once the process is to end: it still answers, but says that it is not ready. */
   readonly stopping?: AbortSignal
@@ -70,6 +72,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly volatile?: boolean
   /** Whether the answer is `no_data` while nothing is stored; other answers are empty then. */
   readonly mayHaveNoData?: boolean
+  /** Cheap, and asked for when there is trouble: made however many others wait, and kept. */
+  readonly isUrgent?: boolean
   /** Headers of its own that a 200 answer carries, name to description. */
   readonly headers?: Readonly<Record<string, string>>
   handle(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
@@ -95,6 +99,7 @@ export interface Route {
   readonly datasets: readonly DatasetFacts[]
   readonly volatile: boolean
   readonly mayHaveNoData: boolean
+  readonly isUrgent: boolean
   readonly headers: Readonly<Record<string, string>>
   /**
    * Settles what a parsed query means. `key` is equal for every query with the same answer; `answer` finds it.
@@ -107,8 +112,11 @@ type Query = Readonly<Record<string, unknown>>
 
 interface Settled {
   readonly key: string
-  /** Every statement that is sent for it ends with the signal. */
-  answer(signal: AbortSignal): Promise<Answer>
+  /**
+   * Every statement that is sent for it ends with the signal. `at` is its moment, now unless it is given, in Unix
+   * milliseconds: all of an answer is as of one reading of the clock.
+   */
+  answer(signal: AbortSignal, at?: number): Promise<Answer>
 }
 
 /** Where JSON is one object with the records inside. */
@@ -162,9 +170,10 @@ export function defineRoute<
     datasets: route.datasets,
     volatile: route.volatile ?? false,
     mayHaveNoData: route.mayHaveNoData ?? false,
+    isUrgent: route.isUrgent ?? false,
     headers: {
       ...route.headers,
-      ...(record === undefined ? {} : RECORD_HEADERS),
+      ...(record === undefined ? {} : { ...RECORD_HEADERS, ...RANGE_HEADERS }),
       ...('cursor' in query ? PAGE_HEADERS : {}),
     },
     settle: (parsed, format, surroundings) => {
@@ -176,8 +185,8 @@ export function defineRoute<
       const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
-        answer: async (signal) => {
-          const bound = { ...call, db: withSignal(call.db, signal), signal }
+        answer: async (signal, at = surroundings.now()) => {
+          const bound = { ...call, now: () => at, db: withSignal(call.db, signal), signal }
           return route.handle(bound as unknown as Parameters<typeof route.handle>[0])
         },
       }

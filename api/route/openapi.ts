@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
-import { ANSWER_HEADERS } from '../http/headers.ts'
+import { ANSWER_HEADERS, RANGE_HEADERS } from '../http/headers.ts'
 import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
 import { PROBLEM_CODES, type ProblemCode } from '../problem/codes.ts'
 import { problemBody } from '../problem/problem.ts'
@@ -45,6 +45,7 @@ function toCodes(route: Route): ProblemCode[] {
     ['not_found', single || route.path.includes('{')],
     ['no_data', route.mayHaveNoData],
     ['ambiguous_name', single],
+    ['range_not_satisfiable', route.record !== undefined],
   ]
   const common: ProblemCode[] = ['unknown_parameter', 'method_not_allowed', 'not_acceptable', 'internal', 'unavailable']
   return [...optional.filter(([, holds]) => holds).map(([code]) => code), ...common]
@@ -92,6 +93,18 @@ function toContent(route: Route): Json {
   return { ...own, ...Object.fromEntries(tables) }
 }
 
+/** One range of a body that is read in parts. */
+const PART: Json = {
+  description: 'The bytes that `Range` asks for, unless `If-Range` names others.',
+  headers: toHeaders({ ...ANSWER_HEADERS, ...RANGE_HEADERS }),
+  content: Object.fromEntries(
+    FORMAT_NAMES.filter((name) => FORMATS[name].isBinary).map((name) => [
+      FORMATS[name].mediaType,
+      { schema: { description: 'A part of the table.' } },
+    ]),
+  ),
+}
+
 /** Answers of the moment have no entity tag. */
 const { ETag: _, ...MOMENT_HEADERS } = ANSWER_HEADERS
 
@@ -112,6 +125,7 @@ function toOperation(route: Route): Json {
         headers: toHeaders({ ...(route.volatile ? MOMENT_HEADERS : ANSWER_HEADERS), ...route.headers }),
         content: toContent(route),
       },
+      ...(route.record === undefined ? {} : { 206: PART }),
       ...(route.volatile ? {} : { 304: { description: 'The client has this answer: `If-None-Match` names it.' } }),
       ...toErrors(route),
     },

@@ -5,11 +5,11 @@ import { indexPoints } from '../../shared/datasets/index-points.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
 import { FRESHNESS_STATES, toFreshnessState } from '../../shared/store/freshness.ts'
 import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts'
 import { readUnpricedMembers, toUnpricedNote } from '../../shared/store/unpriced-members.ts'
+import type { Count } from '../coverage/counts.ts'
 import { timeValue } from '../records/values.ts'
 import { defineRoute } from '../route/define-route.ts'
 
@@ -56,38 +56,8 @@ const UPSTREAM = {
   live: 'The data providers themselves.',
 } as const
 
-/** Counting a large series costs time: this long one count serves everybody. */
+/** Asking how complete everything is costs time: this long one answer serves everybody. */
 const HOLDS_MS = 5000
-
-const counted = z.object({
-  dataset: z.string(),
-  rows: z.int(),
-  entities: z.int(),
-  earliest: z.int(),
-  newest: z.int(),
-  note: z.string(),
-})
-
-type Counted = z.infer<typeof counted>
-
-/** The counts of a series. One about all entities together counts as one. */
-function toCountSql({ name, series }: DatasetFacts): string {
-  const { table, entity = '1', time, source = "''" } = series
-  return `SELECT '${name}' AS dataset, count() AS rows, uniqExact(${entity}) AS entities,
-  toUnixTimestamp64Milli(toDateTime64(min(${time}), 3)) AS earliest, toUnixTimestamp64Milli(toDateTime64(max(${time}), 3)) AS newest,
-  toString(argMax(${source}, ${time})) AS note
-FROM ${table} FINAL`
-}
-
-/** What is stored of each dataset, in one statement. */
-async function readCounts(db: Database): Promise<ReadonlyMap<string, Counted>> {
-  const rows = await db.rows({
-    name: 'status',
-    sql: datasets.map(toCountSql).join('\nUNION ALL\n'),
-    schema: counted,
-  })
-  return new Map(rows.map((row) => [row.dataset, row]))
-}
 
 const toNote = (failing: FailingProviders) =>
   Object.entries(failing)
@@ -95,7 +65,7 @@ const toNote = (failing: FailingProviders) =>
     .join('; ')
 
 interface Read {
-  readonly counted: Counted | undefined
+  readonly counted: Count | undefined
   readonly completeness: Completeness | undefined
   readonly failing: FailingProviders | undefined
   /** What people should know besides. */
@@ -130,15 +100,17 @@ export const statusRoute = defineRoute({
   path: '/data/status',
   tag: 'Service',
   summary: 'How fresh and how complete each dataset is',
-  description: 'Contract sections 7 and 10. Counted anew at most every five seconds.',
+  description:
+    'Contract sections 7 and 10. Asked anew at most every five seconds; of what is stored, only months that a commit concerns are counted again.',
   query: {},
   response: status,
-  // The count does not follow commits: during a back-fill every commit would ask for a new one.
+  // It does not follow commits: during a back-fill every commit would ask for a new one.
   datasets: [],
-  handle: async ({ db, config, registry, now }) => {
+  isUrgent: true,
+  handle: async ({ db, config, registry, counts: stored, now }) => {
     const at = now()
     const [counts, completeness, failing, quiet, unpriced] = await Promise.all([
-      readCounts(db),
+      stored.read(db),
       readCompleteness(db, registry, datasets, at),
       readFailing(db),
       readQuietSpaces(db, registry.daos, at),
@@ -163,7 +135,7 @@ export const statusRoute = defineRoute({
     return {
       body: Buffer.from(JSON.stringify(body)),
       asOf: newest.length === 0 ? null : Math.max(...newest),
-      expiresAt: now() + HOLDS_MS,
+      expiresAt: at + HOLDS_MS,
     }
   },
 })

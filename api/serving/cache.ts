@@ -3,6 +3,8 @@ import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import { createFlights } from './flight.ts'
+import type { Asker } from './lines.ts'
+import type { Queue } from './queue.ts'
 import type { ReadyAnswer } from './ready.ts'
 import type { Origin } from './request-metrics.ts'
 
@@ -21,11 +23,6 @@ type Versions = readonly (string | undefined)[]
 
 /** How long bytes are served while neither Redis nor the database tells of commits. */
 const UNHEARD_MS = 1000
-/**
- * Most answers made at once. The database has connections for about half of them, the others wait for one. When those
- * who wait for an answer have left, it is not made. Nobody should wait in a longer queue.
- */
-const MAX_COLD = 64
 /** What an entry costs beyond its bytes. */
 const ENTRY_BYTES = 1024
 /** An answer with so many hits is asked for so often that after a change a crowd would wait for the new one. */
@@ -37,27 +34,31 @@ const STALE_MS = 1000
 
 type Make = (abandoned: AbortSignal) => Promise<ReadyAnswer | StreamAnswer>
 
+/** What is asked for. */
+interface Asked {
+  readonly key: string
+  readonly datasets: readonly DatasetFacts[]
+  /** Who waits in the queue; undefined for what is made however many others wait. */
+  readonly asker: Asker | undefined
+}
+
 export interface ByteCache {
-  /** A kept answer that still holds. */
-  peek(key: string, datasets: readonly DatasetFacts[]): ReadyAnswer | undefined
+  /** A kept answer that still holds at a time, in Unix milliseconds. */
+  peek(key: string, datasets: readonly DatasetFacts[], at: number): ReadyAnswer | undefined
   /**
    * A kept answer, or a new one that all who ask meanwhile share. Streams are not kept. Rejects with the reason of
-   * `left` when the client leaves; `make` is told when all who share the answer have left.
+   * `left` when the client leaves; `make` is told when all who share the answer have left, and not called when that is
+   * before their turn.
+   * @throws Problem `unavailable` when it would have to wait too long.
    */
-  get(
-    key: string,
-    datasets: readonly DatasetFacts[],
-    make: Make,
-    left: AbortSignal,
-  ): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
+  get(asked: Asked, make: Make, left: AbortSignal): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
 }
 
 /** When entries hold: as long as no commit changed their datasets, and the clock did not overtake them. */
 function createValidity(commits: CommitFeed, now: () => number) {
   return {
     versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
-    holds: (entry: Entry, datasets: readonly DatasetFacts[]): boolean => {
-      const at = now()
+    holds: (entry: Entry, datasets: readonly DatasetFacts[], at: number): boolean => {
       if (at >= entry.answer.expiresAt) return false
       if (entry.foundAt === commits.changes) return true
       const { versions } = entry
@@ -87,6 +88,7 @@ function createValidity(commits: CommitFeed, now: () => number) {
 export function createByteCache(options: {
   maxBytes: number
   commits: CommitFeed
+  queue: Queue
   now: () => number
   /** Told of a failure that nobody waits for: the successor of an old answer could not be made. */
   onLost: (error: unknown) => void
@@ -97,7 +99,7 @@ export function createByteCache(options: {
     // Compressed forms are added later and are at most about as long as the body.
     sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
   })
-  const flights = createFlights<ReadyAnswer | StreamAnswer>(MAX_COLD)
+  const flights = createFlights<ReadyAnswer | StreamAnswer>(options.queue)
   const { versionsOf, holds, isForCrowd } = createValidity(commits, now)
 
   const passed = new LRUCache<string, true>({ max: MAX_PASSED })
@@ -108,40 +110,45 @@ export function createByteCache(options: {
     return false
   }
 
-  const peek: ByteCache['peek'] = (key, datasets) => {
+  const peek: ByteCache['peek'] = (key, datasets, at) => {
     const entry = kept.get(key)
-    if (entry === undefined || !holds(entry, datasets)) return undefined
+    if (entry === undefined || !holds(entry, datasets, at)) return undefined
     entry.hits++
     return entry.answer
   }
-  const fly = (key: string, datasets: readonly DatasetFacts[], make: Make) => {
-    // Versions are read before the rows are: after a commit in between the entry counts as outdated, which it may be.
-    const versions = versionsOf(datasets)
-    const madeAt = now()
-    return flights.board(`${versions.join()} ${key}`, async (abandoned) => {
-      const answer = await make(abandoned)
-      if ('body' in answer && isWorthKeeping(key, answer))
-        kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
-      return answer
-    })
+  const fly = ({ key, datasets, asker }: Asked, make: Make) =>
+    flights.board(
+      `${versionsOf(datasets).join()} ${key}`,
+      async (abandoned) => {
+        // Versions are read before the rows are: after a commit in between the entry counts as outdated, which it may be.
+        const versions = versionsOf(datasets)
+        const madeAt = now()
+        const answer = await make(abandoned)
+        if ('body' in answer && isWorthKeeping(key, answer))
+          kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
+        return answer
+      },
+      asker,
+    )
+  const renew = async (asked: Asked, make: Make) => {
+    const { flight, isNew } = fly(asked, make)
+    if (isNew) await flight.join()
   }
   return {
     peek,
-    get: async (key, datasets, make, left) => {
+    get: async (asked, make, left) => {
       left.throwIfAborted()
-      const hit = peek(key, datasets)
+      const { key, datasets } = asked
+      const hit = peek(key, datasets, now())
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = kept.get(key)
       if (old === undefined || !isForCrowd(old, datasets)) {
-        const { flight, isNew } = fly(key, datasets, make)
+        const { flight, isNew } = fly(asked, make)
         return { answer: await flight.join(left), from: isNew ? 'made' : 'flight' }
       }
-      // A failure here reaches no client. The next request tries again, and once the old answer is gone it gets the
-      // failure.
-      if (!flights.isFull) {
-        const { flight, isNew } = fly(key, datasets, make)
-        if (isNew) flight.join().catch(onLost)
-      }
+      // A failure here, such as a full queue, reaches no client. The next request tries again, and once the old answer is
+      // gone it gets the failure.
+      renew(asked, make).catch(onLost)
       return { answer: old.answer, from: 'stale' }
     },
   }

@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events'
-import { toUnavailable } from '../problem/problem.ts'
+import type { Asker } from './lines.ts'
+import type { Queue } from './queue.ts'
 
 /** Work that several may wait for. */
 export interface Flight<T> {
@@ -9,6 +10,11 @@ export interface Flight<T> {
    * The result, for somebody who waits until `left` is aborted; rejects with its reason then. Without it, to the end.
    */
   join(left?: AbortSignal): Promise<T>
+}
+
+interface QueuedFlight<T> extends Flight<T> {
+  /** Somebody else wants it, who may have a better place in the queue. */
+  alsoFor(asker: Asker): void
 }
 
 /** Begins work at once. Whoever begins it has to join at once too: with nobody on board it would never be abandoned. */
@@ -50,30 +56,58 @@ export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Fl
 
 /** Work under way, by what it is for: all who ask for the same meanwhile share one flight. */
 export interface Flights<T> {
-  readonly isFull: boolean
   /**
-   * The flight for a key, begun with `work` where there is none.
-   * @throws Problem `unavailable` when there are too many.
+   * The flight for a key, begun with `work` where there is none, as soon as the asker's turn comes; at once without an
+   * asker.
+   * @throws Problem `unavailable` when it would have to wait too long.
    */
-  board(key: string, work: (abandoned: AbortSignal) => Promise<T>): { flight: Flight<T>; isNew: boolean }
+  board(key: string, work: (abandoned: AbortSignal) => Promise<T>, asker?: Asker): { flight: Flight<T>; isNew: boolean }
 }
 
-/** At most so many flights at once. */
-export function createFlights<T>(most: number): Flights<T> {
-  const underway = new Map<string, Flight<T>>()
+/** Work that begins when the queue has a place for it, and not at all when all who want it have left by then. */
+function startQueued<T>(queue: Queue, asker: Asker, work: (abandoned: AbortSignal) => Promise<T>): QueuedFlight<T> {
+  let alsoFor: QueuedFlight<T>['alsoFor'] = () => {}
+  const flight = startFlight((abandoned) => {
+    const ticket = queue.enter(asker, abandoned)
+    alsoFor = ticket.alsoFor
+    return workInTurn(ticket.turn, abandoned, work)
+  })
+  return { ...flight, alsoFor: (other) => alsoFor(other) }
+}
+
+async function workInTurn<T>(
+  turn: ReturnType<Queue['enter']>['turn'],
+  abandoned: AbortSignal,
+  work: (abandoned: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const leave = await turn
+  try {
+    abandoned.throwIfAborted()
+    return await work(abandoned)
+  } finally {
+    leave()
+  }
+}
+
+/** Flights that wait in a queue. */
+export function createFlights<T>(queue: Queue): Flights<T> {
+  const underway = new Map<string, QueuedFlight<T>>()
   return {
-    get isFull() {
-      return underway.size >= most
-    },
-    board: (key, work) => {
+    board: (key, work, asker) => {
       const known = underway.get(key)
-      if (known !== undefined) return { flight: known, isNew: false }
-      if (underway.size >= most) throw toUnavailable('Too many answers are being made at once.')
-      const flight = startFlight(async (abandoned) => {
+      if (known !== undefined) {
+        if (asker !== undefined) known.alsoFor(asker)
+        return { flight: known, isNew: false }
+      }
+      const landing = async (abandoned: AbortSignal) => {
         const result = await work(abandoned)
         land()
         return result
-      })
+      }
+      const flight: QueuedFlight<T> =
+        queue === undefined || asker === undefined
+          ? { ...startFlight(landing), alsoFor: () => {} }
+          : startQueued(queue, asker, landing)
       const land = () => {
         if (underway.get(key) === flight) underway.delete(key)
       }

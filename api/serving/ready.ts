@@ -21,13 +21,14 @@ export interface ReadyAnswer {
   readonly body: Buffer
   /** What its entity tags are made of; null for an answer of the moment, which nobody can have already. */
   readonly tag: string | null
-  readonly headers: FlatHeaders
-  readonly staleAt: number | null
+  readonly head: Head
   readonly expiresAt: number
   /** Made without a statement: it is kept when it is asked for again. */
   readonly isQuick?: boolean
   /** Compressed already: it has no other encodings. */
   readonly isPacked?: boolean
+  /** Parts of it may be asked for. */
+  readonly hasRanges?: boolean
   readonly forms: Map<Encoding, EncodedForm>
 }
 
@@ -37,42 +38,70 @@ const MAX_AGE_SECONDS: Readonly<Record<Cadence, number>> = { '5m': 30, '1h': 300
 /** How long answers without collected data hold: they change with a release only. */
 const FIXED_MAX_AGE_SECONDS = 3600
 
-/**
- * `Cache-Control` true to how often the data changes: the most frequent dataset decides, and `seconds`, how long the
- * answer holds at all, bounds it. While a cache asks again it may serve what it has for as long once more.
- */
-function toCacheControl(datasets: readonly DatasetFacts[], seconds = Number.POSITIVE_INFINITY): string {
-  const ages = datasets.map((dataset) => MAX_AGE_SECONDS[dataset.cadence])
-  const maxAge = Math.max(1, Math.floor(Math.min(FIXED_MAX_AGE_SECONDS, seconds, ...ages)))
-  return `public, max-age=${maxAge}, stale-while-revalidate=${2 * maxAge}`
+/** While a cache asks again it may serve what it has for twice as long. */
+const toCacheControl = (maxAge: number): string => `public, max-age=${maxAge}, stale-while-revalidate=${2 * maxAge}`
+
+/** What the headers of every response with an answer are made of. */
+export interface Head {
+  /** Those that stay the same. */
+  readonly headers: FlatHeaders
+  /** From when on the data is stale, in Unix milliseconds; null is never. */
+  readonly staleAt: number | null
+  /** How long clients may reuse it by how often its data changes, in seconds; undefined where they may not. */
+  readonly maxAge: number | undefined
+  /** `Cache-Control` for as long. */
+  readonly cacheControl: string
+  /** From when on the answer is another one, in Unix milliseconds; clients may reuse it no longer than until then. */
+  readonly expiresAt: number
 }
 
-/** The headers that stay the same for every response with an answer, and from when on its data is stale. */
-export function toHead(route: Route, answer: Answer, now: number): { headers: FlatHeaders; staleAt: number | null } {
-  const lasts = answer.expiresAt === undefined ? undefined : (answer.expiresAt - now) / 1000
+/**
+ * `Cache-Control` at a moment: true to how often the data changes, and to how long the answer holds from now on. An
+ * answer that is outdated already promises nothing.
+ */
+export function toCacheControlAt({ maxAge, cacheControl, expiresAt }: Head, now: number, isOutdated: boolean): string {
+  if (maxAge === undefined || (expiresAt === Number.POSITIVE_INFINITY && !isOutdated)) return cacheControl
+  const left = isOutdated ? 0 : Math.max(0, Math.floor((expiresAt - now) / 1000))
+  return left >= maxAge ? cacheControl : toCacheControl(left)
+}
+
+/** The most frequent dataset decides how long an answer may be reused. */
+const toMaxAge = (datasets: readonly DatasetFacts[]): number =>
+  Math.min(FIXED_MAX_AGE_SECONDS, ...datasets.map(({ cadence }) => MAX_AGE_SECONDS[cadence]))
+
+/** What all responses with an answer have in common. */
+export function toHead(route: Route, answer: Answer): Head {
   const asOf = answer.asOf === null ? undefined : new Date(answer.asOf)
   const headers = [
     ...['Content-Type', answer.format === undefined ? route.contentType : FORMATS[answer.format].contentType],
-    ...['Cache-Control', route.volatile ? 'no-store' : toCacheControl(route.datasets, lasts)],
     ...['Vary', route.record === undefined ? 'Accept-Encoding' : 'Accept, Accept-Encoding'],
     ...(asOf === undefined ? [] : ['Last-Modified', asOf.toUTCString(), 'X-Data-As-Of', asOf.toISOString()]),
+    ...(FORMATS[answer.format ?? 'json'].isBinary ? ['Accept-Ranges', 'bytes'] : []),
     ...toFlat(answer.headers ?? {}),
   ]
   const [main] = route.datasets
   const byCadence = answer.asOf === null || main === undefined ? null : toStaleAt(answer.asOf, main)
-  return { headers, staleAt: answer.staleAt === undefined ? byCadence : answer.staleAt }
+  const maxAge = route.volatile ? undefined : toMaxAge(route.datasets)
+  return {
+    headers,
+    staleAt: answer.staleAt === undefined ? byCadence : answer.staleAt,
+    maxAge,
+    cacheControl: maxAge === undefined ? 'no-store' : toCacheControl(maxAge),
+    expiresAt: answer.expiresAt ?? Number.POSITIVE_INFINITY,
+  }
 }
 
-/** A whole answer that was asked for at a time, ready to be kept and sent; a long one as it is. */
-export function toReady(route: Route, answer: Answer, askedAt: number): ReadyAnswer | StreamAnswer {
+/** A whole answer, ready to be kept and sent; a long one as it is. */
+export function toReady(route: Route, answer: Answer): ReadyAnswer | StreamAnswer {
   if ('open' in answer) return answer
   return {
     body: answer.body,
     tag: route.volatile ? null : toTagValue(answer.body),
-    ...toHead(route, answer, askedAt),
+    head: toHead(route, answer),
     expiresAt: route.volatile ? 0 : (answer.expiresAt ?? Number.POSITIVE_INFINITY),
     isQuick: answer.isQuick ?? false,
     isPacked: FORMATS[answer.format ?? 'json'].isPacked,
+    hasRanges: FORMATS[answer.format ?? 'json'].isBinary,
     forms: new Map(),
   }
 }
@@ -80,7 +109,7 @@ export function toReady(route: Route, answer: Answer, askedAt: number): ReadyAns
 /** The form of an answer in one encoding, made on first use. Compressing is the only part that takes its time. */
 export async function toForm(answer: ReadyAnswer, encoding: Encoding): Promise<EncodedForm> {
   const bytes = await encode(answer.body, encoding)
-  const headers = [...FIXED_HEADERS, ...answer.headers]
+  const headers = [...FIXED_HEADERS, ...answer.head.headers]
   if (answer.tag !== null) headers.push('ETag', toEntityTag(answer.tag, encoding))
   const full = [...headers, 'Content-Length', String(bytes.length)]
   if (encoding !== 'identity') full.push('Content-Encoding', encoding)

@@ -1,5 +1,6 @@
 import type { Counter, Histogram, Registry } from 'prom-client'
-import { createCounter, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
+import { createCounter, createGauge, createHistogram, METRICS } from '../../shared/telemetry/metric-list.ts'
+import type { QueueMeters } from './queue.ts'
 
 /**
  * Where an answer came from: kept bytes, kept bytes while new ones are made, a query for somebody else, one of its own.
@@ -17,11 +18,15 @@ export interface RouteMeters {
 /** The API's own metrics: requests by route and status, their durations, and where answers come from. */
 export interface ApiMetrics {
   of(route: string): RouteMeters
+  ofQueue(queue: string): QueueMeters
 }
 
 export function createApiMetrics(registry: Registry): ApiMetrics {
   const requests = createHistogram(METRICS.apiRequest, registry)
   const answers = createCounter(METRICS.apiAnswers, registry)
+  const waiting = createGauge(METRICS.apiWaiting, registry)
+  const waited = createHistogram(METRICS.apiWaited, registry)
+  const refused = createCounter(METRICS.apiRefused, registry)
   const toMeters = (route: string): RouteMeters => {
     const timers = new Map<number, Histogram.Internal<'route' | 'status'>>()
     const counters = new Map<Origin, Counter.Internal>()
@@ -47,6 +52,14 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
       const known = meters.get(route) ?? toMeters(route)
       meters.set(route, known)
       return known
+    },
+    ofQueue: (queue) => {
+      const [inLine, times, refusals] = [waiting.labels({ queue }), waited.labels({ queue }), refused.labels({ queue })]
+      return {
+        waiting: (count) => inLine.set(count),
+        waited: (seconds) => times.observe(seconds),
+        refused: () => refusals.inc(),
+      }
     },
   }
 }

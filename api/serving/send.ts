@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { chooseEncoding, type Encoding } from '../http/accept.ts'
-import { isKnownTo } from '../http/conditional.ts'
+import { isKnownTo, toEntityTag } from '../http/conditional.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
-import { type Problem, toProblemBody } from '../problem/problem.ts'
-import { type EncodedForm, type ReadyAnswer, toForm } from './ready.ts'
+import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
+import { Problem, toProblemBody } from '../problem/problem.ts'
+import { type EncodedForm, type Head, type ReadyAnswer, toCacheControlAt, toForm } from './ready.ts'
 
 /** One request and what is known of it on the way to its response. */
 export interface Exchange {
@@ -18,19 +19,47 @@ export interface Exchange {
 /** Below this compression saves less than its headers cost. */
 const MIN_ENCODED_BYTES = 256
 
-/** Headers of this request alone: its id, whether the data is stale by now, and the timing. */
-export function toMomentHeaders(exchange: Exchange, staleAt: number | null, now: number, from: string): string[] {
+/** Headers of this request alone: its id, the timing, for how long it may be reused and whether it is stale by now. */
+export function toMomentHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
   const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
   const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
-  if (staleAt !== null && now > staleAt) headers.push('X-Data-Stale', 'true')
+  headers.push('Cache-Control', toCacheControlAt(head, now, from === 'stale'))
+  if (head.staleAt !== null && now > head.staleAt) headers.push('X-Data-Stale', 'true')
   return headers
 }
+
+/**
+ * The part of a representation that a request asks for; undefined for all of it.
+ * @throws Problem `range_not_satisfiable`
+ */
+export function toPart({ method, headers }: IncomingMessage, entityTag: string, length: number): ByteRange | undefined {
+  if (method !== 'GET' || headers.range === undefined || !isSameAs(headers['if-range'], entityTag)) return undefined
+  const range = toByteRange(headers.range, length)
+  if (range !== 'unsatisfiable') return range
+  const told = { 'Content-Range': `bytes */${length}` }
+  throw new Problem('range_not_satisfiable', `The answer has ${length} bytes.`, { headers: told })
+}
+
+/** The headers of a part, of a representation of so many bytes. */
+export const toPartHeaders = ({ start, end }: ByteRange, length: number): string[] => [
+  ...['Content-Range', `bytes ${start}-${end}/${length}`],
+  ...['Content-Length', String(end - start + 1)],
+]
 
 function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
   const { request, response, extra } = exchange
   const known = answer.tag !== null && isKnownTo(request.headers['if-none-match'], answer.tag)
-  const headers = (known ? form.headers : form.full).concat(toMomentHeaders(exchange, answer.staleAt, now, from))
+  const length = form.bytes.length
+  const part =
+    known || !answer.hasRanges ? undefined : toPart(request, toEntityTag(String(answer.tag), 'identity'), length)
+  const headers = (known || part !== undefined ? form.headers : form.full).concat(
+    toMomentHeaders(exchange, answer.head, now, from),
+  )
   if (extra.length > 0) headers.push(...extra)
+  if (part !== undefined) {
+    response.writeHead(206, headers.concat(toPartHeaders(part, length)))
+    return void response.end(form.bytes.subarray(part.start, part.end + 1))
+  }
   response.writeHead(known ? 304 : 200, headers)
   if (known || request.method === 'HEAD') response.end()
   else response.end(form.bytes)
@@ -45,7 +74,9 @@ export function sendReady(
 ): Promise<void> | undefined {
   const small = answer.body.length < MIN_ENCODED_BYTES
   const encoding: Encoding =
-    small || answer.isPacked ? 'identity' : chooseEncoding(exchange.request.headers['accept-encoding'])
+    small || answer.isPacked || (answer.hasRanges && exchange.request.headers.range !== undefined)
+      ? 'identity'
+      : chooseEncoding(exchange.request.headers['accept-encoding'])
   const form = answer.forms.get(encoding)
   if (form !== undefined) {
     writeForm(exchange, answer, form, now, from)

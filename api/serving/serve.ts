@@ -7,11 +7,12 @@ import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
 import { createByteCache } from './cache.ts'
 import { createKnownUrls } from './known-urls.ts'
+import type { Asker } from './lines.ts'
+import type { Queue } from './queue.ts'
 import { toHead, toReady } from './ready.ts'
 import type { ApiMetrics } from './request-metrics.ts'
 import { type Exchange, sendProblem, sendReady } from './send.ts'
-import type { Readers } from './slow-readers.ts'
-import { createStreaming } from './stream.ts'
+import type { SendStream } from './stream.ts'
 
 /** The parts of a request's path that stand for parameters. */
 type InPath = Readonly<Record<string, string | string[]>>
@@ -45,7 +46,34 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
   return { query, format, isNamed: named !== undefined }
 }
 
-function createFail(log: Logger, publicUrl: string): Serving['fail'] {
+/** By address: whoever sends many requests waits behind himself. */
+const toAsker = ({ path }: Route, { request }: Exchange): Asker => ({
+  client: request.socket.remoteAddress ?? '',
+  route: path,
+})
+
+/** Whether a request is refused because the service is busy or stopping: that is no failure. */
+const isRefusal = (error: unknown): error is Problem =>
+  error instanceof Problem && error.status >= 500 && error.particulars.cause === undefined
+
+const TELL_REFUSALS_MS = 1_000
+
+/** Tells of refusals, of many in one line: writing a line each would cost more than refusing does. */
+function createRefusals(log: Logger) {
+  let toldAt = Number.NEGATIVE_INFINITY
+  let untold = 0
+  return {
+    note: (told: object, reason: string) => {
+      untold += 1
+      if (performance.now() - toldAt < TELL_REFUSALS_MS) return
+      log.warn({ ...told, reason, refused: untold }, 'refused')
+      toldAt = performance.now()
+      untold = 0
+    },
+  }
+}
+
+function createFail(log: Logger, refusals: ReturnType<typeof createRefusals>, publicUrl: string): Serving['fail'] {
   return (exchange, error) => {
     const problem = toProblem(error)
     if (exchange.response.headersSent || exchange.response.destroyed) {
@@ -55,9 +83,7 @@ function createFail(log: Logger, publicUrl: string): Serving['fail'] {
       return
     }
     const told = { requestId: exchange.requestId, code: problem.code }
-    // A request that is refused because the service is busy or stopping is no failure.
-    const isRefused = problem === error && problem.particulars.cause === undefined
-    if (isRefused && problem.status >= 500) log.warn({ ...told, reason: problem.message }, 'refused')
+    if (isRefusal(error)) refusals.note(told, error.message)
     else if (problem.status >= 500) log.error({ ...told, err: error }, 'failed')
     sendProblem(exchange, problem, publicUrl)
   }
@@ -84,15 +110,17 @@ async function tryAgain({ response }: Exchange, work: () => Promise<void>): Prom
 /** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
 export function createServing(
   surroundings: Surroundings,
-  options: { log: Logger; metrics: ApiMetrics; readers: Readers; cacheBytes: number },
+  options: { log: Logger; metrics: ApiMetrics; cacheBytes: number; queue: Queue; sendStream: SendStream },
 ): Serving {
   const { now, config, commits } = surroundings
-  const { metrics, log, readers, cacheBytes } = options
-  const onLost = (error: unknown) => log.warn({ err: error }, 'an answer could not be renewed')
-  const cache = createByteCache({ maxBytes: cacheBytes, commits, now, onLost })
+  const { metrics, log, cacheBytes, queue, sendStream } = options
+  const refusals = createRefusals(log)
+  const onLost = (error: unknown) => {
+    if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
+  }
+  const cache = createByteCache({ maxBytes: cacheBytes, commits, queue, now, onLost })
   const known = createKnownUrls(metrics)
-  const sendStream = createStreaming(readers)
-  const fail = createFail(log, config.api.publicUrl)
+  const fail = createFail(log, refusals, config.api.publicUrl)
 
   /** A request's way: parse, settle what is asked for, find it among the kept or make it, send. */
   const serveOnce = async (route: Route, exchange: Exchange, inPath: InPath, left: AbortSignal): Promise<void> => {
@@ -100,14 +128,15 @@ export function createServing(
     const asked = parse(route, headers.accept, readQuery(url), inPath)
     const settled = route.settle(asked.query, asked.format, surroundings)
     const make = async (abandoned: AbortSignal) => {
-      const askedAt = now()
-      return toReady(route, await settled.answer(abandoned), askedAt)
+      return toReady(route, await settled.answer(abandoned, now()))
     }
+    const asker = toAsker(route, exchange)
+    const wanted = { key: settled.key, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
     const { answer, from } = route.volatile
       ? { answer: await make(left), from: 'made' as const }
-      : await cache.get(settled.key, route.datasets, make, left)
+      : await cache.get(wanted, make, left)
     metrics.of(route.path).answered(from)
-    if ('open' in answer) return sendStream(exchange, answer, toHead(route, answer, now()), now(), left)
+    if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left)
     if (exchange.extra.length === 0) known.add(url, route, settled.key, asked)
     await sendReady(exchange, answer, now(), from)
   }
@@ -120,14 +149,16 @@ export function createServing(
     },
     serveKept: (exchange) => {
       const { method, url = '', headers } = exchange.request
-      if (method !== 'GET' && method !== 'HEAD') return false
+      // A part may be one that there is not: only the other way tells of failures.
+      if ((method !== 'GET' && method !== 'HEAD') || headers.range !== undefined) return false
       const meant = known.find(url, headers.accept)
       if (meant === undefined) return false
-      const answer = cache.peek(meant.key, meant.route.datasets)
+      const at = now()
+      const answer = cache.peek(meant.key, meant.route.datasets, at)
       if (answer === undefined) return false
       // Not at the response's end: a listener there costs more than finding the bytes.
       const count = () => meant.meters.servedKept(exchange.response.statusCode, exchange.startedAt)
-      const sending = sendReady(exchange, answer, now(), 'cache')
+      const sending = sendReady(exchange, answer, at, 'cache')
       if (sending === undefined) count()
       else sending.then(count).catch((error: unknown) => fail(exchange, error))
       return true

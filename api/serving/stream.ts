@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
@@ -7,17 +7,26 @@ import { DataChanged, openFramed } from '../answers/frame.ts'
 import { chooseEncoding } from '../http/accept.ts'
 import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
 import { createEncoder } from '../http/encoding.ts'
-import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
+import { FIXED_HEADERS } from '../http/headers.ts'
+import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
 import { toUnavailable } from '../problem/problem.ts'
-import { type Exchange, toMomentHeaders } from './send.ts'
+import type { Asker } from './lines.ts'
+import type { Leave, Queue } from './queue.ts'
+import type { Head } from './ready.ts'
+import { type Exchange, toMomentHeaders, toPart, toPartHeaders } from './send.ts'
 import type { Readers } from './slow-readers.ts'
+import type { Spools } from './spool.ts'
+import type { WholeFile, WholeFiles } from './whole-files.ts'
 
 /**
- * Most long answers on their way at once. Each is a statement that lasts as long as its client reads. 64 of them, all
- * slow, take ClickHouse up to 2.2 GB, about half of what it has by default, and more than half of the reader's quota of
- * execution time. That leaves enough for all other requests; twice as many would not.
+ * Most long answers that ClickHouse has not written to their end. Where there is room on the disk that is a matter of
+ * moments, else it lasts as long as the client reads. 64 of them, all slow, take ClickHouse up to 2.2 GB, about half of
+ * what it has by default, and more than half of the reader's quota of execution time. That leaves enough for all other
+ * requests; twice as many would not.
  */
-const MAX_STREAMS = 64
+const MAX_STATEMENTS = 64
+/** Most long answers on their way at once: each holds memory and perhaps a file. */
+const MAX_DOWNLOADS = 256
 
 /**
  * So much of an answer is read before its head is sent. A shorter one is known to be whole by then, or is made again.
@@ -65,21 +74,22 @@ async function* toWrites(
   }
 }
 
-type SendStream = (
+export type SendStream = (
   exchange: Exchange,
+  asker: Asker,
   answer: StreamAnswer,
-  head: { headers: FlatHeaders; staleAt: number | null },
+  head: Head,
   now: number,
   left: AbortSignal,
 ) => Promise<void>
 
-/** The responses of the long answers that are on their way. */
-function createPlaces(readers: Readers) {
+/** Places for the responses of long answers. */
+function createPlaces(readers: Readers, most: number) {
   const taken = new Set<ServerResponse>()
   return {
     /** @throws Problem `unavailable` when all places are taken and none of the clients is slow. */
     take: (response: ServerResponse) => {
-      if (taken.size >= MAX_STREAMS) {
+      if (taken.size >= most) {
         const slowest = readers.closeSlowest(taken)
         if (slowest === undefined) throw toUnavailable('Too many long answers are on their way at once.')
         taken.delete(slowest)
@@ -90,39 +100,83 @@ function createPlaces(readers: Readers) {
   }
 }
 
+/** Whether a request asks for a part, and for one of these bytes. */
+const isPartWanted = ({ headers }: IncomingMessage, tag: string): boolean =>
+  toByteRange(headers.range, Number.POSITIVE_INFINITY) !== undefined &&
+  isSameAs(headers['if-range'], toEntityTag(tag, 'identity'))
+
+/** Sends a file, or a part of it; to HEAD, only how long it is. */
+async function sendWhole(
+  { request, response }: Exchange,
+  whole: WholeFile,
+  part: ByteRange | undefined,
+  headers: string[],
+): Promise<void> {
+  const range = part ?? { start: 0, end: whole.length - 1 }
+  const lengths = part === undefined ? ['Content-Length', String(whole.length)] : toPartHeaders(part, whole.length)
+  response.writeHead(part === undefined ? 200 : 206, headers.concat(lengths))
+  if (request.method === 'HEAD') response.end()
+  else await pipeline(whole.read(range), response)
+}
+
+interface StreamingOptions {
+  readonly readers: Readers
+  readonly spools: Spools
+  /** For those that are read in parts. */
+  readonly files: WholeFiles
+  /** For those that ClickHouse is to write. */
+  readonly queue: Queue
+}
+
 /**
- * Sends long answers as ClickHouse writes them, at the pace of the client. The query ends when the client leaves, and
- * the response breaks off when the query fails or its data changed on the way. Where there are too many, the slowest
- * client is closed in favour of a new one.
- * @throws DataChanged before anything is sent, when the data of a short answer changed while it was read; the reason of
- * `left` when the client leaves.
+ * Sends long answers as ClickHouse writes them. What a slow client has not taken waits on the disk, so that the
+ * statement ends early; where there is no room, it goes at the pace of the client. The query ends when the client leaves,
+ * and the response breaks off when the query fails, or its data changed on the way and it is no snapshot. Where there
+ * are too many, the slowest client is closed in favour of a new one.
+ * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a snapshot;
+ * Problem `unavailable` when too many wait; the reason of `left` when the client leaves.
  */
-export function createStreaming(readers: Readers): SendStream {
-  const places = createPlaces(readers)
-  return async (exchange, answer, head, now, left) => {
+export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
+  const downloads = createPlaces(readers, MAX_DOWNLOADS)
+  const statements = createPlaces(readers, MAX_STATEMENTS)
+  return async (exchange, asker, answer, head, now, left) => {
     left.throwIfAborted()
     const { request, response } = exchange
-    const isPacked = FORMATS[answer.format ?? 'json'].isPacked
-    const encoding = isPacked ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
+    const { isPacked, isBinary } = FORMATS[answer.format ?? 'json']
+    const hasRange = isBinary && request.headers.range !== undefined
+    const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
     const tag = toTagValue(answer.digest)
     const all = () => [
       ...FIXED_HEADERS,
       ...head.headers,
       ...['ETag', toEntityTag(tag, encoding)],
-      ...toMomentHeaders(exchange, head.staleAt, now, 'made'),
+      ...toMomentHeaders(exchange, head, now, 'made'),
       ...exchange.extra,
       ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
     ]
     if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, all()).end()
+    const isWhole = isBinary && encoding === 'identity' && (request.method === 'HEAD' || isPartWanted(request, tag))
+    const open = (signal: AbortSignal) => openFramed(answer, signal)
+    const whole = isWhole ? await files.get(tag, asker, open, left) : undefined
+    if (whole !== undefined)
+      return sendWhole(exchange, whole, toPart(request, toEntityTag(tag, 'identity'), whole.length), all())
     if (request.method === 'HEAD') return void response.writeHead(200, all()).end()
-    places.take(response)
+    downloads.take(response)
     const over = new AbortController()
     const signal = AbortSignal.any([left, over.signal])
+    let leaveQueue: Leave = () => {}
+    const ended = () => {
+      leaveQueue()
+      statements.leave(response)
+    }
     // However the response ends, `left` is aborted too. Who failed is told by what came first: the answer or the
     // client.
     let failure: unknown
     try {
-      const rest = await openFramed(answer, signal)
+      leaveQueue = await queue.enter(asker, left).turn
+      statements.take(response)
+      const opened = await openFramed(answer, signal)
+      const rest = spools.through(opened, { blocked: leaveQueue, ended })
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
       })
@@ -132,8 +186,9 @@ export function createStreaming(readers: Readers): SendStream {
     } catch (error) {
       throw failure ?? (left.aborted ? left.reason : error)
     } finally {
-      places.leave(response)
       over.abort()
+      ended()
+      downloads.leave(response)
     }
   }
 }

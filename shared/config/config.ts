@@ -1,4 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
@@ -42,7 +43,10 @@ export const settings = z.object({
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
+  API_PROCESSES: z.union([z.literal('auto'), count.max(64)], 'must be a number up to 64, or auto').default(1),
+  API_CONCURRENCY: z.union([z.literal('auto'), count.max(256)], 'must be a number up to 256, or auto').default('auto'),
   API_CACHE_MB: z.coerce.number().int().min(0).default(128),
+  API_SPOOL_MB: z.coerce.number().int().min(0).default(1024),
   // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
   API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(10).default(2),
   OPS_HOST: text.default('127.0.0.1'),
@@ -59,6 +63,9 @@ export const settings = z.object({
 
   ...providerSettings,
 })
+
+/** What keeps the database busy when it is on this machine. More at once would only take longer each. */
+const ANSWERS_PER_CORE = 2
 
 type Settings = z.infer<typeof settings>
 
@@ -89,7 +96,12 @@ function toConfig(s: Settings, env: Environment) {
       host: s.API_HOST,
       port: s.API_PORT,
       publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
+      processes: s.API_PROCESSES === 'auto' ? availableParallelism() : s.API_PROCESSES,
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
+      spoolBytes: s.API_SPOOL_MB * 1024 * 1024,
+      answersAtOnce: s.API_CONCURRENCY === 'auto' ? ANSWERS_PER_CORE * availableParallelism() : s.API_CONCURRENCY,
+      // Each keeps a core of the database busy while it is written.
+      downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
     },
     ops: {

@@ -1,9 +1,9 @@
 import { createServer, type RequestListener, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Registry } from 'prom-client'
 import { DataError, toReason } from '../errors.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { probe } from '../store/probe.ts'
+import type { ShownMetrics } from '../telemetry/metrics.ts'
 
 /** What a process needs, by name; each check throws when it is not there. */
 export type Checks = Readonly<Record<string, () => Promise<unknown>>>
@@ -16,7 +16,7 @@ interface Told {
 }
 
 export interface OpsOptions extends Told {
-  readonly registry: Registry
+  readonly registry: ShownMetrics
   readonly host: string
   /** 0 is off. */
   readonly port: number
@@ -65,7 +65,7 @@ function toListenError(error: NodeJS.ErrnoException, { setting, host, port }: Op
   return new DataError('config', `${setting}: port ${port} of ${host} is taken: name another, or 0 for none`)
 }
 
-function toListener(registry: Registry, toTold: () => Told): RequestListener {
+function toListener(registry: ShownMetrics, toTold: () => Told): RequestListener {
   return (request, response) => {
     const { checks, pages } = toTold()
     const path = request.url?.split('?')[0] ?? '/'

@@ -36,6 +36,25 @@ export const METRICS = {
     help: 'Answers by route and origin: kept bytes, a query under way for somebody else, or made for this request.',
     labels: ['route', 'from'],
   },
+  apiWaiting: {
+    kind: 'gauge',
+    name: 'api_queue_waiting',
+    help: 'Requests that wait for their turn at the database now, by queue.',
+    labels: ['queue'],
+  },
+  apiWaited: {
+    kind: 'histogram',
+    name: 'api_queue_wait_seconds',
+    help: 'Time that a request waited for its turn at the database, by queue; 0 where there was a place at once.',
+    labels: ['queue'],
+    buckets: REQUEST_BUCKETS,
+  },
+  apiRefused: {
+    kind: 'counter',
+    name: 'api_refused_total',
+    help: 'Requests refused because too many waited already, by queue.',
+    labels: ['queue'],
+  },
   jobs: {
     kind: 'counter',
     name: 'worker_jobs_total',

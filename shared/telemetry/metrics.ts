@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Registry } from 'prom-client'
+import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
 
 /**
  * Gauges of prom-client that are named like counters, which Prometheus' own linter refuses. Each has a twin without the
@@ -17,4 +17,23 @@ export function createMetrics(process: string): Registry {
   collectDefaultMetrics({ register: registry })
   for (const name of NAMED_LIKE_COUNTERS) registry.removeSingleMetric(name)
   return registry
+}
+
+/** What an operations port shows: one process's metrics, or those of several added up. */
+export interface ShownMetrics {
+  readonly contentType: string
+  metrics(): Promise<string>
+}
+
+/** Lets the process that started this one read its metrics. */
+export function shareMetrics(registry: Registry): void {
+  AggregatorRegistry.setRegistries([registry])
+  // It answers from its making on.
+  new AggregatorRegistry()
+}
+
+/** The metrics of all processes that this one has started, added up; of one that has ended, none. */
+export function createSharedMetrics(): ShownMetrics {
+  const all = new AggregatorRegistry()
+  return { metrics: () => all.clusterMetrics(), contentType: all.contentType }
 }

@@ -1,4 +1,5 @@
 import { createMemory } from '../../api/answers/memory.ts'
+import { createCounts } from '../../api/coverage/counts.ts'
 import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'
@@ -18,5 +19,6 @@ export function surround({ reader, registry, config }: BenchDatabase, now: numbe
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
   const memory = createMemory(nothing)
   const readiness = async () => {}
-  return { db: reader, registry, config, commits: NOBODY, memory, readiness, now: () => now }
+  const counts = createCounts(NOBODY)
+  return { db: reader, registry, config, commits: NOBODY, memory, counts, readiness, now: () => now }
 }

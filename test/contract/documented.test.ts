@@ -101,14 +101,16 @@ describe('every documented route', () => {
     const asked = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
     expect(parameters.map(({ name }) => name)).toEqual(asked)
     expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500 })
-    expect(Object.keys(responses)).toEqual(['200', '304', '400', '405', '406', '500', '503'])
+    expect(Object.keys(responses)).toEqual(['200', '206', '304', '400', '405', '406', '416', '500', '503'])
     const token = responses[200]?.content['application/json']?.schema.items
     expect(token?.additionalProperties).toBe(false)
     expect(token?.properties).toHaveProperty('financialData.properties.tvl.type', ['number', 'null'])
     expect(token?.properties).toHaveProperty('financialData.properties.lastUpdated.type', 'string')
     expect(token?.properties).toHaveProperty('financialData.properties.price.type', 'number')
     const one = document.paths[SERIES]?.get
-    expect(Object.keys(one?.responses ?? {})).toEqual(['200', '304', '400', '404', '405', '406', '409', '500', '503'])
+    expect(Object.keys(one?.responses ?? {})).toEqual([
+      ...['200', '206', '304', '400', '404', '405', '406', '409', '416', '500', '503'],
+    ])
     expect(one?.responses[200]?.headers).toHaveProperty('X-Series-Missing')
   })
 

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { DAY_MS } from '../../shared/intervals.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
@@ -9,8 +10,8 @@ import { startStatementDoor } from '../support/statement-door.ts'
 const config = createTestConfig()
 /** More than the connections that statements share. */
 const MANY = 40
-/** As many answers as are made at once, and the connections that they share. */
-const [PLACES, CONNECTIONS] = [64, 32]
+const [PLACES, WAITING] = [16, 32]
+const END = Date.parse('2024-01-01T00:00:00Z')
 
 let stored: Awaited<ReturnType<typeof createApiDatabase>>
 let door: Awaited<ReturnType<typeof startStatementDoor>>
@@ -29,11 +30,18 @@ afterAll(async () => {
 })
 
 /** Another API over the same door, which has asked nothing yet. */
-async function startOther() {
+async function startOther(options: { queue?: { places: number; most: number; clock: () => number } } = {}) {
   const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
-  const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed() })
+  const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed(), ...options })
   return { url: other.url, close: async () => void (await Promise.all([other.close(), fresh.close()])) }
 }
+
+/** The days of series that statements have come for. */
+const toDays = () => door.statements.flatMap(({ query }) => query.get('param_from') ?? [])
+
+/** How often it was asked whether the database is ready: in a statement without parameters. */
+const countAsks = () =>
+  door.statements.filter(({ query }) => ![...query.keys()].some((name) => name.startsWith('param_'))).length
 
 const isReady = async () => (await fetch(`${api.url}/health/ready`)).status
 
@@ -54,20 +62,23 @@ describe('readiness', () => {
     expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: MANY }, () => 'rejected'))
   })
 
-  it('is told while every place for answers is taken', async () => {
-    const other = await startOther()
+  it('is told while every place for answers is taken and the queue is full', async () => {
+    const other = await startOther({ queue: { places: PLACES, most: WAITING, clock: () => 0 } })
     door.hold()
-    const before = door.statements.length
+    const before = toDays().length
     const refused: string[] = []
     // All different: none of them shares the place of another.
-    const asked = Array.from({ length: PLACES + 1 }, async (_, n) => {
-      const answer = await fetch(`${other.url}/data/tokens?limit=${n + 1}`)
+    const asked = Array.from({ length: PLACES + WAITING + 1 }, async (_, n) => {
+      const day = `start=${END - (n + 1) * DAY_MS}&end=${END - n * DAY_MS}`
+      const answer = await fetch(`${other.url}/data/tokens/historic-financial?interval=5m&name=Uniswap&${day}`)
       if (answer.status === 503) refused.push(await answer.text())
     })
-    await expect.poll(() => refused).toEqual([expect.stringContaining('Too many answers are being made at once')])
-    await expect.poll(() => door.statements.length - before).toBe(CONNECTIONS)
+    await expect.poll(() => refused).toEqual([expect.stringContaining('Too many answers are waited for at once')])
+    await expect.poll(() => new Set(toDays().slice(before)).size).toBe(PLACES)
+    const asks = countAsks()
     const answer = fetch(`${other.url}/health/ready`)
-    await expect.poll(() => door.statements.length - before).toBe(CONNECTIONS + 1)
+    await expect.poll(() => countAsks()).toBe(asks + 1)
+    expect((await fetch(`${other.url}/health/live`)).status).toBe(200)
     door.release()
     expect((await answer).status).toBe(200)
     await Promise.all(asked)

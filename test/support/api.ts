@@ -1,4 +1,5 @@
 import type { AddressInfo } from 'node:net'
+import type { AppOptions } from '../../api/app.ts'
 import { createApiServer } from '../../api/server.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
@@ -57,6 +58,7 @@ export async function startApi(options: {
   registry: Registry
   commits: CommitFeed
   now?: () => number
+  queue?: NonNullable<AppOptions['queue']>
 }): Promise<TestApi> {
   const server = createApiServer({ ...options, log: silent, metrics: createMetrics('test') })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

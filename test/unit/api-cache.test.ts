@@ -1,6 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it, vi } from 'vitest'
 import { createByteCache } from '../../api/serving/cache.ts'
+import { createQueue } from '../../api/serving/queue.ts'
 import type { ReadyAnswer } from '../../api/serving/ready.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
@@ -8,18 +9,19 @@ import type { CommitFeed } from '../../shared/store/commits.ts'
 const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer => ({
   body: Buffer.from(text),
   tag: text,
-  headers: [],
-  staleAt: null,
+  head: { headers: [], staleAt: null, maxAge: 30, cacheControl: 'public, max-age=30', expiresAt },
   expiresAt,
   forms: new Map(),
 })
+
+const of = (key: string) => ({ key, datasets: [tokenPrices], asker: { client: 'a', route: 'r' } })
 
 /** Of a client that never leaves. */
 const stays = new AbortController().signal
 setMaxListeners(0, stays)
 
 function setUp(maxBytes = 1_000_000) {
-  const state = { version: 'v1' as string | undefined, since: 0, now: 0, made: 0, lost: [] as unknown[] }
+  const state = { version: 'v1' as string | undefined, since: 0, now: 0, made: 0, refused: 0, lost: [] as unknown[] }
   let [changes, last] = [0, state.version]
   const commits: CommitFeed = {
     version: () => state.version,
@@ -34,11 +36,12 @@ function setUp(maxBytes = 1_000_000) {
     close: () => {},
   }
   const onLost = (error: unknown) => void state.lost.push(error)
-  const cache = createByteCache({ maxBytes, commits, now: () => state.now, onLost })
+  const meters = { waiting: () => {}, waited: () => {}, refused: () => void state.refused++ }
+  const queue = createQueue({ places: 64, most: 0, meters, clock: () => state.now })
+  const cache = createByteCache({ maxBytes, commits, queue, now: () => state.now, onLost })
   const get = (key: string, answer = ready(key)) =>
     cache.get(
-      key,
-      [tokenPrices],
+      of(key),
       async () => {
         state.made++
         return answer
@@ -68,8 +71,7 @@ describe('the byte cache', () => {
   it('keeps nothing as current that was asked for before a commit', async () => {
     const { state, cache, get } = setUp()
     const slow = cache.get(
-      'a',
-      [tokenPrices],
+      of('a'),
       async () => {
         state.version = 'v2'
         return ready('old')
@@ -77,7 +79,7 @@ describe('the byte cache', () => {
       stays,
     )
     await slow
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
     expect((await get('a')).from).toBe('made')
   })
 
@@ -86,19 +88,19 @@ describe('the byte cache', () => {
     state.version = undefined
     await get('a')
     state.now = 999
-    expect(cache.peek('a', [tokenPrices])).toBeDefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined()
     state.now = 1000
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
     await get('a')
     state.version = 'v1'
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
   it('drops an answer that the clock has overtaken', async () => {
     const { state, cache, get } = setUp()
     await get('a', ready('a', 5))
     state.now = 5
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
+    expect(cache.peek('a', [tokenPrices], state.now)).toBeUndefined()
   })
 
   it('serves a crowd the old answer for a second while the new one is made', async () => {
@@ -108,8 +110,8 @@ describe('the byte cache', () => {
     Object.assign(state, { version: 'v2', since: 5000, now: 5999 })
     const { answer, from } = await get('a', ready('new'))
     expect([answer, from]).toEqual([old.answer, 'stale'])
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
     expect(state.made).toBe(2)
-    expect(cache.peek('a', [tokenPrices])?.tag).toBe('new')
     expect((await get('a')).from).toBe('cache')
   })
 
@@ -139,10 +141,10 @@ describe('the byte cache', () => {
     for (let hit = 0; hit < 100; hit++) await get('a')
     state.version = 'v2'
     const fail = async () => Promise.reject(new Error('no'))
-    expect((await cache.get('a', [tokenPrices], fail, stays)).from).toBe('stale')
+    expect((await cache.get(of('a'), fail, stays)).from).toBe('stale')
     await vi.waitFor(() => expect(state.lost).toHaveLength(1), { timeout: 60_000 })
     expect((await get('a')).from).toBe('stale')
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])).toBeDefined(), { timeout: 60_000 })
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)).toBeDefined(), { timeout: 60_000 })
   })
 
   it('keeps nothing with a budget of 0', async () => {
@@ -153,7 +155,7 @@ describe('the byte cache', () => {
 
   it('does not keep failures', async () => {
     const { cache, get } = setUp()
-    const failing = cache.get('a', [tokenPrices], async () => Promise.reject(new Error('no')), stays)
+    const failing = cache.get(of('a'), async () => Promise.reject(new Error('no')), stays)
     await expect(failing).rejects.toThrow('no')
     expect((await get('a')).from).toBe('made')
   })
@@ -161,8 +163,8 @@ describe('the byte cache', () => {
   it('stays within its bytes', async () => {
     const { cache, get } = setUp(10_000)
     for (const key of ['a', 'b', 'c', 'd']) await get(key, ready('x'.repeat(1500)))
-    expect(cache.peek('a', [tokenPrices])).toBeUndefined()
-    expect(cache.peek('d', [tokenPrices])).toBeDefined()
+    expect(cache.peek('a', [tokenPrices], 0)).toBeUndefined()
+    expect(cache.peek('d', [tokenPrices], 0)).toBeDefined()
   })
 
   it('goes on for those who still wait, and breaks off when the last one has left', async () => {
@@ -173,25 +175,26 @@ describe('the byte cache', () => {
       seen.push(abandoned)
       return new Promise<never>((_, reject) => abandoned.addEventListener('abort', () => reject(abandoned.reason)))
     }
-    const first = cache.get('a', [tokenPrices], make, one.signal)
-    const second = cache.get('a', [tokenPrices], make, other.signal)
+    const first = cache.get(of('a'), make, one.signal)
+    const second = cache.get(of('a'), make, other.signal)
+    await vi.waitFor(() => expect(seen).toHaveLength(1))
     one.abort(new Error('one left'))
     await expect(first).rejects.toThrow('one left')
     expect(seen.map(({ aborted }) => aborted)).toEqual([false])
     other.abort(new Error('other left'))
     await expect(second).rejects.toThrow('other left')
     expect(seen.map(({ aborted }) => aborted)).toEqual([true])
-    void cache.get('a', [tokenPrices], make, stays)
-    expect(seen.map(({ aborted }) => aborted)).toEqual([true, false])
+    void cache.get(of('a'), make, stays)
+    await vi.waitFor(() => expect(seen.map(({ aborted }) => aborted)).toEqual([true, false]))
   })
 
   it('does not begin for who has left, and keeps what was made before somebody left', async () => {
     const { state, cache, get } = setUp()
-    await expect(
-      cache.get('a', [tokenPrices], async () => ready('a'), AbortSignal.abort(new Error('left'))),
-    ).rejects.toThrow('left')
+    await expect(cache.get(of('a'), async () => ready('a'), AbortSignal.abort(new Error('left')))).rejects.toThrow(
+      'left',
+    )
     const leaves = new AbortController()
-    await cache.get('a', [tokenPrices], async () => ready('a'), leaves.signal)
+    await cache.get(of('a'), async () => ready('a'), leaves.signal)
     leaves.abort()
     expect((await get('a')).from).toBe('cache')
     expect(state.made).toBe(0)
@@ -212,17 +215,20 @@ describe('the byte cache', () => {
       abandoned = signal
       return promise
     }
-    expect((await cache.get('a', [tokenPrices], renew, leaves.signal)).from).toBe('stale')
+    expect((await cache.get(of('a'), renew, leaves.signal)).from).toBe('stale')
     leaves.abort()
     expect(abandoned?.aborted).toBe(false)
     resolve(ready('new'))
-    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices])?.tag).toBe('new'))
+    await vi.waitFor(() => expect(cache.peek('a', [tokenPrices], state.now)?.tag).toBe('new'))
   })
 
-  it('refuses more cold answers than it can make', async () => {
-    const { cache } = setUp()
+  it('refuses more cold answers than it can make, but none that is urgent', async () => {
+    const { state, cache } = setUp()
     const never = () => new Promise<never>(() => {})
-    for (let i = 0; i < 64; i++) void cache.get(`k${i}`, [tokenPrices], never, stays)
-    await expect(cache.get('one more', [tokenPrices], never, stays)).rejects.toMatchObject({ code: 'unavailable' })
+    for (let i = 0; i < 64; i++) void cache.get(of(`k${i}`), never, stays)
+    await expect(cache.get(of('one more'), never, stays)).rejects.toMatchObject({ code: 'unavailable' })
+    expect(state.refused).toBe(1)
+    const urgent = { ...of('urgent'), asker: undefined }
+    expect((await cache.get(urgent, async () => ready('urgent'), stays)).from).toBe('made')
   })
 })

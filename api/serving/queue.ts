@@ -1,0 +1,184 @@
+import { toUnavailable } from '../problem/problem.ts'
+import { type Asker, createLines } from './lines.ts'
+
+/** Whoever is working; gives the place back, once however often it is called. */
+export type Leave = () => void
+
+/** A request for a place. */
+interface Ticket {
+  /** Resolves once it is its turn. Rejects when the queue gives it up, or with the reason of its signal. */
+  readonly turn: Promise<Leave>
+  /** Somebody else wants the same work: it is done at the turn of whose turn comes sooner. */
+  alsoFor(asker: Asker): void
+}
+
+/** Places for work that the database has to do, and those who wait for one. */
+export interface Queue {
+  /**
+   * Asks for a place. Who leaves before its turn is not waited for.
+   * @throws Problem `unavailable` at once when it would have to wait too long.
+   */
+  enter(asker: Asker, left: AbortSignal): Ticket
+}
+
+/** What is told of a queue. */
+export interface QueueMeters {
+  waiting(count: number): void
+  waited(seconds: number): void
+  refused(): void
+}
+
+export interface QueueOptions {
+  /** How much is done at once. */
+  readonly places: number
+  /** Most that wait. */
+  readonly most: number
+  /** How long anybody may expect to wait, where it is not for seconds only: usually, and in overload. */
+  readonly patience?: { readonly usualMs: number; readonly overloadMs: number }
+  readonly meters: QueueMeters
+  /** A clock in milliseconds that only goes forward. */
+  readonly clock: () => number
+}
+
+/** A page with a hundred charts waits for all of them, however slow the machine is. */
+const BURST = 128
+/** Seconds for who asks for more than that; in overload hardly any for anybody. */
+const PATIENCE = { usualMs: 3_000, overloadMs: 500 }
+/**
+ * A queue that has not been empty for so long has more to do than it can. Whoever waited on would only wait longer, and
+ * so would everybody who comes after the load has gone: then the queue is kept short.
+ */
+const OVERLOADED_AFTER_MS = 2_000
+/** Who has waited so many times as long as anybody may expect to is given up. */
+const GIVEN_UP_AFTER = 3
+/** What the newest duration counts in the mean of all. */
+const NEWEST_WEIGHT = 0.1
+
+interface Waiting {
+  asker: Asker
+  readonly since: number
+  begin(): void
+  giveUp(error: unknown): void
+}
+
+/** How fast places become free. */
+function createPace(places: number, clock: () => number) {
+  let mean = 0
+  let lastLeft = clock()
+  return {
+    left: (tookMs: number) => {
+      mean = mean === 0 ? tookMs : mean + NEWEST_WEIGHT * (tookMs - mean)
+      lastLeft = clock()
+    },
+    /** The first to take a place after a pause: that nobody left meanwhile says nothing. */
+    begins: () => {
+      lastLeft = clock()
+    },
+    /** How long somebody waits who has so many before him. While nobody leaves, it may well go on for as long again. */
+    expect: (ahead: number) => ((ahead + 1) / places) * mean + (clock() - lastLeft),
+  }
+}
+
+const refusal = () => toUnavailable('Too many answers are waited for at once.')
+
+/**
+ * So much work at once, and a short queue that is fair between clients and their routes. When it is full, who came last
+ * to the longest line is refused.
+ */
+export function createQueue(options: QueueOptions): Queue {
+  const { places, most, patience = PATIENCE, meters, clock } = options
+  const lines = createLines<Waiting>()
+  const pace = createPace(places, clock)
+  let taken = 0
+  let emptyAt = clock()
+
+  const changed = () => {
+    if (lines.size === 0) emptyAt = clock()
+    meters.waiting(lines.size)
+  }
+  const take = (): Leave => {
+    if (taken === 0) pace.begins()
+    taken += 1
+    const since = clock()
+    let isOver = false
+    return () => {
+      if (isOver) return
+      isOver = true
+      taken -= 1
+      pace.left(clock() - since)
+      lines.take()?.begin()
+      changed()
+    }
+  }
+  const isTooLong = (asker: Asker) => {
+    const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
+    if (isOverloaded) return pace.expect(lines.ahead(asker)) > patience.overloadMs
+    const isBurst = lines.lengthOf(asker.client) < BURST
+    return pace.expect(isBurst ? 0 : lines.ahead(asker)) > patience.usualMs
+  }
+  const refuse = (waiting: Pick<Waiting, 'giveUp'>) => {
+    meters.refused()
+    waiting.giveUp(refusal())
+  }
+  /** @throws Problem `unavailable` when there is none for this asker. */
+  const makeRoom = (asker: Asker) => {
+    const isFull = lines.size >= most
+    const displaced = isFull && !isTooLong(asker) ? lines.giveWay(asker) : undefined
+    if (displaced !== undefined) return refuse(displaced)
+    if (!isFull && !isTooLong(asker)) return
+    meters.refused()
+    throw refusal()
+  }
+  const wait = (asker: Asker, left: AbortSignal): Ticket => {
+    let waiting: Waiting | undefined
+    const turn = new Promise<Leave>((resolve, reject) => {
+      const leave = () => own.giveUp(left.reason)
+      const late = setTimeout(() => refuse(own), GIVEN_UP_AFTER * patience.usualMs)
+      const stop = () => {
+        clearTimeout(late)
+        left.removeEventListener('abort', leave)
+        waiting = undefined
+      }
+      const own: Waiting = {
+        asker,
+        since: clock(),
+        begin: () => {
+          stop()
+          meters.waited((clock() - own.since) / 1000)
+          resolve(take())
+        },
+        giveUp: (error) => {
+          stop()
+          lines.remove(own.asker, own)
+          changed()
+          reject(error)
+        },
+      }
+      waiting = own
+      left.addEventListener('abort', leave, { once: true })
+      lines.add(asker, own)
+      changed()
+    })
+    return {
+      turn,
+      alsoFor: (other) => {
+        if (waiting === undefined || other.client === waiting.asker.client) return
+        if (lines.ahead(other) >= lines.ahead(waiting.asker)) return
+        lines.remove(waiting.asker, waiting)
+        waiting.asker = other
+        lines.add(other, waiting)
+      },
+    }
+  }
+  return {
+    enter: (asker, left) => {
+      left.throwIfAborted()
+      if (taken < places) {
+        meters.waited(0)
+        return { turn: Promise.resolve(take()), alsoFor: () => {} }
+      }
+      makeRoom(asker)
+      return wait(asker, left)
+    },
+  }
+}

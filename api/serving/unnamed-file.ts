@@ -1,0 +1,19 @@
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, open, unlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+/** A file without a name: it is gone with the process, however that ends. */
+export async function openUnnamed(): Promise<FileHandle> {
+  const path = join(tmpdir(), `dao-data-${randomUUID()}`)
+  const file = await open(path, 'wx+', 0o600)
+  await unlink(path)
+  return file
+}
+
+/** Writes all of the bytes at a place of a file. */
+export async function writeAt(file: FileHandle, bytes: Buffer, place: number): Promise<void> {
+  for (let at = 0; at < bytes.length; ) {
+    at += (await file.write(bytes, at, bytes.length - at, place + at)).bytesWritten
+  }
+}

@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeMarket } from '../support/market.ts'
+
+const NOW = Date.parse('2026-12-01T00:02:00Z')
+const POINTS = 60_000
+
+const config = createTestConfig()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+let series: string
+let streams = 0
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
+  const market = { keys: [Number(uni?.key)], until: NOW - 60_000, points: POINTS, stepMs: 300_000 }
+  await storeMarket(database.writer, market)
+  const db: Database = {
+    ...database.db,
+    stream: (statement) => {
+      if (statement.isLong) streams += 1
+      return database.db.stream(statement)
+    },
+  }
+  api = await startApi({ config, ...database, db, commits: createHandFeed(), now: () => NOW })
+  series = `/data/tokens/historic-financial?id=${uni?.id}&interval=5m&start=2026-01-01`
+})
+afterAll(async () => {
+  await api?.close()
+  await database?.drop()
+})
+
+const get = async (url: string, headers: Record<string, string>, method = 'GET') => {
+  const response = await fetch(url, { method, headers: { 'accept-encoding': 'identity', ...headers } })
+  const { status, headers: told } = response
+  return { status, told, bytes: Buffer.from(await response.arrayBuffer()) }
+}
+
+describe.each([
+  ['long', 'parquet', ''],
+  ['long', 'arrow', ''],
+  ['kept', 'parquet', '&limit=500'],
+  ['kept', 'arrow', '&limit=500'],
+])('a %s table as %s', (_length, format, limit) => {
+  it('comes in parts that make the whole, of one making, and HEAD tells how long it is', async () => {
+    const url = `${api.url}${series}&format=${format}${limit}`
+    const whole = await get(url, {})
+    const { length } = whole.bytes
+    const tag = String(whole.told.get('etag'))
+    expect([whole.status, whole.told.get('accept-ranges')]).toEqual([200, 'bytes'])
+    const before = streams
+    const head = await get(url, {}, 'HEAD')
+    expect([head.told.get('content-length'), head.told.get('accept-ranges'), head.told.get('etag')]).toEqual([
+      ...[String(length), 'bytes', tag],
+    ])
+    const third = Math.floor(length / 3)
+    const ranges = [`0-${third - 1}`, `${third}-${2 * third - 1}`, `${2 * third}-`]
+    const parts = await Promise.all(
+      ranges.map((range) => get(url, { range: `bytes=${range}`, 'if-range': tag, 'accept-encoding': 'gzip' })),
+    )
+    expect(parts.map(({ status, told }) => [status, told.get('etag'), told.get('content-encoding')])).toEqual(
+      Array(3).fill([206, tag, null]),
+    )
+    expect(parts[1]?.told.get('content-range')).toBe(`bytes ${third}-${2 * third - 1}/${length}`)
+    expect(Buffer.concat(parts.map(({ bytes }) => bytes)).equals(whole.bytes)).toBe(true)
+    const end = await get(url, { range: 'bytes=-8' })
+    expect([end.status, end.bytes.equals(whole.bytes.subarray(-8))]).toEqual([206, true])
+    expect(streams - before).toBe(limit === '' ? 1 : 0)
+  })
+
+  it('is whole to who holds other bytes or asks for several ranges, and refused behind its end', async () => {
+    const url = `${api.url}${series}&format=${format}${limit}`
+    const { bytes, told } = await get(url, {})
+    const other = await get(url, { range: 'bytes=0-9', 'if-range': '"other"' })
+    expect([other.status, other.bytes.equals(bytes)]).toEqual([200, true])
+    const several = await get(url, { range: 'bytes=0-9,20-29' })
+    expect([several.status, several.bytes.equals(bytes)]).toEqual([200, true])
+    const known = await get(url, { range: 'bytes=0-9', 'if-none-match': String(told.get('etag')) })
+    expect(known.status).toBe(304)
+    const behind = await get(url, { range: `bytes=${bytes.length}-` })
+    expect([behind.status, behind.told.get('content-range')]).toEqual([416, `bytes */${bytes.length}`])
+    expect(JSON.parse(behind.bytes.toString())).toMatchObject({ code: 'range_not_satisfiable', status: 416 })
+  })
+})
+
+it('is a matter of tables that are read in parts: JSON and CSV come whole', async () => {
+  for (const format of ['json', 'csv']) {
+    const { status, told } = await get(`${api.url}${series}&limit=5&format=${format}`, { range: 'bytes=0-9' })
+    expect([status, told.get('accept-ranges')]).toEqual([200, null])
+  }
+})
+
+it('without disk a table comes whole', async () => {
+  const none = { ...config, api: { ...config.api, spoolBytes: 0 } }
+  const other = await startApi({ config: none, ...database, commits: createHandFeed(), now: () => NOW })
+  const { status, bytes } = await get(`${other.url}${series}&format=parquet`, { range: 'bytes=0-9' })
+  expect([status, bytes.subarray(-4).toString()]).toEqual([200, 'PAR1'])
+  await other.close()
+})

@@ -1,0 +1,90 @@
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { startChild, untilReady } from '../../tools/children.ts'
+import { findFreePort } from '../../tools/redis-server.ts'
+import { createApiDatabase } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
+
+const PROCESSES = 2
+const REQUESTS = 40
+
+const config = createTestConfig()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let child: ReturnType<typeof startChild>
+let facts: { url: string; opsPort: number; pids: number[] }
+
+/** On a connection of its own: each may come to another process. */
+const ask = async (path: string) => {
+  const response = await fetch(facts.url + path, { headers: { connection: 'close' } })
+  return {
+    status: response.status,
+    body: await response.text(),
+    process: response.headers.get('x-request-id')?.slice(0, 36),
+  }
+}
+
+const readMetrics = async () => (await fetch(`http://127.0.0.1:${facts.opsPort}/metrics`)).text()
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
+    ...toStoreSettings(config),
+    ...{ API_PORT: '0', API_OPS_PORT: String(await findFreePort()), API_PROCESSES: String(PROCESSES) },
+    ...{ API_DRAIN_SECONDS: '1', LOG_LEVEL: 'silent' },
+  })
+  facts = (await untilReady(child)) as typeof facts
+})
+afterAll(async () => {
+  if (child?.process.exitCode === null) await child.stop()
+  await database?.drop()
+})
+
+describe('the API in two processes', () => {
+  it('answers the same from each of them, and counts all requests', async () => {
+    const answers: Awaited<ReturnType<typeof ask>>[] = []
+    const both = async () => {
+      answers.push(...(await Promise.all(Array.from({ length: REQUESTS }, () => ask('/data/categories')))))
+      return new Set(answers.map(({ process }) => process)).size
+    }
+    await expect.poll(both).toBe(PROCESSES)
+    expect(new Set(answers.map(({ status, body }) => `${status} ${body}`)).size).toBe(1)
+    const counted = /^api_request_duration_seconds_count\{.*route="\/data\/categories",status="200".*\} (\d+)$/m
+    expect(counted.exec(await readMetrics())?.[1]).toBe(String(answers.length))
+  })
+
+  it('answers on when one is killed, and has two again after a moment', async () => {
+    process.kill(Number(facts.pids[0]), 'SIGKILL')
+    // What the killed one had taken is lost, and nothing else.
+    const first = await Promise.allSettled(Array.from({ length: REQUESTS }, () => ask('/data/chains')))
+    expect(first.some(({ status }) => status === 'fulfilled')).toBe(true)
+    const processes = async () => {
+      const answers = await Promise.all(Array.from({ length: REQUESTS }, () => ask('/data/categories')))
+      expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]))
+      return new Set(answers.map(({ process }) => process)).size
+    }
+    await expect.poll(processes).toBe(PROCESSES)
+    expect((await fetch(`http://127.0.0.1:${facts.opsPort}/health/ready`)).status).toBe(200)
+  })
+
+  it('answers on while it stops, not ready, and ends', async () => {
+    const exited = once(child.process, 'exit')
+    child.process.kill('SIGTERM')
+    await expect.poll(async () => (await ask('/health/ready')).status).toBe(503)
+    expect((await ask('/data/categories')).status).toBe(200)
+    expect(await exited).toEqual([0, null])
+  })
+})
+
+it('ends when its processes cannot serve', async () => {
+  const taken = createServer().listen(0, '127.0.0.1')
+  await once(taken, 'listening')
+  const { port } = taken.address() as AddressInfo
+  const settings = { ...toStoreSettings(config), API_PORT: String(port), API_OPS_PORT: '0', API_PROCESSES: '2' }
+  const api = startChild('api', join(import.meta.dirname, '../../api/main.ts'), settings, [], { keepsOutput: true })
+  await expect(untilReady(api)).rejects.toThrow('ended with code 1')
+  expect(api.lastOutput()).toContain('a process of the API ended before it served')
+  taken.close()
+})

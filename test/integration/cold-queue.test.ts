@@ -1,0 +1,126 @@
+import { type ClientRequest, get, type IncomingMessage } from 'node:http'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { startStatementDoor } from '../support/statement-door.ts'
+
+const [PLACES, WAITING] = [4, 20]
+/** Who waits before a door that is held would be refused in the end: here no time passes. */
+const HELD = { queue: { places: PLACES, most: WAITING, clock: () => 0 } }
+const [FLOOD, OTHER] = ['127.0.0.2', '127.0.0.3']
+const DAY_MS = 86_400_000
+const END = Date.parse('2024-01-01T00:00:00Z')
+
+const config = createTestConfig()
+let stored: Awaited<ReturnType<typeof createApiDatabase>>
+let door: Awaited<ReturnType<typeof startStatementDoor>>
+let db: Database
+let api: TestApi
+
+beforeAll(async () => {
+  stored = await createApiDatabase(config)
+  door = await startStatementDoor(config.clickhouse.url)
+})
+afterAll(async () => {
+  await door.close()
+  await stored.drop()
+})
+
+/** Each test begins with an API that nobody has asked anything. */
+const startFresh = async (options: { queue?: typeof HELD.queue } = {}) => {
+  db = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
+  api = await startApi({ config, db, registry: stored.registry, commits: createHandFeed(), ...options })
+}
+afterEach(async () => {
+  door.release()
+  await api.close()
+  await db.close()
+})
+
+interface Asked {
+  readonly request: ClientRequest
+  readonly status: Promise<number | undefined>
+}
+
+/** Asks for a chart that nobody else asks for, from an address of this machine. */
+function ask(client: string, chart: number): Asked {
+  const [from, id] = [END - chart * DAY_MS, stored.registry.tokens[0]?.id]
+  const path = `/data/tokens/historic-financial?id=${id}&interval=5m&start=${from}&end=${from + DAY_MS}`
+  const request = get(api.url + path, { localAddress: client, agent: false })
+  const status = new Promise<number | undefined>((resolve) => {
+    request.once('error', () => resolve(undefined))
+    request.once('response', (response: IncomingMessage) => {
+      response.resume()
+      resolve(response.statusCode)
+    })
+  })
+  return { request, status }
+}
+
+const askMany = (client: string, count: number, first = 1) =>
+  Array.from({ length: count }, (_, index) => ask(client, first + index))
+
+/** Whoever came or left before this has been heard of when it resolves: requests are taken one after the other. */
+async function untilHeard(): Promise<void> {
+  for (let round = 0; round < 3; round += 1) expect((await fetch(`${api.url}/health/live`)).status).toBe(200)
+}
+
+/** The charts whose statements have come to the database so far, in their order, each once. */
+const begun = () => [
+  ...new Set(
+    door.statements.flatMap(({ query }) => {
+      const from = query.get('param_from')
+      return from === null ? [] : [(END - Number(from)) / DAY_MS]
+    }),
+  ),
+]
+
+describe('answers that are asked for the first time', () => {
+  it('come all of them to a page with a hundred charts', async () => {
+    await startFresh()
+    const statuses = await Promise.all(askMany(FLOOD, 100).map(({ status }) => status))
+    expect(statuses).toEqual(Array(100).fill(200))
+  })
+
+  it('are refused at once when too many wait, and only of the flood; who asks beside it is next', async () => {
+    await startFresh(HELD)
+    door.hold()
+    const seen = begun().length
+    const outcomes: (number | undefined)[] = []
+    const flood = askMany(FLOOD, PLACES + WAITING + 20, 101)
+    for (const { status } of flood) void status.then((status) => outcomes.push(status))
+    await expect.poll(() => outcomes).toEqual(Array(20).fill(503))
+    const other = ask(OTHER, 50)
+    // One more of the flood makes room for it.
+    await expect.poll(() => outcomes.length).toBe(21)
+    await expect.poll(() => begun().length - seen).toBe(PLACES)
+    door.release()
+    expect(await other.status).toBe(200)
+    const statuses = await Promise.all(flood.map(({ status }) => status))
+    expect(statuses.filter((status) => status === 200)).toHaveLength(PLACES + WAITING - 1)
+    // At most one of the flood goes first: whose turn it was when the other came.
+    expect(begun().slice(seen).indexOf(50)).toBeLessThanOrEqual(PLACES + 1)
+  })
+
+  it('are not made for who has left', async () => {
+    await startFresh(HELD)
+    door.hold()
+    const seen = begun().length
+    const stays = askMany(FLOOD, PLACES, 300)
+    await expect.poll(() => begun().length - seen).toBe(PLACES)
+    const leavers = askMany(FLOOD, WAITING, 400)
+    // One of the flood makes room for it: by then all of them have come.
+    const last = ask(OTHER, 500)
+    await Promise.race(leavers.map(({ status }) => status))
+    for (const { request } of leavers) request.destroy()
+    await untilHeard()
+    door.release()
+    expect(await Promise.all([...stays, last].map(({ status }) => status))).toEqual(Array(PLACES + 1).fill(200))
+    expect(
+      begun()
+        .slice(seen)
+        .filter((chart) => chart >= 400 && chart < 500),
+    ).toEqual([])
+  })
+})

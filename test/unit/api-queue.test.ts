@@ -1,0 +1,162 @@
+import { setMaxListeners } from 'node:events'
+import { describe, expect, it } from 'vitest'
+import { createFlights } from '../../api/serving/flight.ts'
+import { createQueue } from '../../api/serving/queue.ts'
+
+const stays = new AbortController().signal
+setMaxListeners(0, stays)
+
+/** What has been promised happens before this resolves: nothing here waits for anything outside. */
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+/** A queue whose work ends when the test says so, in the order in which it began. */
+function setUp(options: { places?: number; most?: number } = {}) {
+  const state = { now: 0, waiting: 0, refused: 0, waits: [] as number[] }
+  const queue = createQueue({
+    places: 1,
+    most: 1_000,
+    ...options,
+    clock: () => state.now,
+    meters: {
+      waiting: (count) => void Object.assign(state, { waiting: count }),
+      waited: (seconds) => void state.waits.push(seconds),
+      refused: () => void state.refused++,
+    },
+  })
+  const flights = createFlights<string>(queue)
+  const begun: string[] = []
+  const ends: (() => void)[] = []
+  const board = async (client: string, route: string, name: string, left: AbortSignal = stays) => {
+    const work = () => {
+      begun.push(name)
+      return new Promise<string>((resolve) => ends.push(() => resolve(name)))
+    }
+    return flights.board(name, work, { client, route }).flight.join(left)
+  }
+  /** Ends one after the other until nothing is under way, each after so many milliseconds. */
+  const finish = async (tookMs = 0, most = Number.POSITIVE_INFINITY) => {
+    for (let count = 0; count < most; count += 1) {
+      await settled()
+      const end = ends.shift()
+      if (end === undefined) return
+      state.now += tookMs
+      end()
+    }
+    await settled()
+  }
+  return { state, queue, board, begun, finish }
+}
+
+const names = (client: string, count: number) => Array.from({ length: count }, (_, n) => `${client}${n}`)
+
+describe('the queue of answers', () => {
+  it('does so much at once and all of it in the end', async () => {
+    const { state, board, begun, finish } = setUp({ places: 4 })
+    const answers = names('a', 100).map((name) => board('a', 'r', name))
+    await settled()
+    expect([begun.length, state.waiting]).toEqual([4, 96])
+    await finish()
+    expect(await Promise.all(answers)).toEqual(names('a', 100))
+    expect([state.waiting, state.refused, state.waits.length]).toEqual([0, 0, 100])
+  })
+
+  it('takes turns between clients, and between the routes of each', async () => {
+    const { board, begun, finish } = setUp()
+    const floods = names('a', 20).map((name) => board('a', 'charts', name))
+    const others = [board('b', 'charts', 'b0'), board('b', 'charts', 'b1'), board('a', 'lists', 'other route')]
+    await finish()
+    await Promise.all([...floods, ...others])
+    expect(begun.slice(0, 6)).toEqual(['a0', 'a1', 'b0', 'other route', 'b1', 'a2'])
+    expect(begun).toHaveLength(23)
+  })
+
+  it('refuses at once who would make it longer than it may be, and the flood before anybody else', async () => {
+    const { state, board, finish } = setUp({ most: 10 })
+    const [first, ...flood] = names('a', 11).map((name) => board('a', 'charts', name))
+    await expect(board('a', 'charts', 'one more')).rejects.toMatchObject({ code: 'unavailable' })
+    const others = [board('b', 'charts', 'b0'), board('a', 'lists', 'other route')]
+    const outcomes = Promise.allSettled([first, ...flood])
+    await finish()
+    expect(await Promise.all(others)).toEqual(['b0', 'other route'])
+    expect((await outcomes).map(({ status }) => status)).toEqual([
+      ...Array(9).fill('fulfilled'),
+      'rejected',
+      'rejected',
+    ])
+    expect(state.refused).toBe(3)
+  })
+
+  it('does nothing for who has left before the turn', async () => {
+    const { state, board, begun, finish } = setUp()
+    const leaves = new AbortController()
+    const [one, two, three] = [board('a', 'r', 'one'), board('a', 'r', 'two', leaves.signal), board('a', 'r', 'three')]
+    leaves.abort(new Error('left'))
+    await expect(two).rejects.toThrow('left')
+    expect(state.waiting).toBe(1)
+    await finish()
+    expect(await Promise.all([one, three])).toEqual(['one', 'three'])
+    expect(begun).toEqual(['one', 'three'])
+  })
+
+  it('does what several want at the turn of the first of them, unless all have left', async () => {
+    const { board, begun, finish } = setUp()
+    const flood = names('a', 10).map((name) => board('a', 'r', name))
+    const leaves = new AbortController()
+    const left = board('b', 'r', 'a9', leaves.signal)
+    leaves.abort(new Error('left'))
+    await expect(left).rejects.toThrow('left')
+    await finish()
+    await Promise.all(flood)
+    expect(begun.slice(0, 3)).toEqual(['a0', 'a1', 'a9'])
+  })
+
+  it('refuses who would wait for more than seconds, by how fast it goes', async () => {
+    const { board, finish } = setUp()
+    const first = board('a', 'r', 'first')
+    await finish(1_000)
+    await first
+    // A burst is no matter of time.
+    const answers = names('b', 129).map((name) => board('b', 'r', name))
+    await expect(board('b', 'r', 'too late')).rejects.toMatchObject({ code: 'unavailable' })
+    const other = board('c', 'r', 'of somebody else')
+    await finish(1_000)
+    expect(await Promise.all([...answers, other])).toHaveLength(130)
+  })
+
+  it('is kept short while it has more to do than it can, and takes everybody again as soon as it has not', async () => {
+    const { state, board, finish } = setUp()
+    const first = board('a', 'r', 'first')
+    await finish(100)
+    await first
+    const burst = names('b', 30).map((name) => board('b', 'r', name))
+    await finish(100, 25)
+    const inOverload = names('c', 4).map((name) => board('b', 'r', name))
+    expect((await Promise.allSettled(inOverload.slice(1))).map(({ status }) => status)).toContain('rejected')
+    await finish(100)
+    await Promise.allSettled([...burst, ...inOverload])
+    expect(state.waiting).toBe(0)
+    const after = names('d', 30).map((name) => board('d', 'r', name))
+    await finish(100)
+    expect(await Promise.all(after)).toHaveLength(30)
+  })
+
+  it('waits for nobody when nothing goes on any more', async () => {
+    const { state, board, finish } = setUp()
+    const stuck = board('a', 'r', 'stuck')
+    await settled()
+    state.now += 6_000
+    await expect(board('b', 'r', 'next')).rejects.toMatchObject({ code: 'unavailable' })
+    await finish()
+    await stuck
+    expect(await Promise.all([board('b', 'r', 'later'), finish()])).toContain('later')
+  })
+
+  it('goes on after work that fails', async () => {
+    const { queue } = setUp()
+    const flights = createFlights<string>(queue)
+    const fails = flights.board('x', () => Promise.reject(new Error('no')), { client: 'a', route: 'r' }).flight.join()
+    const next = flights.board('y', async () => 'made', { client: 'a', route: 'r' }).flight.join()
+    await expect(fails).rejects.toThrow('no')
+    expect(await next).toBe('made')
+  })
+})

@@ -1,0 +1,41 @@
+import { describe, expect, it } from 'vitest'
+import { isSameAs, toByteRange } from '../../api/http/range.ts'
+
+describe('a range of bytes', () => {
+  it.each([
+    ['bytes=0-0', { start: 0, end: 0 }],
+    ['bytes=10-19', { start: 10, end: 19 }],
+    ['BYTES = 10 - 19', { start: 10, end: 19 }],
+    ['bytes=90-', { start: 90, end: 99 }],
+    ['bytes=90-1000', { start: 90, end: 99 }],
+    ['bytes=-8', { start: 92, end: 99 }],
+    ['bytes=-1000', { start: 0, end: 99 }],
+    ['bytes=100-', 'unsatisfiable'],
+    ['bytes=100-200', 'unsatisfiable'],
+    ['bytes=-0', 'unsatisfiable'],
+    ['bytes=5-4', undefined],
+    ['bytes=-', undefined],
+    ['bytes=0-1,5-6', undefined],
+    ['bytes=a-b', undefined],
+    ['items=0-1', undefined],
+    ['', undefined],
+    [undefined, undefined],
+  ] as const)('%s of a hundred is %j', (header, range) => {
+    expect(toByteRange(header, 100)).toEqual(range)
+  })
+
+  it('is none of nothing', () => {
+    expect(toByteRange('bytes=-5', 0)).toBe('unsatisfiable')
+    expect(toByteRange('bytes=0-', 0)).toBe('unsatisfiable')
+  })
+
+  it.each([
+    [undefined, true],
+    ['"abc"', true],
+    ['"abd"', false],
+    ['W/"abc"', false],
+    ['Sun, 22 Nov 2026 14:00:00 GMT', false],
+  ])('with If-Range %s is given: %s', (header, isGiven) => {
+    expect(isSameAs(header, '"abc"')).toBe(isGiven)
+  })
+})

@@ -1,0 +1,96 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import { createSpools } from '../../api/serving/spool.ts'
+import { silent } from '../support/silent.ts'
+
+const MIB = 1024 * 1024
+const CHUNK = 64 * 1024
+
+/** A source that tells how much of it has been read. */
+function createSource(bytes: number, failure?: Error) {
+  const whole = randomBytes(bytes)
+  const state = { read: 0 }
+  const source = async function* () {
+    for (let at = 0; at < bytes; at += CHUNK) {
+      state.read += CHUNK
+      yield whole.subarray(at, at + CHUNK)
+    }
+    if (failure !== undefined) throw failure
+  }
+  return { whole, state, source: source() }
+}
+
+function createTold() {
+  const told = { blocked: 0, ended: 0 }
+  return { told, blocked: () => void told.blocked++, ended: () => void told.ended++ }
+}
+
+async function readAll(bytes: AsyncIterable<Buffer>): Promise<Buffer> {
+  const read: Buffer[] = []
+  for await (const chunk of bytes) read.push(chunk)
+  return Buffer.concat(read)
+}
+
+const hash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+
+describe('a spool', () => {
+  it('reads a source to its end while its client has taken one piece, and loses nothing', async () => {
+    const spools = createSpools({ maxBytes: 64 * MIB, log: silent })
+    const { whole, source } = createSource(20 * MIB)
+    const { told, ...tell } = createTold()
+    const through = spools.through(source, tell)
+    const { value: first } = (await through.next()) as { value: Buffer }
+    await expect.poll(() => told).toEqual({ blocked: 0, ended: 1 })
+    const rest = await readAll(through)
+    expect(hash(Buffer.concat([first, rest]))).toBe(hash(whole))
+  })
+
+  it('goes at the pace of the client where there is no room, and on when there is again', async () => {
+    const spools = createSpools({ maxBytes: 2 * MIB, log: silent })
+    const { whole, source, state } = createSource(20 * MIB)
+    const { told, ...tell } = createTold()
+    const through = spools.through(source, tell)
+    const { value: first } = (await through.next()) as { value: Buffer }
+    await expect.poll(() => told.blocked).toBe(1)
+    expect(told.ended).toBe(0)
+    expect(state.read).toBeLessThan(3 * MIB)
+    const rest = await readAll(through)
+    expect(hash(Buffer.concat([first, rest]))).toBe(hash(whole))
+    expect(told).toEqual({ blocked: 1, ended: 1 })
+  })
+
+  it('gives its room back, also when the client leaves midway', async () => {
+    const spools = createSpools({ maxBytes: 8 * MIB, log: silent })
+    for (let round = 0; round < 4; round += 1) {
+      const { source } = createSource(6 * MIB)
+      const { told, ...tell } = createTold()
+      const through = spools.through(source, tell)
+      await through.next()
+      await expect.poll(() => told).toEqual({ blocked: 0, ended: 1 })
+      await through.return(undefined)
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  })
+
+  it('passes a failure on, behind all that came before it', async () => {
+    const spools = createSpools({ maxBytes: 8 * MIB, log: silent })
+    const { whole, source } = createSource(4 * MIB, new Error('broken off'))
+    const { told, ...tell } = createTold()
+    const through = spools.through(source, tell)
+    const read: Buffer[] = [((await through.next()) as { value: Buffer }).value]
+    await expect.poll(() => told.ended).toBe(1)
+    const reading = (async () => {
+      for await (const bytes of through) read.push(bytes)
+    })()
+    await expect(reading).rejects.toThrow('broken off')
+    expect(hash(Buffer.concat(read))).toBe(hash(whole))
+  })
+
+  it('needs no disk for a client that is as fast', async () => {
+    const spools = createSpools({ maxBytes: 0, log: silent })
+    const { whole, source } = createSource(4 * MIB)
+    const { told, ...tell } = createTold()
+    expect(hash(await readAll(spools.through(source, tell)))).toBe(hash(whole))
+    expect(told).toEqual({ blocked: 0, ended: 1 })
+  })
+})
