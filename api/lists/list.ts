@@ -1,20 +1,30 @@
 import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { isThereAt, type Lifetime } from '../../shared/registry/ends.ts'
+import type { Answer } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { manyReferences, page } from '../parameters/kinds.ts'
 import { toQuestions } from '../parameters/questions.ts'
 import { toObject } from '../records/columns.ts'
-import { defineRoute, type Route } from '../route/define-route.ts'
-import { daoKind, type EntityKind, manyOfKind, type Named, selectMany, tokenKind } from '../route/entities.ts'
+import type { Representation } from '../records/representation.ts'
+import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
+import {
+  type AskedFor,
+  daoKind,
+  type EntityKind,
+  manyOfKind,
+  type Named,
+  selectMany,
+  tokenKind,
+} from '../route/entities.ts'
 import { asOfParameter, checkPast } from './as-of.ts'
 import { toListHead } from './head.ts'
 import { answerFromDatabase, type ListSource } from './in-database.ts'
-import { type Asked, answerFromSet } from './in-memory.ts'
+import { type Asked, answerFromSet, type ListAnswer } from './in-memory.ts'
 import { toKeyset } from './keyset.ts'
 import { PAST_QUOTES } from './past-quotes.ts'
-import { findRecordSet } from './record-sets.ts'
+import { findRecordSet, peekRecordSet } from './record-sets.ts'
 
 type Listable = Named & Lifetime & { readonly live: boolean }
 
@@ -29,6 +39,16 @@ interface Listed {
    */
   readonly from: (quotes: string) => string
   readonly alias: string
+}
+
+/** What a list is asked. */
+interface ListCall extends Pick<Surroundings, 'registry' | 'now'> {
+  readonly query: AskedFor & {
+    readonly sort: string | undefined
+    readonly filter: string[] | undefined
+    readonly asOf?: unknown
+    readonly limit: number
+  }
 }
 
 const QUOTES = '(SELECT * FROM token_quotes FINAL)'
@@ -100,6 +120,23 @@ export function defineList(list: List): Route {
   const { kind, tag, noun } = list.of
   const questions = toQuestions(list.record)
   const sql = { now: toRecordsSql(list, false), past: toRecordsSql(list, true) }
+  const toQuestion = ({ query, registry, now }: ListCall) => {
+    const at = query.asOf as number | undefined
+    checkPast(at, now())
+    const sort = questions.toSort(query.sort)
+    const asked: Asked = {
+      selection: selectMany(kind, registry, query),
+      sort,
+      filters: questions.toFilters(query.filter),
+      keyset: toKeyset(sort),
+      limit: query.limit,
+    }
+    return { at, asked, key: `${list.name} ${at ?? ''}` }
+  }
+  const toAnswer = (representation: Representation, answer: ListAnswer, at: number | undefined): Answer => {
+    const isTimeless = list.isCurated === true || at !== undefined
+    return { ...answer, ...toListHead(answer, representation), ...(isTimeless ? { staleAt: null } : {}) }
+  }
   return defineRoute({
     path: list.path,
     aliases: list.aliases ?? [],
@@ -117,36 +154,32 @@ export function defineList(list: List): Route {
     record: list.record,
     datasets: list.datasets,
     headers: LIST_HEADERS,
+    peek: (call) => {
+      const { at, asked, key } = toQuestion(call)
+      const set = isBinary(call) ? undefined : peekRecordSet(call.memory, key)
+      return set && toAnswer(call.representation, answerFromSet(set, asked, call.representation), at)
+    },
     handle: async (call) => {
-      const { registry, config, representation, now } = call
-      const { query } = call
-      const at = query.asOf as number | undefined
-      checkPast(at, now())
-      const sort = questions.toSort(query.sort)
-      const asked: Asked = {
-        selection: selectMany(kind, registry, query),
-        sort,
-        filters: questions.toFilters(query.filter),
-        keyset: toKeyset(sort),
-        limit: query.limit,
-      }
-      const there = at === undefined ? undefined : kind.all(registry).filter((entity) => wasThere(entity, at))
+      const { at, asked, key } = toQuestion(call)
+      const there = at === undefined ? undefined : kind.all(call.registry).filter((entity) => wasThere(entity, at))
       const source: ListSource = {
         name: list.name,
         sql: at === undefined ? sql.now : sql.past,
-        there: there?.map(({ key }) => key),
-        params: { charts: `${config.api.publicUrl}/charts/24h/`, at },
+        there: there?.map((entity) => entity.key),
+        params: { charts: `${call.config.api.publicUrl}/charts/24h/`, at },
       }
-      const set = FORMATS[representation.format].isBinary
-        ? undefined
-        : await findRecordSet(call, { key: `${list.name} ${at ?? ''}`, datasets: list.datasets }, source)
+      const set = isBinary(call) ? undefined : await findRecordSet(call, { key, datasets: list.datasets }, source)
       const answer =
-        set === undefined ? await answerFromDatabase(call, source, asked) : answerFromSet(set, asked, representation)
-      const isTimeless = list.isCurated === true || at !== undefined
-      return { ...answer, ...toListHead(answer, representation), ...(isTimeless ? { staleAt: null } : {}) }
+        set === undefined
+          ? await answerFromDatabase(call, source, asked)
+          : answerFromSet(set, asked, call.representation)
+      return toAnswer(call.representation, answer, at)
     },
   })
 }
+
+const isBinary = ({ representation }: { readonly representation: Representation }) =>
+  FORMATS[representation.format].isBinary
 
 /** Whether something was listed at a moment: what is live, and what ended later. */
 const wasThere = ({ live, until }: Listable, at: number) => live || (until !== undefined && isThereAt({ until }, at))

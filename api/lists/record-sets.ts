@@ -14,6 +14,12 @@ const MOST_OF_MEMORY = 1 / 2
 
 const ALWAYS = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
 
+const toKey = (key: string) => `list ${key}`
+
+/** The records of a list, if they are kept. */
+export const peekRecordSet = (memory: Memory, key: string): RecordSet | undefined =>
+  memory.shelf<KeptSet>().get(toKey(key))?.set
+
 async function readSet(db: Database, source: ListSource, most: number): Promise<KeptSet> {
   const records: ListedRecord[] = []
   let bytes = 0
@@ -38,7 +44,7 @@ export async function findRecordSet(
 ): Promise<RecordSet | undefined> {
   const most = memory.maxBytes * MOST_OF_MEMORY
   if (most === 0) return undefined
-  const place = { key: `list ${key}`, dataset: datasets.map(({ name }) => name), ...ALWAYS }
+  const place = { key: toKey(key), dataset: datasets.map(({ name }) => name), ...ALWAYS }
   const read = async (_: unknown, db: Database) => [await readSet(db, source, most)]
   const [kept] = await memory.shelf<KeptSet>().ask([place], read, signal)
   return kept?.set

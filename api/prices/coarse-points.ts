@@ -92,13 +92,19 @@ function toYears({ from, to }: TimeRange, interval: Interval): number[] {
   return from < to ? Array.from({ length: last - first + 1 }, (_, index) => first + index) : []
 }
 
+interface PriceRange {
+  readonly token: number
+  readonly interval: Interval
+  readonly range: TimeRange
+}
+
 /**
  * How many points of slices are observations that are coarser than their interval, by the coverage. Which tokens have
  * any coarser data in a year is known of all together; only of those, which are few, the buckets are looked at.
  */
 export async function countCoarsePoints(
   { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
-  series: { readonly token: number; readonly interval: Interval; readonly range: TimeRange },
+  series: PriceRange,
   reading: Promise<readonly Slice[]>,
 ): Promise<number> {
   const { token, interval, range } = series
@@ -112,6 +118,22 @@ export async function countCoarsePoints(
   const buckets = await memory.shelf<CoarseBuckets>().ask(places, read, signal)
   const runs = buckets.flatMap((year) => year.runs)
   return runs.length === 0 ? 0 : countWithin(await reading, runs)
+}
+
+/** The same as `countCoarsePoints` gives, if all that it takes is kept; undefined if it is not. */
+export function peekCoarsePoints(memory: Memory, series: PriceRange, slices: readonly Slice[]): number | undefined {
+  const { token, interval, range } = series
+  const seconds = INTERVAL_SECONDS[interval]
+  const runs: CoarseBuckets['runs'][number][] = []
+  for (const year of toYears(range, interval)) {
+    const coarsest = memory.shelf<Coarsest>().get(toYearPlace('', year).key)
+    if (coarsest === undefined) return undefined
+    if ((coarsest.of.get(token) ?? 0) <= seconds) continue
+    const buckets = memory.shelf<CoarseBuckets>().get(toYearPlace(`${token} ${seconds}`, year).key)
+    if (buckets === undefined) return undefined
+    runs.push(...buckets.runs)
+  }
+  return countWithin(slices, runs)
 }
 
 /** The rows whose observations lie in the runs; both are in the order of their times. */

@@ -5,13 +5,21 @@ import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { type CountedSource, countSlices, cutSlices, findNewest, readFirst, readRange } from '../series/pieces.ts'
+import {
+  type CountedSource,
+  countSlices,
+  cutSlices,
+  findNewest,
+  peekRange,
+  readFirst,
+  readRange,
+} from '../series/pieces.ts'
 import { toArray } from '../series/rows.ts'
 import { describeSeries, nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
-import { countCoarsePoints } from './coarse-points.ts'
+import { countCoarsePoints, peekCoarsePoints } from './coarse-points.ts'
 import { readLongSeries } from './long-series.ts'
-import { readNewestKept } from './newest-price.ts'
+import { peekNewest, readNewestKept } from './newest-price.ts'
 import { hasPoints } from './points.ts'
 import { toPriceSource } from './price-pieces.ts'
 
@@ -36,10 +44,12 @@ interface Found {
   readonly isCut: boolean
 }
 
+type PeekCall = Pick<Surroundings, 'memory' | 'now'> & { readonly representation: Representation }
+
 type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 
 /** Age, expiry and headers of an answer. */
-function describe({ now, representation }: Call, series: PriceSeries, found: Found) {
+function describe({ now, representation }: Pick<Call, 'now' | 'representation'>, series: PriceSeries, found: Found) {
   const { token, interval, range } = series
   const { asOf, newest, coarse, isCut } = found
   const described = describeSeries({ interval, range, ...found })
@@ -94,6 +104,23 @@ async function answerShort(call: Call, series: PriceSeries, most: number): Promi
   const points = countSlices(slices)
   const found = { points, asOf: findNewest(slices), newest, coarse, isCut: countSlices(all) > points }
   return { body: toArray(slices, toFrame(series)), isQuick: !isRead(), ...describe(call, series, found) }
+}
+
+/**
+ * The same, if all of it is kept: no statement is sent, and nobody waits. Undefined if it is not, or if `limit` may cut it.
+ */
+export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | undefined {
+  const { memory } = call
+  const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
+  const buckets = countBuckets(range.from, range.to, interval)
+  if (buckets > MOST_KEPT.pricePoints || limit <= buckets) return undefined
+  const slices = peekRange(toPriceSource(token.key, interval), memory, range)
+  const newest = range.open ? peekNewest(memory, token.key) : null
+  if (slices === undefined || newest === undefined) return undefined
+  const coarse = peekCoarsePoints(memory, { token: token.key, interval, range }, slices)
+  if (coarse === undefined) return undefined
+  const found = { points: countSlices(slices), asOf: findNewest(slices), newest, coarse, isCut: false }
+  return { body: toArray(slices, toFrame(series)), isQuick: true, ...describe(call, series, found) }
 }
 
 /** Streamed, with kept pieces where there are any. */

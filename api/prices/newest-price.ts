@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Memory, Sized } from '../answers/memory.ts'
+import type { Memory, Place, Sized } from '../answers/memory.ts'
 
 interface Newest extends Sized {
   readonly at: number | null
@@ -23,6 +23,17 @@ LIMIT 1`,
   return { at: row?.newest ?? null, size: 8 }
 }
 
+const toPlace = (token: number): Place => ({
+  key: `newest ${token}`,
+  dataset: tokenPrices.name,
+  from: Number.NEGATIVE_INFINITY,
+  to: Number.POSITIVE_INFINITY,
+})
+
+/** The same as `readNewestKept` gives, if it is kept; undefined if it is not. */
+export const peekNewest = (memory: Memory, token: number): number | null | undefined =>
+  memory.shelf<Newest>().get(toPlace(token).key)?.at
+
 /**
  * The time of a token's newest observation in Unix milliseconds; null while there is none. It is read again after every
  * commit: any may be about a later one.
@@ -31,8 +42,7 @@ export async function readNewestKept(
   { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
   token: number,
 ): Promise<number | null> {
-  const always = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
-  const place = { key: `newest ${token}`, dataset: tokenPrices.name, ...always }
+  const place = toPlace(token)
   const [newest] = await memory.shelf<Newest>().ask([place], async (_, db) => [await readNewest(db, token)], signal)
   return newest?.at ?? null
 }

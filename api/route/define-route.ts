@@ -77,6 +77,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** Headers of its own that a 200 answer carries, name to description. */
   readonly headers?: Readonly<Record<string, string>>
   handle(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
+  /** The same answer, if it can be put together from what is kept without any statement: nobody has to wait for it then. */
+  peek?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>): Answer | undefined
 }
 
 /** A declared route with its own types closed over, so that one list can hold all of them. */
@@ -112,6 +114,8 @@ type Query = Readonly<Record<string, unknown>>
 
 interface Settled {
   readonly key: string
+  /** The answer of a moment, if it can be put together from what is kept. */
+  peek(at: number): Answer | undefined
   /**
    * Every statement that is sent for it ends with the signal. `at` is its moment, now unless it is given, in Unix
    * milliseconds: all of an answer is as of one reading of the clock.
@@ -185,6 +189,10 @@ export function defineRoute<
       const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
+        peek: (at) => {
+          const bound = { ...call, now: () => at }
+          return route.peek?.(bound as unknown as Parameters<NonNullable<typeof route.peek>>[0])
+        },
         answer: async (signal, at = surroundings.now()) => {
           const bound = { ...call, now: () => at, db: withSignal(call.db, signal), signal }
           return route.handle(bound as unknown as Parameters<typeof route.handle>[0])

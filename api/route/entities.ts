@@ -127,7 +127,7 @@ export type Selection = {
 }
 
 /** What a list route is asked for. */
-interface AskedFor {
+export interface AskedFor {
   readonly id?: readonly string[] | undefined
   readonly name?: readonly string[] | undefined
   readonly category?: readonly string[] | undefined

@@ -66,6 +66,18 @@ async function readPieces(source: PieceSource, { memory, signal }: Reader, piece
   return memory.shelf<Rows>().ask(places, read, signal)
 }
 
+/** All rows of a range, oldest first, if all of its pieces are kept. */
+export function peekRange(source: PieceSource, memory: Memory, range: TimeRange): Slice[] | undefined {
+  const shelf = memory.shelf<Rows>()
+  const slices: Slice[] = []
+  for (const piece of toPieces(range, source.interval)) {
+    const rows = shelf.get(toPlace(source, piece).key)
+    if (rows === undefined) return undefined
+    slices.push(toSlice(rows, range))
+  }
+  return slices
+}
+
 /** All rows of a range, oldest first. */
 export async function readRange(source: PieceSource, reader: Reader, range: TimeRange): Promise<Slice[]> {
   const rows = await readPieces(source, reader, toPieces(range, source.interval))

@@ -45,6 +45,8 @@ interface Asked {
 export interface ByteCache {
   /** A kept answer that still holds at a time, in Unix milliseconds. */
   peek(key: string, datasets: readonly DatasetFacts[], at: number): ReadyAnswer | undefined
+  /** An answer that was made at once from what is kept: it is kept itself when it is asked for again. */
+  offer(asked: Pick<Asked, 'key' | 'datasets'>, answer: ReadyAnswer): void
   /**
    * A kept answer, or a new one that all who ask meanwhile share. Streams are not kept. Rejects with the reason of
    * `left` when the client leaves; `make` is told when all who share the answer have left, and not called when that is
@@ -136,6 +138,10 @@ export function createByteCache(options: {
   }
   return {
     peek,
+    offer: ({ key, datasets }, answer) => {
+      if (!isWorthKeeping(key, answer)) return
+      kept.set(key, { answer, versions: versionsOf(datasets), madeAt: now(), foundAt: -1, hits: 0 })
+    },
     get: async (asked, make, left) => {
       left.throwIfAborted()
       const { key, datasets } = asked

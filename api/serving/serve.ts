@@ -122,6 +122,19 @@ export function createServing(
   const known = createKnownUrls(metrics)
   const fail = createFail(log, refusals, config.api.publicUrl)
 
+  /** What is kept, or put together from what is kept: nobody has to wait for it, nor for those who have to. */
+  const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {
+    const at = now()
+    const { datasets } = route
+    const kept = cache.peek(settled.key, datasets, at)
+    if (kept !== undefined) return { answer: kept, from: 'cache' as const }
+    const made = settled.peek(at)
+    if (made === undefined) return undefined
+    const answer = toReady(route, made)
+    if (!('open' in answer)) cache.offer({ key: settled.key, datasets }, answer)
+    return { answer, from: 'made' as const }
+  }
+
   /** A request's way: parse, settle what is asked for, find it among the kept or make it, send. */
   const serveOnce = async (route: Route, exchange: Exchange, inPath: InPath, left: AbortSignal): Promise<void> => {
     const { url = '', headers } = exchange.request
@@ -134,7 +147,7 @@ export function createServing(
     const wanted = { key: settled.key, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
     const { answer, from } = route.volatile
       ? { answer: await make(left), from: 'made' as const }
-      : await cache.get(wanted, make, left)
+      : (findAtOnce(route, settled) ?? (await cache.get(wanted, make, left)))
     metrics.of(route.path).answered(from)
     if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left)
     if (exchange.extra.length === 0) known.add(url, route, settled.key, asked)

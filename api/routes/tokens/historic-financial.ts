@@ -5,7 +5,7 @@ import type { Answer } from '../../answers/answer.ts'
 import { COARSE_HEADERS, SERIES_HEADERS } from '../../http/headers.ts'
 import { optionalPage, time } from '../../parameters/kinds.ts'
 import { answerAskedPrices } from '../../prices/asked-prices.ts'
-import { answerPriceSeries } from '../../prices/json.ts'
+import { answerPriceSeries, peekPriceSeries } from '../../prices/json.ts'
 import { pricePoint, priceRow } from '../../prices/points.ts'
 import { answerPriceTable, toPricePlace } from '../../prices/table.ts'
 import { idValue } from '../../records/values.ts'
@@ -41,6 +41,15 @@ export const historicFinancialRoute = defineRoute({
   response: series,
   datasets: [tokenPrices],
   headers: { ...SERIES_HEADERS, ...COARSE_HEADERS },
+  peek: (call) => {
+    const { query, found: token, now, representation } = call
+    const { interval, limit } = query
+    const isWhole = representation.format === 'json' && representation.after === ''
+    if (!isWhole || interval === undefined || !isPlain(query, 'asc', interval)) return undefined
+    checkRange(query)
+    const range = toSeriesRange({ ...query, interval }, now())
+    return peekPriceSeries(call, { token, interval, range, limit })
+  },
   handle: async (call): Promise<Answer> => {
     const { query, found: token, now, representation } = call
     checkRange(query)
