@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { problemBody } from '../../api/problem/problem.ts'
+import { toFilledSchema } from '../../api/series/filled.ts'
 import { createRandom } from '../support/random.ts'
 import { type FuzzRequest, type Known, toRequest } from './requests.ts'
 
@@ -26,7 +27,9 @@ function judge({ route, url }: FuzzRequest, response: Response, body: Buffer): s
   if (!type.startsWith('application/json')) return undefined
   const query = new URL(url, 'http://here').searchParams
   const some = query.has('fields') || query.has('fields[]')
-  const schema = some && route.record !== undefined ? z.array(route.record.partial()) : route.response
+  // A row that is filled in may be null wherever a point is not.
+  const record = query.has('fill') && route.record ? toFilledSchema({ record: route.record, time: '' }) : route.record
+  const schema = some && record !== undefined ? z.array(record.partial()) : route.response
   const { error } = schema.safeParse(JSON.parse(body.toString()))
   return error === undefined ? undefined : `an answer that is not as documented: ${z.prettifyError(error)}`
 }
