@@ -42,7 +42,7 @@ function* toShuffled(count: number): Generator<number> {
   for (let turn = 0; ; turn++) yield (turn * stride) % count
 }
 
-/** Days of 5-minute prices that were never asked for: put together from kept pieces, and read for the first time. */
+/** What was never asked for: days of 5-minute prices, read for the first time and put together, and lists. */
 export async function measureAssembled(bench: Assembled): Promise<BenchRow[]> {
   const { url, tokens, now } = bench
   const agent = new Agent({ keepAlive: true })
@@ -62,7 +62,7 @@ export async function measureAssembled(bench: Assembled): Promise<BenchRow[]> {
     from: midnight - (first + Math.floor(number / tokens.length)) * DAY_MS,
   })
   try {
-    return [await measureCold(bench, read, toDay), await measureWarm(bench, read, midnight)]
+    return [await measureCold(bench, read, toDay), await measureWarm(bench, read, midnight), await measureList(bench)]
   } finally {
     agent.destroy()
   }
@@ -112,7 +112,38 @@ async function measureWarm(
       from: oldest + Math.floor(place / tokens.length) * STEP,
     })
   }
-  const load = (name: string, toNext: () => string): Side => ({
+  const kept = next()
+  return compare({
+    what: 'a day of 5-minute prices that was never asked for, its pieces kept',
+    unit: 'req/s',
+    a: load(url, 'API, put together', next),
+    b: load(url, 'API, kept answer of the same size', () => kept),
+    rounds: ROUNDS,
+    target: atLeast(0.25),
+  })
+}
+
+/** A sorted and filtered list that was never asked for, after the records were read once. */
+async function measureList({ url }: Assembled): Promise<BenchRow> {
+  let asked = 0
+  const toPath = (price: number) =>
+    `/data/tokens?limit=100&sort=-financialData.percentChange7d,name&filter=financialData.price!=${price}`
+  const next = () => {
+    asked += 1
+    return toPath(1e9 + asked)
+  }
+  return compare({
+    what: 'a list sorted and filtered as never before, its records kept',
+    unit: 'req/s',
+    a: load(url, 'API, put together', next),
+    b: load(url, 'API, kept answer of the same size', () => toPath(0.5)),
+    rounds: ROUNDS,
+    target: atLeast(0.25),
+  })
+}
+
+function load(url: string, name: string, toNext: () => string): Side {
+  return {
     name,
     measure: async () => {
       // Asked for each request of any connection, on both sides: a list would be gone through by every connection.
@@ -121,14 +152,5 @@ async function measureWarm(
       if (result.non2xx + result.errors > 0) throw new Error(`${name}: ${result.non2xx + result.errors} failed`)
       return result.requests.total / result.duration
     },
-  })
-  const kept = next()
-  return compare({
-    what: 'a day of 5-minute prices that was never asked for, its pieces kept',
-    unit: 'req/s',
-    a: load('API, put together', next),
-    b: load('API, kept answer of the same size', () => kept),
-    rounds: ROUNDS,
-    target: atLeast(0.25),
-  })
+  }
 }
