@@ -43,7 +43,12 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
     const [key = '', asOf = '', marketCap = '', json = ''] = line.split('\t')
     isWhole = json === END
     if (!isWhole)
-      yield { key: Number(key), asOf: Number(asOf), marketCap: marketCap === '\\N' ? null : Number(marketCap), json }
+      yield {
+        key: Number(key),
+        asOf: Number(asOf),
+        marketCap: marketCap === '\\N' ? null : Number(marketCap),
+        bytes: Buffer.from(json),
+      }
   }
   if (!isWhole) throw new DataError('storage', `ClickHouse, ${source.name}: the list of records broke off`)
 }

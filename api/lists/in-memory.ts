@@ -48,12 +48,21 @@ function pick(json: string, fields: readonly string[]): string {
   return `{${fields.map((name) => `${JSON.stringify(name)}:${members.get(name)}`).join(',')}}`
 }
 
+const [OPEN, BETWEEN, CLOSE, LINE_END] = ['[', ',', ']', '\n'].map((text) => Buffer.from(text)) as [
+  ...[Buffer, Buffer, Buffer, Buffer],
+]
+
 /** Records in a format that needs no database, byte by byte as ClickHouse writes them. */
-function writeRecords(records: readonly string[], representation: Representation): Buffer {
+function writeRecords(records: readonly Buffer[], representation: Representation): Buffer {
   const { format, fields, hasAllFields, record } = representation
-  if (format === 'csv') return Buffer.from(toCsv(record, fields, records))
-  const wanted = hasAllFields ? records : records.map((json) => pick(json, fields))
-  return Buffer.from(format === 'ndjson' ? wanted.map((json) => `${json}\n`).join('') : `[${wanted.join(',')}]`)
+  if (format === 'csv') {
+    const texts = records.map((bytes) => bytes.toString())
+    return Buffer.from(toCsv(record, fields, texts))
+  }
+  const wanted = hasAllFields ? records : records.map((bytes) => Buffer.from(pick(bytes.toString(), fields)))
+  if (format === 'ndjson') return Buffer.concat(wanted.flatMap((bytes) => [bytes, LINE_END]))
+  const elements = wanted.flatMap((bytes, index) => (index === 0 ? [bytes] : [BETWEEN, bytes]))
+  return Buffer.concat([OPEN, ...elements, CLOSE])
 }
 
 /** A list's answer from its records in memory (contract sections 2 and 8). */
@@ -68,7 +77,7 @@ export function answerFromSet(set: RecordSet, asked: Asked, representation: Repr
   const last = page.at(-1)
   return {
     body: writeRecords(
-      records.map(({ json }) => json),
+      records.map(({ bytes }) => bytes),
       representation,
     ),
     format: representation.format,

@@ -75,7 +75,12 @@ export async function answerKnown(
   asked: Asked,
 ): Promise<Answer> {
   const set = createRecordSet(
-    records.map((record, key) => ({ key, asOf: asOf ?? 0, marketCap: null, json: JSON.stringify(record) })),
+    records.map((record, key) => ({
+      key,
+      asOf: asOf ?? 0,
+      marketCap: null,
+      bytes: Buffer.from(JSON.stringify(record)),
+    })),
   )
   const answer = answerFromSet(set, asked, representation)
   const head = { asOf, ...toListHead(answer, representation), ...(expiresAt === undefined ? {} : { expiresAt }) }

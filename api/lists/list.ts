@@ -157,7 +157,9 @@ export function defineList(list: List): Route {
     peek: (call) => {
       const { at, asked, key } = toQuestion(call)
       const set = isBinary(call) ? undefined : peekRecordSet(call.memory, key)
-      return set && toAnswer(call.representation, answerFromSet(set, asked, call.representation), at)
+      return (
+        set && { ...toAnswer(call.representation, answerFromSet(set, asked, call.representation), at), isQuick: true }
+      )
     },
     handle: async (call) => {
       const { at, asked, key } = toQuestion(call)

@@ -9,7 +9,8 @@ export interface ListedRecord {
   /** Time of its newest datum, in Unix milliseconds. */
   readonly asOf: number
   readonly marketCap: number | null
-  readonly json: string
+  /** Its JSON. */
+  readonly bytes: Buffer
 }
 
 /** All records of a list at a moment, to be asked in any way without the database. */
@@ -45,15 +46,17 @@ const RECORD_BYTES = 200
 /** What stands in a place for an unknown value, which comes after all others whatever it is. */
 export const toEmpty = ({ kind }: Member): number | string => (kind === 'text' ? '' : 0)
 
+const parse = ({ bytes }: ListedRecord): unknown => JSON.parse(bytes.toString())
+
 export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
   const columns = new Map<string, readonly (number | string | null)[]>()
   const orders = new Map<string, readonly number[]>()
   let names: readonly string[] | undefined
-  const toNames = () => records.map(({ json }) => String((JSON.parse(json) as { name?: unknown }).name ?? ''))
+  const toNames = () => records.map((record) => String((parse(record) as { name?: unknown }).name ?? ''))
   const columnOf = (member: Member) => {
     const known = columns.get(member.path)
     if (known !== undefined) return known
-    const column = records.map(({ json }) => toComparable(JSON.parse(json), member))
+    const column = records.map((record) => toComparable(parse(record), member))
     columns.set(member.path, column)
     return column
   }
@@ -66,7 +69,7 @@ export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
     return [...values, names[index] ?? '', records[index]?.key ?? 0]
   }
   return {
-    bytes: records.reduce((sum, { json }) => sum + json.length + RECORD_BYTES, 0),
+    bytes: records.reduce((sum, record) => sum + record.bytes.length + RECORD_BYTES, 0),
     records,
     inOrder: (sort, { compare }) => {
       const text = sort.map(({ member, isDescending }) => `${isDescending ? '-' : ''}${member.path}`).join()

@@ -25,7 +25,7 @@ async function readSet(db: Database, source: ListSource, most: number): Promise<
   let bytes = 0
   for await (const record of readListed(db, source)) {
     records.push(record)
-    bytes += record.json.length
+    bytes += record.bytes.length
     if (bytes > most) return { size: 0, set: undefined }
   }
   const set = createRecordSet(records)
