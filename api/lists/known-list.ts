@@ -21,6 +21,7 @@ export interface KnownRecords extends Pick<Answer, 'expiresAt'> {
 }
 
 interface KnownList {
+  readonly operation: string
   readonly path: string
   readonly aliases?: readonly string[]
   readonly tag: string
@@ -44,6 +45,7 @@ export const EVERYTHING = { all: true, keys: [], exact: [] } as const
 export function defineKnownList(list: KnownList): Route {
   const questions = toQuestions(list.record)
   return defineRoute({
+    operation: list.operation,
     path: list.path,
     aliases: list.aliases ?? [],
     tag: list.tag,

@@ -4,6 +4,7 @@ import { defineRoute, type Route } from '../route/define-route.ts'
 /** The OpenAPI document; `write` makes it from the list of routes. */
 export const openApiRoute = (write: () => object): Route =>
   defineRoute({
+    operation: 'getOpenApi',
     path: '/openapi.json',
     tag: 'Service',
     summary: 'This service as an OpenAPI 3.1 document',

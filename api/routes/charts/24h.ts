@@ -14,12 +14,13 @@ const POINTS = 288
 const pricePoint = z.object({ at: z.int(), value: z.number() })
 
 export const chart24hRoute = defineRoute({
+  operation: 'getTokenChart',
   path: '/charts/24h/{tokenId}.svg',
   tag: 'Charts',
   summary: 'The price of a token over the last 24 hours as an image',
   description: 'What `chart24h` of a token points to.',
   query: { tokenId: oneId(tokenKind.noun, tokenKind.example.id) },
-  response: z.string(),
+  response: z.string().describe('The image as SVG.'),
   contentType: 'image/svg+xml',
   datasets: [tokenPrices],
   handle: async ({ query, db, registry, now }) => {
