@@ -21,6 +21,8 @@ export function build(into: string, options: { checksTypes?: boolean } = {}): vo
   if (options.checksTypes === false) args.push('--noCheck')
   const { status, stdout, stderr, error } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
   if (status !== 0) throw new Error(`the programs do not compile: ${error?.message ?? stdout + stderr}`)
+  // Its version and licence are those that the API tells.
+  cpSync(join(ROOT, 'package.json'), join(into, 'package.json'))
   const isRead = (path: string) => statSync(path).isDirectory() || READ.has(extname(path))
   for (const folder of FOLDERS) cpSync(join(ROOT, folder), join(into, folder), { recursive: true, filter: isRead })
 }

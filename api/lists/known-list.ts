@@ -26,7 +26,7 @@ interface KnownList {
   readonly aliases?: readonly string[]
   readonly tag: string
   readonly summary: string
-  readonly description?: string
+  readonly description: string
   /** What logs and traces call the statement that writes binary formats. */
   readonly name: string
   readonly record: z.ZodObject
@@ -50,7 +50,7 @@ export function defineKnownList(list: KnownList): Route {
     aliases: list.aliases ?? [],
     tag: list.tag,
     summary: list.summary,
-    description: list.description ?? '',
+    description: list.description,
     query: { ...questions.parameters, ...(list.hasPast === true ? asOfParameter : {}) },
     record: list.record,
     datasets: [],

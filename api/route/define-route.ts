@@ -54,7 +54,7 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly aliases?: readonly string[]
   readonly tag: string
   readonly summary: string
-  readonly description?: string
+  readonly description: string
   /** A single-entity route: it takes one `id` or one `name`, and `found` is the entity. */
   readonly one?: E extends Named ? EntityKind<E> : never
   /** With another format than JSON, which holds one entity, the route takes several. */
@@ -90,7 +90,7 @@ export interface Route {
   readonly aliases: readonly string[]
   readonly tag: string
   readonly summary: string
-  readonly description: string | undefined
+  readonly description: string
   readonly query: QueryShape
   /** The parameters of a request for another format, where they are not the same. */
   readonly tableQuery: QueryShape

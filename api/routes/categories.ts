@@ -19,6 +19,7 @@ export const categoriesRoute = defineKnownList({
   path: '/data/categories',
   tag: 'Registry',
   summary: 'The records behind category ids',
+  description: 'All categories at once, by name: what `category` of a DAO and the parameter of the same name mean.',
   name: 'categories',
   record: categoryRecord,
   find: ({ registry }) => ({

@@ -20,6 +20,7 @@ export const chainsRoute = defineKnownList({
   path: '/data/chains',
   tag: 'Registry',
   summary: 'The records behind chain ids',
+  description: 'All chains at once, by name: what `chain` of tokens and DAOs and the parameter of the same name mean.',
   name: 'chains',
   record: chainRecord,
   find: ({ registry }) => ({

@@ -8,8 +8,9 @@ export const openApiRoute = (write: () => object): Route =>
     path: '/openapi.json',
     tag: 'Service',
     summary: 'This service as an OpenAPI 3.1 document',
+    description: 'Every operation with its parameters, answers and failures, made from what validates requests.',
     query: {},
-    response: z.looseObject({ openapi: z.string() }),
+    response: z.looseObject({ openapi: z.string().describe('Version of OpenAPI.') }),
     datasets: [],
     handle: async () => ({ body: Buffer.from(JSON.stringify(write())), asOf: null }),
   })

@@ -33,7 +33,7 @@ const freshness = z
       .meta({ description: 'Age of the newest datum in seconds; null while there is none.' }),
     state: z.enum(FRESHNESS_STATES).meta({
       description:
-        'late when the newest datum, or that of any entity that some provider serves, is over 1.5 cadences old; stale when the newest datum is over 2 cadences old.',
+        '`fresh`, or `late` when the newest datum, or that of any entity that some provider serves, is over 1.5 cadences old, or `stale` when the newest datum is over 2 cadences old.',
     }),
     complete: z.number().min(0).max(1).meta({
       description:

@@ -6,6 +6,7 @@ export const liveRoute = defineRoute({
   path: '/health/live',
   tag: 'Service',
   summary: 'Whether the process answers at all',
+  description: 'Asks nothing of database or Redis: use `/health/ready` to know whether data can be served.',
   query: {},
   response: z
     .strictObject({ status: z.literal('ok').describe('Always this: who answers at all is alive.') })

@@ -22,6 +22,8 @@ export const indexCompositionRoute = defineKnownList({
   aliases: ['/data/index/index-composition'],
   tag: 'Index',
   summary: 'What the Index holds now, or held at a moment',
+  description:
+    'Every token of the basket with how many of it one basket holds. With `asOf` the basket of that moment; none before the launch.',
   name: 'composition',
   record: element,
   hasPast: true,

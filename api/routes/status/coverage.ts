@@ -27,7 +27,7 @@ const range = z
     to: timeValue.meta({ description: 'Exclusive: where the next range begins.' }),
     state: z.enum(COVERAGE_STATES).meta({
       description:
-        'covered: stored, or known to be nothing; coarser: stored at a coarser step than the cadence; pending: going to be collected; failed: tried in vain, and tried again; unserved: nobody has it.',
+        '`covered`: stored, or known to be nothing. `coarser`: stored at a coarser step than the cadence. `pending`: going to be collected. `failed`: tried in vain, and tried again. `unserved`: nobody has it.',
     }),
     provider: z
       .string()
