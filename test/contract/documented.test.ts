@@ -32,8 +32,8 @@ beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
   const observed_at = new Date(NOW - 3_600_000).toISOString()
-  const uniswap = database.registry.daoBySlug.get('uniswap')
-  const read = { dao: uniswap?.key, space: uniswap?.snapshotSpace, kind: 'reading', at: observed_at }
+  const dao = database.registry.daoBySlug.get('aave')
+  const read = { dao: dao?.key, space: dao?.snapshotSpace, kind: 'reading', at: observed_at }
   await database.writer.insert({ table: 'governance_in', rows: [read] })
   const { index } = database.registry
   const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
