@@ -7,8 +7,8 @@ import { isMain } from '../shared/process.ts'
 const ROOT = join(import.meta.dirname, '..')
 const TSC = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
 
-/** What programs read beside themselves: migrations and their list, the registry, ClickHouse's profiles, samples. */
-const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv'])
+/** What programs read beside themselves: migrations and their list, the registry, ClickHouse's profiles, samples, pages. */
+const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv', '.md', '.css', '.js'])
 const FOLDERS = ['api', 'clickhouse', 'shared', 'tools', 'test', 'workers']
 
 /**

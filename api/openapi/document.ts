@@ -7,6 +7,7 @@ import { toFailures } from './failures.ts'
 import { createHeaders } from './headers.ts'
 import { toOperation } from './operation.ts'
 import { createSchemas } from './schemas.ts'
+import type { OpenApi } from './shape.ts'
 
 /** What the routes of a tag are about. */
 const TAGS: Readonly<Record<string, string>> = {
@@ -28,7 +29,7 @@ const DESCRIPTION = `Read-only data about decentralized organizations (DAOs) and
 Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
 
 /** The OpenAPI 3.1 document of a list of routes, from the schemas that validate requests. */
-export function toOpenApi(routes: readonly Route[]): object {
+export function toOpenApi(routes: readonly Route[]): OpenApi {
   const components = { schemas: createSchemas(), headers: createHeaders() }
   const tags = [...new Set(routes.map(({ tag }) => tag))]
   const paths = Object.fromEntries(routes.map((route) => [route.path, { get: toOperation(route, components) }]))
@@ -49,7 +50,7 @@ export function toOpenApi(routes: readonly Route[]): object {
     },
     servers: [{ url: '/', description: 'Where this document comes from.' }],
     security: [],
-    tags: tags.map((name) => ({ name, description: TAGS[name] })),
+    tags: tags.map((name) => ({ name, description: TAGS[name] ?? '' })),
     paths,
     components: { schemas: components.schemas.named, responses, headers: components.headers.named },
   }

@@ -4,7 +4,7 @@ import { isRequired, takesSeveral } from '../parameters/parse.ts'
 import { PROBLEM_CODES, type ProblemCode } from '../problem/codes.ts'
 import type { Route } from '../route/define-route.ts'
 import type { Headers } from './headers.ts'
-import type { Json } from './schemas.ts'
+import type { Json } from './shape.ts'
 
 /** What the failures of a status are called. */
 const NAMES: Readonly<Record<(typeof PROBLEM_CODES)[ProblemCode]['status'], string>> = {

@@ -1,4 +1,4 @@
-import type { Json } from './schemas.ts'
+import type { Json } from './shape.ts'
 
 /** The headers of a document, as they come up: each is told once and referred to. */
 export interface Headers {

@@ -7,7 +7,8 @@ import type { Route } from '../route/define-route.ts'
 import { exampleAnswers } from './examples.ts'
 import { toFailuresOf } from './failures.ts'
 import type { Headers } from './headers.ts'
-import type { Json, Schemas } from './schemas.ts'
+import type { Schemas } from './schemas.ts'
+import type { MediaType, Operation, Parameter } from './shape.ts'
 
 /** What operations share. */
 export interface Components {
@@ -25,15 +26,16 @@ const isLong = (name: string, schema: z.ZodType) => name === 'limit' && schema.s
 export function isTried(route: Route, name: string): boolean {
   const schema = route.query[name] as z.ZodType
   const isOfOne = route.query.id !== undefined && !takesSeveral(route.query.id)
-  return isRequired(schema) || isLong(name, schema) || (name === 'name' && isOfOne)
+  const who = 'name' in route.query ? 'name' : 'id'
+  return isRequired(schema) || isLong(name, schema) || (isOfOne && name === who)
 }
 
-function toParameters(route: Route, { schemas }: Components): Json[] {
+function toParameters(route: Route, { schemas }: Components): Parameter[] {
   const { path, query, tableQuery } = route
   return Object.entries(query).map(([name, schema]) => {
-    const { description, examples: _, ...rest } = schemas.toJson(schema, 'input')
+    const { description = '', examples: _, ...rest } = schemas.toJson(schema, 'input')
     const inTables = tableQuery[name] ?? schema
-    const { description: more, examples: __, ...several } = schemas.toJson(inTables, 'input')
+    const { description: more = '', examples: __, ...several } = schemas.toJson(inTables, 'input')
     const isBoth = inTables !== schema
     const isInPath = path.includes(`{${name}}`)
     const example = exampleOf(schema)
@@ -51,7 +53,7 @@ function toParameters(route: Route, { schemas }: Components): Json[] {
 }
 
 /** A body of each format; a table is described by the names of its columns. */
-function toContent(route: Route, { schemas }: Components): Json {
+function toContent(route: Route, { schemas }: Components): Record<string, MediaType> {
   const { response, record, query, mediaType: type } = route
   const schema = schemas.toJson(response, 'output')
   const example = exampleAnswers[route.operation]
@@ -73,7 +75,7 @@ function toContent(route: Route, { schemas }: Components): Json {
 const { ETag: _, ...MOMENT_HEADERS } = ANSWER_HEADERS
 
 /** One route as an operation. */
-export function toOperation(route: Route, components: Components): Json {
+export function toOperation(route: Route, components: Components): Operation {
   const served = route.aliases.length === 0 ? '' : `\n\nServed at ${route.aliases.join(', ')} as well.`
   return {
     tags: [route.tag],

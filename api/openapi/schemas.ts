@@ -1,6 +1,5 @@
 import { z } from 'zod'
-
-export type Json = Record<string, unknown>
+import type { Json, Schema } from './shape.ts'
 
 /** Leaves out what says nothing to a reader: the bounds of every JavaScript integer, and how a date is spelled. */
 function simplify(schema: Json): void {
@@ -27,12 +26,12 @@ function toReferences(value: unknown): unknown {
 /** The named schemas of a document, as they come up. */
 export interface Schemas {
   /** A schema in JSON. Those that have an id in their metadata are put among the named ones, and referred to. */
-  toJson(schema: z.ZodType, io: 'input' | 'output'): Json
-  readonly named: Readonly<Record<string, Json>>
+  toJson(schema: z.ZodType, io: 'input' | 'output'): Schema
+  readonly named: Readonly<Record<string, Schema>>
 }
 
 export function createSchemas(): Schemas {
-  const named: Record<string, Json> = {}
+  const named: Record<string, Schema> = {}
   return {
     named,
     toJson: (schema, io) => {
@@ -44,7 +43,7 @@ export function createSchemas(): Schemas {
         override: ({ jsonSchema }) => simplify(jsonSchema as Json),
       })
       Object.assign(named, toReferences($defs))
-      return toReferences(items) as Json
+      return toReferences(items) as Schema
     },
   }
 }
