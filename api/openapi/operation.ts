@@ -20,14 +20,15 @@ export interface Components {
 const isLong = (name: string, schema: z.ZodType) => name === 'limit' && schema.safeParse(undefined).data === undefined
 
 /**
- * Whether a first request should give the parameter: those that it cannot do without, one of `id` and `name`, and the
- * limit of a long series. Pages that try a request fill these in, and nothing else.
+ * Whether a first request should give the parameter: those that it cannot do without, one of `id` and `name`, an interval
+ * where one has to be chosen, and the limit of a long series. Pages that try a request fill these in, and nothing else.
  */
 export function isTried(route: Route, name: string): boolean {
   const schema = route.query[name] as z.ZodType
   const isOfOne = route.query.id !== undefined && !takesSeveral(route.query.id)
+  const isChosen = 'points' in route.query && route.query.start !== undefined && isRequired(route.query.start)
   const who = 'name' in route.query ? 'name' : 'id'
-  return isRequired(schema) || isLong(name, schema) || (isOfOne && name === who)
+  return isRequired(schema) || (isChosen && name === 'interval') || isLong(name, schema) || (isOfOne && name === who)
 }
 
 function toParameters(route: Route, { schemas }: Components): Parameter[] {

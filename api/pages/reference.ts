@@ -24,7 +24,7 @@ function toAnswer(document: OpenApi, operation: Operation): string {
   const lines = JSON.stringify(examples?.recorded.value ?? null, null, 2).split('\n')
   const shown = [...lines.slice(0, MOST_EXAMPLE_LINES), ...(lines.length > MOST_EXAMPLE_LINES ? ['…'] : [])].join('\n')
   return [
-    `Answer: ${schema.$ref === undefined && schema.items === undefined ? `\`${mediaType}\`` : toTypeName(schema)}.${others}`,
+    `Answer: ${toTypeName(schema) === 'string' ? `\`${mediaType}\`` : toTypeName(schema)}.${others}`,
     members.length === 0 ? '' : `| member | type | meaning |\n| --- | --- | --- |\n${members.join('\n')}`,
     examples === undefined
       ? ''

@@ -1,7 +1,7 @@
 import type { Operation } from '../openapi/shape.ts'
 
 /** A first request of an operation, which has an answer: its path with a query. */
-export function toFirstUrl(path: string, { parameters }: Operation): string {
+function toFirstUrl(path: string, { parameters }: Operation): string {
   const tried = parameters.filter(({ example }) => example !== undefined)
   const inPath = tried.filter((parameter) => parameter.in === 'path')
   const filled = inPath.reduce((url, { name, example }) => url.replace(`{${name}}`, String(example)), path)

@@ -67,7 +67,7 @@ export function defineCandles(candles: Candles): Route {
       .strictObject({
         name: z.string().describe('Name of the token.'),
         id: idValue.describe('Id of the token.'),
-        data: toPoints({ record: candles.candle, time: 'timestamp' }).describe('Its candles, oldest first.'),
+        data: toPoints({ record: candles.candle, time: 'timestamp' }),
       })
       .meta({ id: candles.series, description: 'The candles of one token.' }),
     datasets: [candles.dataset],

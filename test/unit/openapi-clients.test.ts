@@ -99,8 +99,8 @@ assert<Is<(typeof daos)[number], components['schemas']['Dao']>>()
 assert<Is<components['schemas']['Dao']['token'], components['schemas']['DaoToken'] | null>>()
 // @ts-expect-error: a parameter that the operation does not have.
 await api.GET('/data/tokens', { params: { query: { symbol: 'UNI' } } })
-// @ts-expect-error: an interval is wanted.
-await api.GET('/data/tokens/historic-financial', { params: { query: { name: 'Uniswap', start: '2024-01-01' } } })
+// @ts-expect-error: a start is wanted.
+await api.GET('/data/tokens/historic-financial', { params: { query: { name: 'Uniswap', interval: '1d' } } })
 `,
     )
   })

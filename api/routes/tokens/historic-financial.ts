@@ -21,7 +21,7 @@ const series = z
   .strictObject({
     name: z.string().describe('Name of the token.'),
     id: idValue.describe('Id of the token.'),
-    data: toPoints({ record: pricePoint, time: 'timestamp' }).describe('Its points, oldest first.'),
+    data: toPoints({ record: pricePoint, time: 'timestamp' }),
   })
   .meta({ id: 'TokenPriceHistory', description: 'Price, volume, market cap and supplies of one token over time.' })
 
