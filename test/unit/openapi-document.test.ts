@@ -7,6 +7,7 @@ import { Spectral } from '@stoplight/spectral-core'
 import { oas } from '@stoplight/spectral-rulesets'
 import { afterAll, describe, expect, it } from 'vitest'
 import { toOpenApi } from '../../api/openapi/document.ts'
+import { exampleAnswers } from '../../api/openapi/examples.ts'
 import { routes } from '../../api/routes.ts'
 
 type Json = Record<string, unknown>
@@ -99,6 +100,12 @@ describe('the OpenAPI document', () => {
     expect(openApi.info).toMatchObject({ version: manifest.version, license: { identifier: manifest.license } })
     expect(openApi.security).toEqual([])
   })
+})
+
+it('is what the README shows', () => {
+  const readme = readFileSync(join(import.meta.dirname, '../../README.md'), 'utf8')
+  const [shown = ''] = /^\[\{.*?^\}\]$/ms.exec(readme) ?? []
+  expect(exampleAnswers.listTokens?.answer).toMatchObject(JSON.parse(shown))
 })
 
 describe('the linters', () => {
