@@ -5,7 +5,8 @@ const SHOWN_HEADERS = ['Content-Type', 'X-Data-As-Of', 'X-Total-Count', 'X-Serie
 
 /** @param {HTMLFormElement} form */
 function toUrl(form) {
-  let path = form.dataset.path ?? ''
+  // A parameter named `dataset` hides the property of this name.
+  let path = form.getAttribute('data-path') ?? ''
   const query = new URLSearchParams()
   for (const [name, value] of new FormData(form)) {
     if (value === '') continue
