@@ -13,6 +13,7 @@ const NAMES: Readonly<Record<(typeof PROBLEM_CODES)[ProblemCode]['status'], stri
   405: 'MethodNotAllowed',
   406: 'NotAcceptable',
   409: 'AmbiguousName',
+  416: 'RangeNotSatisfiable',
   429: 'TooManyRequests',
   500: 'InternalError',
   503: 'Unavailable',
@@ -35,6 +36,7 @@ function toCodes(route: Route): ProblemCode[] {
     ['not_found', single || route.path.includes('{')],
     ['no_data', route.mayHaveNoData],
     ['ambiguous_name', single],
+    ['range_not_satisfiable', route.record !== undefined],
   ]
   const always: ProblemCode[] = ['unknown_parameter', 'method_not_allowed', 'not_acceptable', 'internal', 'unavailable']
   return [...optional.filter(([, holds]) => holds).map(([code]) => code), ...always]

@@ -91,6 +91,7 @@ export function toOperation(route: Route, components: Components): Operation {
         headers: components.headers.toJson({ ...(route.volatile ? MOMENT_HEADERS : ANSWER_HEADERS), ...route.headers }),
         content: toContent(route, components),
       },
+      ...(route.record === undefined ? {} : { 206: { $ref: '#/components/responses/Part' } }),
       ...(route.volatile ? {} : { 304: { $ref: '#/components/responses/NotModified' } }),
       ...toFailuresOf(route),
     },

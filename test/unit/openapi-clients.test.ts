@@ -77,7 +77,8 @@ describe('a client that uses each operation has types for every answer', () => {
       const options = takesQuery(route) ? `, { params: { query: ${toQuery(route)} } }` : ''
       return `{
   const { data, error } = await api.GET('${route.path}'${options})
-  assert<Known<NonNullable<typeof data>>>()
+  assert<Is<NonNullable<typeof data>, Answer<'${route.path}'>>>()
+  assert<Known<Answer<'${route.path}'>>>()
   assert<Is<NonNullable<typeof error>['code'], components['schemas']['Problem']['code']>>()
 }`
     })
@@ -86,6 +87,7 @@ describe('a client that uses each operation has types for every answer', () => {
       `import createClient from 'openapi-fetch'
 import type { components, paths } from './schema.js'
 ${KNOWN}
+type Answer<Path extends keyof paths> = paths[Path]['get'] extends { responses: { 200: { content: { 'application/json': infer Body } } } } ? Body : never
 const api = createClient<paths, 'application/json' | 'application/problem+json'>({ baseUrl: 'http://127.0.0.1:3000' })
 ${calls.join('\n')}
 const { data: tokens = [] } = await api.GET('/data/tokens', { params: { query: { limit: 3, name: ['Uniswap'] } } })
