@@ -6,10 +6,12 @@ import type { Logger } from '../shared/telemetry/log.ts'
 import { createMemory } from './answers/memory.ts'
 import { createCounts } from './coverage/counts.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
+import { toOpenApi } from './openapi/document.ts'
+import type { OpenApi } from './openapi/shape.ts'
+import { createDocs } from './pages/docs.ts'
+import { createPages } from './pages/pages.ts'
 import { Problem } from './problem/problem.ts'
 import type { Route, Surroundings } from './route/define-route.ts'
-import { createDocs } from './route/docs.ts'
-import { toOpenApi } from './route/openapi.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import { createQueue, type QueueOptions } from './serving/queue.ts'
@@ -117,7 +119,12 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   const sendStream = createSendStream(options, metrics)
   const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes, queue, sendStream })
   const toRequestId = createRequestIds()
-  const all: readonly Route[] = [...routes, openApiRoute(() => toOpenApi([...routes]))]
+  let document: OpenApi | undefined
+  const toDocument = () => {
+    document ??= toOpenApi(routes)
+    return document
+  }
+  const all: readonly Route[] = [...routes, openApiRoute(toDocument)]
 
   const findRoute = createRouteFinder(all)
   const fail = (exchange: Exchange, failure: unknown) => {
@@ -140,6 +147,7 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     })
   }
   app.use(createDocs())
+  app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
   app.use(() => {
     throw new Problem('not_found', 'There is nothing at this path.')
   })

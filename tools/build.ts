@@ -7,8 +7,8 @@ import { isMain } from '../shared/process.ts'
 const ROOT = join(import.meta.dirname, '..')
 const TSC = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin', 'tsc')
 
-/** What programs read beside themselves: migrations and their list, the registry, ClickHouse's profiles, samples. */
-const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv'])
+/** What programs read beside themselves: migrations and their list, the registry, ClickHouse's profiles, samples, pages. */
+const READ = new Set(['.sql', '.sha256', '.json', '.xml', '.csv', '.md', '.css', '.js'])
 const FOLDERS = ['api', 'clickhouse', 'shared', 'tools', 'test', 'workers']
 
 /**
@@ -21,6 +21,8 @@ export function build(into: string, options: { checksTypes?: boolean } = {}): vo
   if (options.checksTypes === false) args.push('--noCheck')
   const { status, stdout, stderr, error } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' })
   if (status !== 0) throw new Error(`the programs do not compile: ${error?.message ?? stdout + stderr}`)
+  // Its version and licence are those that the API tells.
+  cpSync(join(ROOT, 'package.json'), join(into, 'package.json'))
   const isRead = (path: string) => statSync(path).isDirectory() || READ.has(extname(path))
   for (const folder of FOLDERS) cpSync(join(ROOT, folder), join(into, folder), { recursive: true, filter: isRead })
 }

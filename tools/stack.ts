@@ -158,7 +158,7 @@ dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by t
   ${base}/data/tokens/historic-financial?name=Uniswap&interval=1h&start=${start}
   ${base}/data/index/historic?period=30
   ${base}/data/status
-  ${base}/docs
+  ${base}/reference
 ${toReach(config)}
 Ctrl-C stops everything.
 `)
@@ -183,7 +183,7 @@ async function tellProviders(config: Config): Promise<void> {
 
 /** How the commands find the stores: addresses and passwords are in the data folder, or with whoever gave them. */
 function toReach({ dataDir }: Config): string {
-  const other = 'The other commands of the README find these stores'
+  const other = 'The other commands (docs/commands.md) find these stores'
   return isFoundFolder(dataDir) ? `${other} by themselves.` : `${other} with\n  export DATA_DIR='${dataDir}'`
 }
 

@@ -7,7 +7,7 @@ export const ANSWER_HEADERS = {
   'Last-Modified': 'Time of the newest datum used; absent when the answer holds none.',
   'Cache-Control': 'For how long the answer may be reused, after how often its data is refreshed.',
   'X-Data-As-Of': 'Time of the newest datum used, as ISO 8601 UTC.',
-  'X-Data-Stale': '"true" once the data is older than twice its refresh cadence; absent otherwise.',
+  'X-Data-Stale': 'The text `true` once the data is older than twice its refresh cadence; absent otherwise.',
   'X-Request-Id': 'Id of the request: the one that the client sent, or a new one.',
   'Server-Timing': 'Where the time went, in milliseconds.',
 } as const

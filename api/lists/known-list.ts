@@ -21,11 +21,12 @@ export interface KnownRecords extends Pick<Answer, 'expiresAt'> {
 }
 
 interface KnownList {
+  readonly operation: string
   readonly path: string
   readonly aliases?: readonly string[]
   readonly tag: string
   readonly summary: string
-  readonly description?: string
+  readonly description: string
   /** What logs and traces call the statement that writes binary formats. */
   readonly name: string
   readonly record: z.ZodObject
@@ -44,11 +45,12 @@ export const EVERYTHING = { all: true, keys: [], exact: [] } as const
 export function defineKnownList(list: KnownList): Route {
   const questions = toQuestions(list.record)
   return defineRoute({
+    operation: list.operation,
     path: list.path,
     aliases: list.aliases ?? [],
     tag: list.tag,
     summary: list.summary,
-    description: list.description ?? '',
+    description: list.description,
     query: { ...questions.parameters, ...(list.hasPast === true ? asOfParameter : {}) },
     record: list.record,
     datasets: [],

@@ -74,6 +74,7 @@ LEFT JOIN ${quotes} AS q ON q.token = d.token_key`,
 }
 
 interface List {
+  readonly operation: string
   readonly path: string
   readonly aliases?: readonly string[]
   readonly summary: string
@@ -138,6 +139,7 @@ export function defineList(list: List): Route {
     return { ...answer, ...toListHead(answer, representation), ...(isTimeless ? { staleAt: null } : {}) }
   }
   return defineRoute({
+    operation: list.operation,
     path: list.path,
     aliases: list.aliases ?? [],
     tag,

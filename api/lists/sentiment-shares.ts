@@ -1,7 +1,11 @@
 import { z } from 'zod'
 
 /** The members of an object of shares. */
-export const shareValues = { positive: z.number(), neutral: z.number(), negative: z.number() }
+export const shareValues = {
+  positive: z.number().describe('Share of positive posts, from 0 to 1.'),
+  neutral: z.number().describe('Share of neutral posts, from 0 to 1.'),
+  negative: z.number().describe('Share of negative posts, from 0 to 1.'),
+}
 
 /** Finer than one post of the largest sample, so that no share of a post is rounded away. */
 const DECIMALS = 4

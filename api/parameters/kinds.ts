@@ -109,8 +109,11 @@ export const optionalLimit = (noun: string, bounds: { max: number }) =>
     .meta({ description: `Most ${noun} to return, at most ${bounds.max}; all when it is not given.`, examples: [100] })
 
 /** One of a few words. */
-export const oneOf = <const Words extends readonly [string, ...string[]]>(words: Words, description: string) =>
-  z.enum(words, `must be one of ${words.join(', ')}`).meta({ description, examples: [words[2] ?? words[0]] })
+export const oneOf = <const Words extends readonly [string, ...string[]]>(
+  words: Words,
+  description: string,
+  example: Words[number],
+) => z.enum(words, `must be one of ${words.join(', ')}`).meta({ description, examples: [example] })
 
 const TIME_FORMS = 'ISO date, ISO date-time, Unix seconds or Unix milliseconds; UTC.'
 

@@ -5,20 +5,36 @@ import { toObject } from '../records/columns.ts'
 import { idValue, numberOrNull, timeValue } from '../records/values.ts'
 
 /** What a point says. */
-const quote = z.strictObject({
-  USD: z.strictObject({
-    price: z.number(),
-    volume_24h: numberOrNull,
-    market_cap: numberOrNull,
-    total_supply: numberOrNull,
-    circulating_supply: numberOrNull,
-    timestamp: timeValue,
-  }),
-})
+const quote = z
+  .strictObject({
+    USD: z
+      .strictObject({
+        price: z.number().describe('Price of one token.'),
+        volume_24h: numberOrNull.describe(
+          'What was traded in the 24 hours before, on all markets; null where no source tells it.',
+        ),
+        market_cap: numberOrNull.describe('Price times circulating supply; null where no source tells it.'),
+        total_supply: numberOrNull.describe('Tokens that existed; null where no source tells it.'),
+        circulating_supply: numberOrNull.describe('Tokens that were in circulation; null where no source tells it.'),
+        timestamp: timeValue.describe('Time of the observation itself.'),
+      })
+      .describe('In US dollars.'),
+  })
+  .meta({ id: 'PriceQuote', description: 'What was observed, by currency.' })
 
 /** A point of a series, and as a row of a table: whose it is, then the same. */
-export const pricePoint = z.strictObject({ timestamp: timeValue, quote })
-export const priceRow = z.strictObject({ id: idValue, name: z.string(), symbol: z.string(), ...pricePoint.shape })
+export const pricePoint = z
+  .strictObject({
+    timestamp: timeValue.describe('Start of the bucket.'),
+    quote: quote.describe('The first observation of the bucket.'),
+  })
+  .meta({ id: 'PricePoint', description: 'One bucket of a series of prices.' })
+export const priceRow = z.strictObject({
+  id: idValue.describe('Id of the token.'),
+  name: z.string().describe('Name of the token.'),
+  symbol: z.string().describe('Symbol of the token.'),
+  ...pricePoint.shape,
+})
 
 /** Where the points of an interval are read: the finest ones are the raw series itself, the others a part of the roll-ups. */
 export function toTier(interval: Interval): { table: string; time: string; isOfTier: string } {

@@ -3,21 +3,30 @@ import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import { PROBLEM_CODES, type ProblemCode } from './codes.ts'
 
-const candidate = z.strictObject({ id: z.string(), name: z.string() })
+const candidate = z
+  .strictObject({
+    id: z.string().describe('Id of the token or the DAO.'),
+    name: z.string().describe('Its name.'),
+  })
+  .meta({ id: 'Candidate', description: 'One that a name could mean.' })
 
 /** The body of every failure: RFC 9457 problem details with the members of contract section 5. */
-export const problemBody = z.strictObject({
-  type: z.string().meta({ description: 'URL of the explanation of `code`.' }),
-  title: z.string(),
-  status: z.int(),
-  detail: z.string(),
-  instance: z.string().meta({ description: 'The path that was asked for.' }),
-  code: z.enum(Object.keys(PROBLEM_CODES) as [ProblemCode, ...ProblemCode[]]),
-  requestId: z.string(),
-  param: z.string().optional(),
-  allowed: z.array(z.string()).optional(),
-  candidates: z.array(candidate).optional(),
-})
+export const problemBody = z
+  .strictObject({
+    type: z.string().describe('URL of the explanation of `code`.'),
+    title: z.string().describe('What `code` means, in a few words.'),
+    status: z.int().describe('The HTTP status.'),
+    detail: z.string().describe('What is wrong with this request, for a person to read.'),
+    instance: z.string().describe('The path that was asked for.'),
+    code: z
+      .enum(Object.keys(PROBLEM_CODES) as [ProblemCode, ...ProblemCode[]])
+      .describe('What went wrong, for programs to decide by.'),
+    requestId: z.string().describe('Id of the request, as in `X-Request-Id`.'),
+    param: z.string().optional().describe('The parameter that is wrong, where it is one.'),
+    allowed: z.array(z.string()).optional().describe('What could stand there, where that is known.'),
+    candidates: z.array(candidate).optional().describe('Those that a name could mean, where it fits several.'),
+  })
+  .meta({ id: 'Problem', description: 'Why a request failed (RFC 9457).' })
 
 type ProblemBody = z.infer<typeof problemBody>
 

@@ -4,7 +4,10 @@ import { z } from 'zod'
 export const columnTypes = z.registry<{ readonly type: string }>()
 
 /** A record's id (contract section 3). */
-export const idValue = z.string().regex(/^[0-9a-f]{24}$/)
+export const idValue = z
+  .string()
+  .regex(/^[0-9a-f]{24}$/)
+  .describe('Id of the record: 24 lower-case hexadecimal characters, the same for ever.')
 
 /** A time: ISO 8601 UTC with milliseconds. */
 export const timeValue = z.iso.datetime({ precision: 3 }).register(columnTypes, { type: "DateTime64(3, 'UTC')" })

@@ -46,13 +46,15 @@ type Call<Query, Found, R> = Surroundings & {
 }
 
 interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, R extends z.ZodObject | NoRecord> {
+  /** Its operation id in the OpenAPI document, as a person would name a method: `listTokens`. */
+  readonly operation: string
   /** Parts in braces are path parameters, declared in `query` like the others. */
   readonly path: string
   /** Served as well, with a `Link` to `path` (contract section 1). */
   readonly aliases?: readonly string[]
   readonly tag: string
   readonly summary: string
-  readonly description?: string
+  readonly description: string
   /** A single-entity route: it takes one `id` or one `name`, and `found` is the entity. */
   readonly one?: E extends Named ? EntityKind<E> : never
   /** With another format than JSON, which holds one entity, the route takes several. */
@@ -83,11 +85,12 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
 
 /** A declared route with its own types closed over, so that one list can hold all of them. */
 export interface Route {
+  readonly operation: string
   readonly path: string
   readonly aliases: readonly string[]
   readonly tag: string
   readonly summary: string
-  readonly description: string | undefined
+  readonly description: string
   readonly query: QueryShape
   /** The parameters of a request for another format, where they are not the same. */
   readonly tableQuery: QueryShape
@@ -159,6 +162,7 @@ export function defineRoute<
   const chooseMediaType = createMediaTypeChooser([mediaType])
   const query = kind === undefined ? rest : { ...oneOfKind(kind), ...rest }
   return {
+    operation: route.operation,
     path,
     aliases: route.aliases ?? [],
     tag: route.tag,

@@ -37,7 +37,7 @@ export const tokenKind: EntityKind<Token> = {
 
 export const daoKind: EntityKind<Dao> = {
   noun: 'DAO',
-  example: { id: toId('dao', 'uniswap'), name: 'Uniswap' },
+  example: { id: toId('dao', 'aave'), name: 'Aave' },
   all: (registry) => registry.daos,
   byId: (registry, id) => registry.daoById.get(id),
   symbolOf: (registry, dao) => (dao.token === null ? undefined : registry.tokenById.get(dao.token)?.symbol),

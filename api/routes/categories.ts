@@ -3,15 +3,23 @@ import { defineKnownList } from '../lists/known-list.ts'
 import { idValue } from '../records/values.ts'
 import { toFileTime } from '../route/registry-files.ts'
 
-const categoryRecord = z.strictObject({ _id: idValue, name: z.string(), slug: z.string() })
+const categoryRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the category.'),
+    name: z.string().describe('Name of the category.'),
+    slug: z.string().describe('Its name as it stands in URLs; `category` takes it as well as the id.'),
+  })
+  .meta({ id: 'Category', description: 'What DAOs are about, such as lending.' })
 
 /** The registry is read once, when the process starts. */
 const LOADED_AS_OF = toFileTime('categories.json')
 
 export const categoriesRoute = defineKnownList({
+  operation: 'listCategories',
   path: '/data/categories',
   tag: 'Registry',
   summary: 'The records behind category ids',
+  description: 'All categories at once, by name: what `category` of a DAO and the parameter of the same name mean.',
   name: 'categories',
   record: categoryRecord,
   find: ({ registry }) => ({

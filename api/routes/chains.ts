@@ -3,20 +3,24 @@ import { defineKnownList } from '../lists/known-list.ts'
 import { idValue } from '../records/values.ts'
 import { toFileTime } from '../route/registry-files.ts'
 
-const chainRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  slug: z.string(),
-  chainId: z.int().nullable().meta({ description: 'EIP-155 number; null where the chain has none.' }),
-})
+const chainRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the chain.'),
+    name: z.string().describe('Name of the chain.'),
+    slug: z.string().describe('Its name as it stands in URLs; `chain` takes it as well as the id.'),
+    chainId: z.int().nullable().describe('EIP-155 number; null where the chain has none.'),
+  })
+  .meta({ id: 'Chain', description: 'A blockchain.' })
 
 /** The registry is read once, when the process starts. */
 const LOADED_AS_OF = toFileTime('chains.json')
 
 export const chainsRoute = defineKnownList({
+  operation: 'listChains',
   path: '/data/chains',
   tag: 'Registry',
   summary: 'The records behind chain ids',
+  description: 'All chains at once, by name: what `chain` of tokens and DAOs and the parameter of the same name mean.',
   name: 'chains',
   record: chainRecord,
   find: ({ registry }) => ({

@@ -7,48 +7,52 @@ import { toObject } from '../records/columns.ts'
 import { idValue, timeValue, uint8, uint32 } from '../records/values.ts'
 
 /** A Token as a DAO's record embeds it: without financial data. */
-const embeddedToken = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  symbol: z.string(),
-  contractAddress: z.string(),
-  decimal: uint8,
-  live: z.boolean(),
-  dao: idValue,
-  cmcId: z.string().nullable(),
-  chain: idValue,
-  livePrice: z.boolean(),
-  chart24h: z.url(),
-})
+const embeddedToken = z
+  .strictObject({
+    _id: idValue.describe('Id of the token.'),
+    name: z.string().describe('Name of the token.'),
+    symbol: z.string().describe('Its ticker symbol; several tokens may share one.'),
+    contractAddress: z.string().describe('Address of its contract on `chain`; in lower case on EVM chains.'),
+    decimal: uint8.describe('Decimal places of an amount on the chain.'),
+    live: z.boolean().describe('Whether data is collected of it: those that ended only show up with `asOf`.'),
+    dao: idValue.describe('Id of the DAO that it belongs to.'),
+    cmcId: z.string().nullable().describe('Id at CoinMarketCap; null where it is not listed there.'),
+    chain: idValue.describe('Id of its chain, a record of /data/chains.'),
+    livePrice: z.boolean().describe('Whether its price is collected every five minutes.'),
+    chart24h: z.url().describe('URL of an SVG image of its price over the last 24 hours.'),
+  })
+  .meta({ id: 'DaoToken', description: 'The token of a DAO, without financial data.' })
 
-const link = z.url().nullable()
+const link = (what: string) => z.url().nullable().describe(`URL of ${what}; null where none is known.`)
 
-const daoRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  image: link,
-  category: z.array(idValue),
-  mission: z.string(),
-  website: link,
-  twitter: link,
-  discord: link,
-  telegram: link,
-  whitepaper: link,
-  tokenomics: link,
-  chain: z.array(idValue),
-  token: embeddedToken.nullable(),
-  live: z.boolean(),
-  createdAt: timeValue,
-  updatedAt: timeValue,
-  __v: uint32,
-  twitterid: z.string().nullable(),
-  slug: z.string(),
-  verified: z.boolean(),
-  description: z.string(),
-  isOtc: z.boolean(),
-  snapshotName: z.string().nullable(),
-  treasuryAddress: z.array(z.string()),
-})
+const daoRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the DAO.'),
+    name: z.string().describe('Name of the DAO.'),
+    image: link('its logo'),
+    category: z.array(idValue).describe('Ids of its categories, records of /data/categories.'),
+    mission: z.string().describe('What it is for, in a sentence; empty where that is not known.'),
+    website: link('its website'),
+    twitter: link('its account on Twitter'),
+    discord: link('its server on Discord'),
+    telegram: link('its group or channel on Telegram'),
+    whitepaper: link('its white paper'),
+    tokenomics: link('what it says of the economics of its token'),
+    chain: z.array(idValue).describe('Ids of the chains that it is on, records of /data/chains.'),
+    token: embeddedToken.nullable().describe('Its token; null where it has none.'),
+    live: z.boolean().describe('Whether data is collected of it.'),
+    createdAt: timeValue.describe('When the record was made here.'),
+    updatedAt: timeValue.describe('When the record last changed.'),
+    __v: uint32.describe('How often the record changed since `createdAt`.'),
+    twitterid: z.string().nullable().describe('The number of its account on Twitter; null where it is not known.'),
+    slug: z.string().describe('Its name as it stands in URLs.'),
+    verified: z.boolean().describe('Whether a person has checked the record.'),
+    description: z.string().describe('What it does; empty where that is not known.'),
+    isOtc: z.boolean().describe('Whether its token is traded over the counter.'),
+    snapshotName: z.string().nullable().describe('The Snapshot space that it votes in; null where there is none.'),
+    treasuryAddress: z.array(z.string()).describe('Addresses of its treasury.'),
+  })
+  .meta({ id: 'Dao', description: 'A DAO with its token and links.' })
 
 const filled = (field: string) => `coalesce(d.${field}, nullIf(d.links['${field}'], ''))`
 
@@ -60,6 +64,7 @@ const TOKEN = `t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t
       concat({charts: String}, t.id, '.svg')`
 
 export const daosRoute = defineList({
+  operation: 'listDaos',
   path: '/data/daos',
   aliases: ['/data/daos/'],
   summary: 'Live DAOs with their token and links',

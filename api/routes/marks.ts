@@ -10,13 +10,14 @@ import { toInitials, toMark } from './marks/mark.ts'
 const LOADED_AS_OF = Math.max(toFileTime('daos.json'), toFileTime('tokens.json'))
 
 export const marksRoute = defineRoute({
+  operation: 'getMark',
   path: '/marks/{markOf}.svg',
   tag: 'Charts',
   summary: 'A mark of a DAO or a token as an image',
   description:
     'Its letters on a colour that follows from its id: what a list can show where `image` is null or its host does not answer. It is no logo.',
   query: { markOf: oneId('DAO or token', daoKind.example.id) },
-  response: z.string(),
+  response: z.string().describe('The image as SVG.'),
   contentType: 'image/svg+xml',
   datasets: [],
   handle: async ({ query, registry }) => {

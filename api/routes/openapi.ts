@@ -4,11 +4,13 @@ import { defineRoute, type Route } from '../route/define-route.ts'
 /** The OpenAPI document; `write` makes it from the list of routes. */
 export const openApiRoute = (write: () => object): Route =>
   defineRoute({
+    operation: 'getOpenApi',
     path: '/openapi.json',
     tag: 'Service',
     summary: 'This service as an OpenAPI 3.1 document',
+    description: 'Every operation with its parameters, answers and failures, made from what validates requests.',
     query: {},
-    response: z.looseObject({ openapi: z.string() }),
+    response: z.looseObject({ openapi: z.string().describe('Version of OpenAPI.') }),
     datasets: [],
     handle: async () => ({ body: Buffer.from(JSON.stringify(write())), asOf: null }),
   })

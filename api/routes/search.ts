@@ -9,17 +9,20 @@ import { defineRoute } from '../route/define-route.ts'
 import { readMarketCaps } from '../search/market-caps.ts'
 import { search } from '../search/search.ts'
 
-const found = z.strictObject({
-  type: z.enum(['token', 'dao']),
-  _id: idValue,
-  name: z.string(),
-  symbol: z.string().nullable().meta({ description: "A DAO's is that of its token, null where it has none." }),
-  slug: z.string().nullable().meta({ description: "A DAO's; null for a token." }),
-  image: z.url().nullable().meta({ description: "A DAO's; null for a token and where none is known." }),
-  matched: z.string().meta({ description: 'The member that fits what was looked for.' }),
-})
+const found = z
+  .strictObject({
+    type: z.enum(['token', 'dao']).describe('Whether it is a token or a DAO.'),
+    _id: idValue.describe('Id of the token or the DAO.'),
+    name: z.string().describe('Its name.'),
+    symbol: z.string().nullable().describe("Its symbol: a DAO's is that of its token, null where it has none."),
+    slug: z.string().nullable().describe("A DAO's name as it stands in URLs; null for a token."),
+    image: z.url().nullable().describe("URL of a DAO's logo; null for a token and where none is known."),
+    matched: z.string().describe('The member that fits what was looked for.'),
+  })
+  .meta({ id: 'SearchResult', description: 'A token or a DAO that was found.' })
 
 export const searchRoute = defineRoute({
+  operation: 'search',
   path: '/data/search',
   tag: 'Registry',
   summary: 'Tokens and DAOs by whatever is known of them',

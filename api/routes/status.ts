@@ -13,43 +13,54 @@ import type { Count } from '../coverage/counts.ts'
 import { timeValue } from '../records/values.ts'
 import { defineRoute } from '../route/define-route.ts'
 
-const failing = z.strictObject({
-  provider: z.string(),
-  since: timeValue.meta({ description: 'The slot from which on it has failed.' }),
-  reason: z.string(),
-})
+const failing = z
+  .strictObject({
+    provider: z.string().describe('Name of the provider.'),
+    since: timeValue.meta({ description: 'The slot from which on it has failed.' }),
+    reason: z.string().describe('What it answered with, or why it did not.'),
+  })
+  .meta({ id: 'FailingProvider', description: 'A provider that gave no answer in the newest slot.' })
 
-const freshness = z.strictObject({
-  dataset: z.string(),
-  cadence: z.enum(CADENCES),
-  lastUpdated: timeValue.nullable(),
-  expectedEvery: z.int().meta({ description: 'Seconds.' }),
-  lagSeconds: z.number().nullable().meta({ description: 'Age of the newest datum; null while there is none.' }),
-  state: z.enum(FRESHNESS_STATES).meta({
-    description:
-      'late when the newest datum, or that of any entity that some provider serves, is over 1.5 cadences old; stale when the newest datum is over 2 cadences old.',
-  }),
-  complete: z.number().min(0).max(1).meta({
-    description:
-      'The share of what is expected up to now that is stored, over all entities, from 0 to 1. What a provider is known to have nothing of is not expected.',
-  }),
-  failing: z.array(failing).meta({ description: 'The providers that gave no answer in the newest slot.' }),
-  rows: z.int(),
-  entities: z.int(),
-  earliest: timeValue.nullable(),
-  note: z.string().optional().meta({
-    description:
-      'What the newest rows say of their origin, where they say it; which providers fail since when, which Snapshot spaces have had nothing new for 60 days and which members keep the index from having a value.',
-  }),
-})
+const freshness = z
+  .strictObject({
+    dataset: z.string().describe('Name of the dataset.'),
+    cadence: z.enum(CADENCES).describe('How often it is collected.'),
+    lastUpdated: timeValue.nullable().describe('Time of its newest datum; null while there is none.'),
+    expectedEvery: z.int().describe('The cadence in seconds.'),
+    lagSeconds: z
+      .number()
+      .nullable()
+      .meta({ description: 'Age of the newest datum in seconds; null while there is none.' }),
+    state: z.enum(FRESHNESS_STATES).meta({
+      description:
+        '`fresh`, or `late` when the newest datum, or that of any entity that some provider serves, is over 1.5 cadences old, or `stale` when the newest datum is over 2 cadences old.',
+    }),
+    complete: z.number().min(0).max(1).meta({
+      description:
+        'The share of what is expected up to now that is stored, over all entities, from 0 to 1. What a provider is known to have nothing of is not expected.',
+    }),
+    failing: z.array(failing).meta({ description: 'The providers that gave no answer in the newest slot.' }),
+    rows: z.int().describe('Stored rows.'),
+    entities: z.int().describe('Tokens or DAOs that have rows; 1 where rows are about all together.'),
+    earliest: timeValue.nullable().describe('Time of its oldest datum; null while there is none.'),
+    note: z.string().optional().meta({
+      description:
+        'What the newest rows say of their origin, where they say it; which providers fail since when, which Snapshot spaces have had nothing new for 60 days and which members keep the index from having a value. Absent where there is nothing to say.',
+    }),
+  })
+  .meta({ id: 'DatasetStatus', description: 'How fresh and how complete a dataset is.' })
 
 type Freshness = z.infer<typeof freshness>
 
-const status = z.strictObject({
-  mode: z.enum(['demo', 'live']),
-  upstream: z.string().meta({ description: 'Where the data comes from.' }),
-  datasets: z.array(freshness),
-})
+const status = z
+  .strictObject({
+    mode: z
+      .enum(['demo', 'live'])
+      .describe('Whether the data is simulated (`demo`) or of the real providers (`live`).'),
+    upstream: z.string().meta({ description: 'Where the data comes from.' }),
+    datasets: z.array(freshness).describe('Every dataset.'),
+  })
+  .meta({ id: 'Status', description: 'The state of the data.' })
 
 const UPSTREAM = {
   demo: 'Demo mode: the data is simulated and comes from the local stand-in for the providers. It is not real.',
@@ -97,11 +108,12 @@ function toFreshness(
 }
 
 export const statusRoute = defineRoute({
+  operation: 'getStatus',
   path: '/data/status',
   tag: 'Service',
   summary: 'How fresh and how complete each dataset is',
   description:
-    'Contract sections 7 and 10. Asked anew at most every five seconds; of what is stored, only months that a commit concerns are counted again.',
+    'Of each dataset how often it is collected, how old its newest datum is, what share of the expected data is stored, and which providers fail. Asked anew at most every five seconds; of what is stored, only months that a commit concerns are counted again.',
   query: {},
   response: status,
   // It does not follow commits: during a back-fill every commit would ask for a new one.

@@ -6,42 +6,61 @@ import { defineList, listedTokens } from '../lists/list.ts'
 import { knownAt } from '../lists/past-quotes.ts'
 import { idValue, numberOrNull, timeValue, uint8 } from '../records/values.ts'
 
-const financialData = z.strictObject({
-  lastUpdated: timeValue,
-  marketCap: numberOrNull,
-  percentChange1h: numberOrNull,
-  percentChange24h: numberOrNull,
-  percentChange7d: numberOrNull,
-  percentChange30d: numberOrNull,
-  percentChange60d: numberOrNull,
-  percentChanged90d: numberOrNull,
-  price: z.number(),
-  volume24h: numberOrNull,
-  volumeChange24h: numberOrNull,
-  totalSupply: numberOrNull,
-  circulatingSupply: numberOrNull,
-  fullyDilutedMarketCap: numberOrNull,
-  maxSupply: numberOrNull,
-  tvl: numberOrNull,
-})
+/** How much the price changed, in percent. */
+const priceChange = (over: string) =>
+  numberOrNull.describe(`Change of the price over ${over}, in percent (1.5 is +1.5 %); null where it is not known.`)
+
+const financialData = z
+  .strictObject({
+    lastUpdated: timeValue.describe('When these values were observed.'),
+    marketCap: numberOrNull.describe('Price times circulating supply, in US dollars; null where no source tells it.'),
+    percentChange1h: priceChange('1 hour'),
+    percentChange24h: priceChange('24 hours'),
+    percentChange7d: priceChange('7 days'),
+    percentChange30d: priceChange('30 days'),
+    percentChange60d: priceChange('60 days'),
+    percentChanged90d: priceChange('90 days'),
+    price: z.number().describe('Price of one token in US dollars.'),
+    volume24h: numberOrNull.describe(
+      'What was traded within 24 hours on all markets, in US dollars; null where no source tells it.',
+    ),
+    volumeChange24h: numberOrNull.describe(
+      'Change of `volume24h` against the 24 hours before, in percent; null where it is not known.',
+    ),
+    totalSupply: numberOrNull.describe('Tokens that exist; null where no source tells it.'),
+    circulatingSupply: numberOrNull.describe('Tokens that are in circulation; null where no source tells it.'),
+    fullyDilutedMarketCap: numberOrNull.describe(
+      'Price times the most tokens that there can be, in US dollars; null where no source tells it.',
+    ),
+    maxSupply: numberOrNull.describe(
+      'Most tokens that there can ever be; null where there is no limit or none is known.',
+    ),
+    tvl: numberOrNull.describe(
+      "Value locked in the DAO's protocols, in US dollars; null where it has none or none is known.",
+    ),
+  })
+  .meta({ id: 'FinancialData', description: 'What a token is worth, as it was last observed.' })
 
 /** A Token with its financial data, as the interface document lists it. */
-const tokenRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  symbol: z.string(),
-  contractAddress: z.string(),
-  decimal: uint8,
-  live: z.boolean(),
-  dao: idValue,
-  cmcId: z.string().nullable(),
-  chain: idValue,
-  financialData,
-  livePrice: z.boolean(),
-  chart24h: z.url(),
-})
+const tokenRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the token.'),
+    name: z.string().describe('Name of the token.'),
+    symbol: z.string().describe('Its ticker symbol; several tokens may share one.'),
+    contractAddress: z.string().describe('Address of its contract on `chain`; in lower case on EVM chains.'),
+    decimal: uint8.describe('Decimal places of an amount on the chain.'),
+    live: z.boolean().describe('Whether data is collected of it: those that ended only show up with `asOf`.'),
+    dao: idValue.describe('Id of the DAO that it belongs to.'),
+    cmcId: z.string().nullable().describe('Id at CoinMarketCap; null where it is not listed there.'),
+    chain: idValue.describe('Id of its chain, a record of /data/chains.'),
+    financialData,
+    livePrice: z.boolean().describe('Whether its price is collected every five minutes.'),
+    chart24h: z.url().describe('URL of an SVG image of its price over the last 24 hours.'),
+  })
+  .meta({ id: 'Token', description: 'A token of a DAO with its financial data.' })
 
 export const tokensRoute = defineList({
+  operation: 'listTokens',
   path: '/data/tokens',
   summary: 'Live tokens with their financial data',
   description:

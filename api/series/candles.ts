@@ -16,6 +16,9 @@ import { checkRange } from './series.ts'
 const MAX_CANDLES = 1_000_000
 
 interface Candles {
+  readonly operation: string
+  /** What the documentation calls the answer. */
+  readonly series: string
   readonly path: string
   readonly summary: string
   readonly description: string
@@ -47,6 +50,7 @@ GROUP BY row_at`
 /** A route of one token's candles over what is stored of it (contract section 8). */
 export function defineCandles(candles: Candles): Route {
   return defineRoute({
+    operation: candles.operation,
     path: candles.path,
     tag: 'Tokens',
     summary: candles.summary,
@@ -59,11 +63,13 @@ export function defineCandles(candles: Candles): Route {
       ...optionalPage('candles', { max: MAX_CANDLES }),
     },
     record: candles.candle,
-    response: z.strictObject({
-      name: z.string(),
-      id: idValue,
-      data: toPoints({ record: candles.candle, time: 'timestamp' }),
-    }),
+    response: z
+      .strictObject({
+        name: z.string().describe('Name of the token.'),
+        id: idValue.describe('Id of the token.'),
+        data: toPoints({ record: candles.candle, time: 'timestamp' }),
+      })
+      .meta({ id: candles.series, description: 'The candles of one token.' }),
     datasets: [candles.dataset],
     headers: SERIES_HEADERS,
     handle: async (call): Promise<Answer> => {

@@ -24,6 +24,7 @@ import { isOfWholeRows, readWhole } from './whole-series.ts'
 import type { RowsStatement } from './written-rows.ts'
 
 interface DailySeries {
+  readonly operation: string
   readonly path: string
   readonly aliases?: readonly string[]
   readonly summary: string
@@ -138,6 +139,7 @@ WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, '
   }
 
   return defineRoute({
+    operation: series.operation,
     path: series.path,
     aliases: series.aliases ?? [],
     tag: 'DAOs',

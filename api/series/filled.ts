@@ -14,12 +14,15 @@ interface Filled {
 const bare = (schema: z.ZodType): z.ZodType =>
   schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
 
-/** A schema with every value of it nullable. */
+/** A schema with every value of it nullable, and that said where it is described. */
 function toNullable(schema: z.ZodType): z.ZodType {
   const inner = bare(schema)
-  if (!(inner instanceof z.ZodObject)) return z.nullable(inner)
+  const description = schema.description ?? ''
+  if (!(inner instanceof z.ZodObject))
+    return z.nullable(inner).describe(`${description} Null in a bucket where nothing was observed.`.trim())
   const members = Object.entries(inner.shape as z.ZodRawShape)
-  return z.strictObject(Object.fromEntries(members.map(([name, one]) => [name, toNullable(one as z.ZodType)])))
+  const nullable = members.map(([name, one]) => [name, toNullable(one as z.ZodType)])
+  return z.strictObject(Object.fromEntries(nullable)).describe(description)
 }
 
 /** A point, or a row for a bucket without one: everything may be null then but when it is and whose. */
@@ -32,11 +35,14 @@ export function toFilledSchema({ record, time, constants = {} }: Filled): z.ZodO
 }
 
 /** The points of a series, or with `fill=null` a row for every bucket. */
-export const toPoints = (filled: Filled) =>
-  z.union([z.array(filled.record), z.array(toFilledSchema(filled))]).meta({
+export const toPoints = (filled: Filled) => {
+  const { id, description } = filled.record.meta() ?? {}
+  const row = toFilledSchema(filled).meta({ id: `Filled${id}`, description: `${description} With \`fill=null\`.` })
+  return z.union([z.array(filled.record), z.array(row)]).meta({
     description:
       'With `fill=null` there is a row for every bucket, and its values are null where nothing was observed.',
   })
+}
 
 /** A row's value, null where there is no row; an object has its members so. */
 function toValue(schema: z.ZodType, sql: string, isThere: string): string {

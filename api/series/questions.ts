@@ -15,11 +15,12 @@ export interface SeriesQuestion {
 
 /** The parameter `order`; each route has an order of its own. */
 export const order = (usual: 'asc' | 'desc') =>
-  oneOf(['asc', 'desc'], `Oldest first or newest first; \`${usual}\` when it is not given.`).optional()
+  oneOf(['asc', 'desc'], `Oldest first or newest first; \`${usual}\` when it is not given.`, 'desc').optional()
 
 const fill = oneOf(
   ['null'],
   'A row for every bucket of the range: where nothing was observed its values are null.',
+  'null',
 ).optional()
 
 const POINTS_RULE = `must be a whole number, at least 2 and at most ${MOST_POINTS}`
@@ -35,7 +36,7 @@ const points = z
 
 /** The parameters of series of these intervals, the finest first, which is what they have unless they are asked for another one. */
 export const seriesParameters = (intervals: readonly [Interval, ...Interval[]], usual: 'asc' | 'desc') => ({
-  interval: oneOf(intervals, `Length of a bucket; ${intervals[0]} when it is not given.`).optional(),
+  interval: oneOf(intervals, `Length of a bucket; ${intervals[0]} when it is not given.`, '1d').optional(),
   points,
   order: order(usual),
   fill,
@@ -43,7 +44,7 @@ export const seriesParameters = (intervals: readonly [Interval, ...Interval[]], 
 
 /** The same for series whose interval has to be chosen, by itself or by the number of points. */
 export const chosenParameters = (intervals: readonly [Interval, ...Interval[]]) => ({
-  interval: oneOf(intervals, 'Length of a bucket; required unless `points` is given.').optional(),
+  interval: oneOf(intervals, 'Length of a bucket; required unless `points` is given.', '1d').optional(),
   points,
   order: order('asc'),
   fill,

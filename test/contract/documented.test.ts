@@ -32,8 +32,8 @@ beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
   const observed_at = new Date(NOW - 3_600_000).toISOString()
-  const uniswap = database.registry.daoBySlug.get('uniswap')
-  const read = { dao: uniswap?.key, space: uniswap?.snapshotSpace, kind: 'reading', at: observed_at }
+  const dao = database.registry.daoBySlug.get('aave')
+  const read = { dao: dao?.key, space: dao?.snapshotSpace, kind: 'reading', at: observed_at }
   await database.writer.insert({ table: 'governance_in', rows: [read] })
   const { index } = database.registry
   const reading = { index_key: index.key, created_at: observed_at, block_number: 1, value: '1.5', total_supply: '2' }
@@ -54,6 +54,7 @@ afterAll(async () => {
 
 interface OpenApi {
   openapi: string
+  components: { schemas: Record<string, { additionalProperties: boolean; properties: object }> }
   paths: Record<
     string,
     { get: { parameters: { name: string; schema: object }[]; responses: Record<string, Answered> } }
@@ -61,7 +62,7 @@ interface OpenApi {
 }
 interface Answered {
   headers: object
-  content: Record<string, { schema: { items: { additionalProperties: boolean; properties: object } } }>
+  content: Record<string, { schema: { items: object } }>
 }
 
 describe('every documented route', () => {
@@ -100,13 +101,15 @@ describe('every documented route', () => {
     const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
     const asked = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
     expect(parameters.map(({ name }) => name)).toEqual(asked)
-    expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500 })
+    expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500, examples: [3] })
     expect(Object.keys(responses)).toEqual(['200', '206', '304', '400', '405', '406', '416', '500', '503'])
-    const token = responses[200]?.content['application/json']?.schema.items
-    expect(token?.additionalProperties).toBe(false)
-    expect(token?.properties).toHaveProperty('financialData.properties.tvl.type', ['number', 'null'])
-    expect(token?.properties).toHaveProperty('financialData.properties.lastUpdated.type', 'string')
-    expect(token?.properties).toHaveProperty('financialData.properties.price.type', 'number')
+    expect(responses[200]?.content['application/json']?.schema.items).toEqual({ $ref: '#/components/schemas/Token' })
+    const { Token, FinancialData } = document.components.schemas
+    expect(Token?.additionalProperties).toBe(false)
+    expect(Token?.properties).toHaveProperty('financialData', { $ref: '#/components/schemas/FinancialData' })
+    expect(FinancialData?.properties).toHaveProperty('tvl.type', ['number', 'null'])
+    expect(FinancialData?.properties).toHaveProperty('lastUpdated.type', 'string')
+    expect(FinancialData?.properties).toHaveProperty('price.type', 'number')
     const one = document.paths[SERIES]?.get
     expect(Object.keys(one?.responses ?? {})).toEqual([
       ...['200', '206', '304', '400', '404', '405', '406', '409', '416', '500', '503'],

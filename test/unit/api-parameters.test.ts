@@ -17,7 +17,7 @@ const list = {
 const one = {
   id: oneId('token', A).optional(),
   name: oneName('token', 'Uniswap').optional(),
-  interval: oneOf(INTERVALS, 'Length.'),
+  interval: oneOf(INTERVALS, 'Length.', '1d'),
   start: time('First.', '2024-01-01', { earliest: '2022-02-01' }),
   limit: optionalLimit('points', { max: 1_000_000 }),
 }

@@ -1,47 +1,64 @@
 import { describe, expect, it } from 'vitest'
-import { toSparkline } from '../../api/routes/charts/sparkline.ts'
+import { type Look, toSparkline } from '../../api/routes/charts/sparkline.ts'
 
 const range = { from: 0, to: 100 }
+const USUAL: Look = { width: 240, height: 64, theme: 'light' }
+
+type Point = readonly [at: number, value: number]
+const draw = (title: string, points: readonly Point[], change: number | null = null, look = USUAL) =>
+  toSparkline(title, { points: points.map(([at, value]) => ({ at, value })), change, range }, look)
+const colourOf = (svg: string) => /stroke="(?<colour>[^"]+)"/.exec(svg)?.groups?.colour
 
 describe('the 24-hour chart', () => {
   it('spans the day and its values', () => {
-    const svg = toSparkline(
-      'Uniswap',
-      [
-        { at: 0, value: 1 },
-        { at: 100, value: 3 },
-      ],
-      range,
-    )
+    const svg = draw('Uniswap', [
+      [0, 1],
+      [100, 3],
+    ])
     expect(svg).toContain('points="4,60 236,4"')
     expect(svg).toMatch(/^<svg xmlns="http:\/\/www\.w3\.org\/2000\/svg" [^>]*viewBox/)
     expect(svg).not.toMatch(/<script|href|font-family/)
   })
 
   it('runs through the middle when nothing moves', () => {
-    const flat = [0, 50, 100].map((at) => ({ at, value: 7 }))
-    expect(toSparkline('Flat', flat, range)).toContain('points="4,32 120,32 236,32"')
+    const flat = [0, 50, 100].map((at): Point => [at, 7])
+    expect(draw('Flat', flat)).toContain('points="4,32 120,32 236,32"')
   })
 
   it('shows one point as a dot and none in words', () => {
-    expect(toSparkline('One', [{ at: 50, value: 1 }], range)).toContain('<circle cx="120" cy="32"')
-    expect(toSparkline('None', [], range)).toContain('no data')
+    expect(draw('One', [[50, 1]])).toContain('<circle cx="120" cy="32"')
+    expect(draw('None', [])).toContain('no data')
   })
 
-  it('tells a fall from a rise by colour', () => {
-    const line = (a: number, b: number) =>
-      toSparkline(
-        'x',
-        [
-          { at: 0, value: a },
-          { at: 1, value: b },
-        ],
-        range,
-      )
-    expect(/stroke="([^"]+)"/.exec(line(1, 2))?.[1]).not.toBe(/stroke="([^"]+)"/.exec(line(2, 1))?.[1])
+  it('has the colour of the change that lists tell, and of the line where they tell none', () => {
+    const [up, down]: Point[][] = [
+      [
+        [0, 1],
+        [1, 2],
+      ],
+      [
+        [0, 2],
+        [1, 1],
+      ],
+    ]
+    const [rising, falling] = [colourOf(draw('x', up ?? [])), colourOf(draw('x', down ?? []))]
+    expect(rising).not.toBe(falling)
+    expect(colourOf(draw('x', up ?? [], -0.1))).toBe(falling)
+    expect(colourOf(draw('x', down ?? [], 0.1))).toBe(rising)
+  })
+
+  it('has the size and the theme that are asked for', () => {
+    const points: Point[] = [
+      [0, 1],
+      [100, 3],
+    ]
+    const svg = draw('x', points, null, { width: 100, height: 20, theme: 'dark' })
+    expect(svg).toContain('width="100" height="20" viewBox="0 0 100 20"')
+    expect(svg).toContain('points="4,16 96,4"')
+    expect(colourOf(svg)).not.toBe(colourOf(draw('x', points)))
   })
 
   it('escapes the name', () => {
-    expect(toSparkline('<b>"&', [], range)).toContain('&lt;b&gt;&quot;&amp;')
+    expect(draw('<b>"&', [])).toContain('&lt;b&gt;&quot;&amp;')
   })
 })

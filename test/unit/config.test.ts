@@ -90,7 +90,7 @@ describe('configuration', () => {
     expect(parseConfig(env).tracing.wanted).toBe(wanted)
   })
 
-  it.each(['.env.example', 'README.md'])('is described whole in %s', (file) => {
+  it.each(['.env.example', 'docs/settings.md'])('is described whole in %s', (file) => {
     const described = readFileSync(join(import.meta.dirname, '../..', file), 'utf8')
     const missing = [...Object.keys(settings.shape), ...TRACING_VARIABLES].filter(
       (name) => !new RegExp(`\\b${name}\\b`).test(described),

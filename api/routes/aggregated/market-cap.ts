@@ -6,12 +6,22 @@ import { defineRoute } from '../../route/define-route.ts'
 import { answerDailySums, dailySumParameters } from '../../series/daily-sums.ts'
 import { toPoints } from '../../series/filled.ts'
 
-const point = z.strictObject({
-  recordedAt: timeValue,
-  marketCapUsd: z.strictObject({ value: z.number(), metadata: z.strictObject({ tokensIncluded: uint32 }) }),
-})
+const metadata = z.strictObject({ tokensIncluded: uint32.describe('Tokens that have a part in the sum.') })
+
+const point = z
+  .strictObject({
+    recordedAt: timeValue.describe('The day: its first moment.'),
+    marketCapUsd: z
+      .strictObject({
+        value: z.number().describe('The sum in US dollars.'),
+        metadata: metadata.describe('What the sum is made of.'),
+      })
+      .describe('Sum of the market caps of all tokens together.'),
+  })
+  .meta({ id: 'MarketCapPoint', description: 'Sum of the market caps of all tokens together on one day.' })
 
 export const marketCapRoute = defineRoute({
+  operation: 'getTotalMarketCapHistory',
   path: '/data/aggregated/market-cap',
   tag: 'Aggregated',
   summary: 'The market capitalization of all tokens together, by day',

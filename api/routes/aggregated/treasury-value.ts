@@ -6,12 +6,22 @@ import { defineRoute } from '../../route/define-route.ts'
 import { answerDailySums, dailySumParameters } from '../../series/daily-sums.ts'
 import { toPoints } from '../../series/filled.ts'
 
-const point = z.strictObject({
-  recordedAt: timeValue,
-  treasuryValueUsd: z.strictObject({ value: z.number(), metadata: z.strictObject({ daosIncluded: uint32 }) }),
-})
+const metadata = z.strictObject({ daosIncluded: uint32.describe('DAOs that have a part in the sum.') })
+
+const point = z
+  .strictObject({
+    recordedAt: timeValue.describe('The day: its first moment.'),
+    treasuryValueUsd: z
+      .strictObject({
+        value: z.number().describe('The sum in US dollars.'),
+        metadata: metadata.describe('What the sum is made of.'),
+      })
+      .describe('Sum of the treasuries of all DAOs together.'),
+  })
+  .meta({ id: 'TreasuryValuePoint', description: 'Sum of the treasuries of all DAOs together on one day.' })
 
 export const treasuryValueRoute = defineRoute({
+  operation: 'getTotalTreasuryValueHistory',
   path: '/data/aggregated/treasury-value',
   tag: 'Aggregated',
   summary: 'The value of all DAO treasuries together, by day',

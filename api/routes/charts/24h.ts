@@ -7,19 +7,46 @@ import { Problem } from '../../problem/problem.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { nextGridTime } from '../../series/series.ts'
-import { toSparkline } from './sparkline.ts'
+import { THEME_NAMES, toSparkline } from './sparkline.ts'
 
 const POINTS = 288
 
 const pricePoint = z.object({ at: z.int(), value: z.number() })
+const quoted = z.object({ change: z.number().nullable() })
+
+/** What `financialData.percentChange24h` of the token says. */
+const CHANGE = 'SELECT percent_change_24h AS change FROM token_quotes FINAL WHERE token = {token: UInt64}'
+
+const pixels = (what: string, bounds: { min: number; max: number; usual: number }) => {
+  const rule = `must be a whole number, at least ${bounds.min} and at most ${bounds.max}`
+  return z
+    .int(rule)
+    .min(bounds.min, rule)
+    .max(bounds.max, rule)
+    .default(bounds.usual)
+    .meta({
+      description: `${what} of the image in pixels, from ${bounds.min} to ${bounds.max}.`,
+      examples: [bounds.usual],
+    })
+}
 
 export const chart24hRoute = defineRoute({
+  operation: 'getTokenChart',
   path: '/charts/24h/{tokenId}.svg',
   tag: 'Charts',
   summary: 'The price of a token over the last 24 hours as an image',
-  description: 'What `chart24h` of a token points to.',
-  query: { tokenId: oneId(tokenKind.noun, tokenKind.example.id) },
-  response: z.string(),
+  description:
+    'What `chart24h` of a token points to. The colour is that of its `percentChange24h`, or of the line itself where that is null. A gap in the line is a time without data.',
+  query: {
+    tokenId: oneId(tokenKind.noun, tokenKind.example.id),
+    width: pixels('Width', { min: 40, max: 2000, usual: 240 }),
+    height: pixels('Height', { min: 16, max: 1000, usual: 64 }),
+    theme: z
+      .enum(THEME_NAMES, `must be one of ${THEME_NAMES.join(', ')}`)
+      .default('light')
+      .meta({ description: 'What the image is to stand on: a light background or a dark one.', examples: ['dark'] }),
+  },
+  response: z.string().describe('The image as SVG.'),
   contentType: 'image/svg+xml',
   datasets: [tokenPrices],
   handle: async ({ query, db, registry, now }) => {
@@ -27,14 +54,23 @@ export const chart24hRoute = defineRoute({
     if (token === undefined) throw new Problem('not_found', 'There is no token with this id.', { param: 'tokenId' })
     const to = nextGridTime(now())
     const from = to - DAY_MS
-    const points = await db.rows({
-      name: 'chart-24h',
-      sql: `SELECT toUnixTimestamp64Milli(as_of) AS at, price AS value FROM (${pointsSql('5m').columns})`,
-      params: { token: token.key, from, to, limit: POINTS },
-      settings: { max_threads: 1 },
-      schema: pricePoint,
-    })
+    const params = { token: token.key, from, to, limit: POINTS }
+    const settings = { max_threads: 1 }
+    const [points, [quote]] = await Promise.all([
+      db.rows({
+        name: 'chart-24h',
+        sql: `SELECT toUnixTimestamp64Milli(as_of) AS at, price AS value FROM (${pointsSql('5m').columns})`,
+        params,
+        settings,
+        schema: pricePoint,
+      }),
+      db.rows({ name: 'chart-24h-change', sql: CHANGE, params: { token: token.key }, settings, schema: quoted }),
+    ])
     const asOf = points.at(-1)?.at ?? null
-    return { body: Buffer.from(toSparkline(token.name, points, { from, to })), asOf, expiresAt: to }
+    return {
+      body: Buffer.from(toSparkline(token.name, { points, change: quote?.change ?? null, range: { from, to } }, query)),
+      asOf,
+      expiresAt: to,
+    }
   },
 })

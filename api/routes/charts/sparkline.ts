@@ -4,18 +4,29 @@ interface SparkPoint {
   readonly value: number
 }
 
-const WIDTH = 240
-const HEIGHT = 64
 const MARGIN = 4
-const RISING = '#15803d'
-const FALLING = '#b91c1c'
+
+/** Colours that can be told from a light and from a dark background (a contrast of 4.5 and more). */
+const THEMES = {
+  light: { rising: '#15803d', falling: '#b91c1c', text: '#6b7280' },
+  dark: { rising: '#4ade80', falling: '#f87171', text: '#9ca3af' },
+} as const
+
+export const THEME_NAMES = Object.keys(THEMES) as [keyof typeof THEMES, ...(keyof typeof THEMES)[]]
+
+/** How large an image is, in pixels, and on what it stands. */
+export interface Look {
+  readonly width: number
+  readonly height: number
+  readonly theme: keyof typeof THEMES
+}
 
 /** A text as it may stand in an element or an attribute. */
 export const toXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
 
-const svg = (label: string, content: string) =>
-  `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${toXml(label)}">${content}</svg>\n`
+const svg = ({ width, height }: Look, label: string, content: string) =>
+  `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" role="img" aria-label="${toXml(label)}">${content}</svg>\n`
 
 const round = (value: number) => Number(value.toFixed(2))
 
@@ -27,23 +38,35 @@ function scale(from: number, to: number, start: number, end: number): (value: nu
 
 /**
  * A line of the last 24 hours as an SVG that stands alone: no script, no font, no other file. The width is the whole
- * day, so that a gap shows as one; a flat line runs through the middle, one point is a dot.
+ * day, so that a gap shows as one; a flat line runs through the middle, one point is a dot. The colour is that of
+ * `change`, in percent, or of the line itself where it is null.
  */
-export function toSparkline(title: string, points: readonly SparkPoint[], range: { from: number; to: number }): string {
+export function toSparkline(
+  title: string,
+  {
+    points,
+    change,
+    range,
+  }: { points: readonly SparkPoint[]; change: number | null; range: { from: number; to: number } },
+  look: Look,
+): string {
+  const { width, height } = look
+  const theme = THEMES[look.theme]
   const [first, last] = [points[0], points.at(-1)]
   if (first === undefined || last === undefined) {
-    const text = `<text x="${WIDTH / 2}" y="${HEIGHT / 2 + 4}" text-anchor="middle" font-size="12" fill="#6b7280">no data</text>`
-    return svg(`${title}: no data in the last 24 hours`, text)
+    const text = `<text x="${width / 2}" y="${height / 2 + 4}" text-anchor="middle" font-size="12" fill="${theme.text}">no data</text>`
+    return svg(look, `${title}: no data in the last 24 hours`, text)
   }
   const values = points.map(({ value }) => value)
-  const x = scale(range.from, range.to, MARGIN, WIDTH - MARGIN)
-  const y = scale(Math.min(...values), Math.max(...values), HEIGHT - MARGIN, MARGIN)
-  const colour = last.value < first.value ? FALLING : RISING
+  const x = scale(range.from, range.to, MARGIN, width - MARGIN)
+  const y = scale(Math.min(...values), Math.max(...values), height - MARGIN, MARGIN)
+  const colour = (change ?? last.value - first.value) < 0 ? theme.falling : theme.rising
   const label = `${title}: the last 24 hours`
   if (points.length === 1)
-    return svg(label, `<circle cx="${x(first.at)}" cy="${y(first.value)}" r="2.5" fill="${colour}"/>`)
+    return svg(look, label, `<circle cx="${x(first.at)}" cy="${y(first.value)}" r="2.5" fill="${colour}"/>`)
   const line = points.map(({ at, value }) => `${x(at)},${y(value)}`).join(' ')
   return svg(
+    look,
     label,
     `<polyline points="${line}" fill="none" stroke="${colour}" stroke-width="1.5" stroke-linejoin="round"/>`,
   )

@@ -8,15 +8,21 @@ import { idValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { daoKind } from '../../route/entities.ts'
 
-const governanceRecord = z.strictObject({
-  _id: idValue,
-  votes: z.strictObject({
-    count: z.int(),
-    uniqueVotingAddresses: z.array(z.string()),
-    uniqueAddressesCount: z.int(),
-  }),
-  proposals: z.int(),
-})
+const governanceRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the DAO.'),
+    votes: z
+      .strictObject({
+        count: z.int().describe('Votes that were cast, one for each address and proposal.'),
+        uniqueVotingAddresses: z
+          .array(z.string())
+          .describe('Every address that ever voted, in lower case and in order.'),
+        uniqueAddressesCount: z.int().describe('How many addresses these are.'),
+      })
+      .describe('All votes so far.'),
+    proposals: z.int().describe('Proposals that were made.'),
+  })
+  .meta({ id: 'DaoGovernance', description: 'Votes and proposals of a DAO.' })
 
 /** The statements of what is counted: voters with their votes, proposals, and when it was read. */
 interface Counted {
@@ -80,6 +86,7 @@ CROSS JOIN (${proposals}) AS p`,
 }
 
 export const governanceRoute = defineRoute({
+  operation: 'getDaoGovernance',
   path: '/data/daos/governance',
   tag: 'DAOs',
   summary: 'Votes and proposals of one DAO',

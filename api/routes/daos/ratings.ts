@@ -6,26 +6,33 @@ import { defineList, listedDaos } from '../../lists/list.ts'
 import { knownAt } from '../../lists/past-quotes.ts'
 import { idValue, timeValue } from '../../records/values.ts'
 
-const score = z.number().min(0).max(100)
+const score = (of: string) => z.number().min(0).max(100).describe(`Score of ${of}, from 0 to 100.`)
 
-const ratingsRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  ratings: z.strictObject({
-    overallRating: score,
-    fundamentalRating: score,
-    fundamentals: z.strictObject({
-      governance: score,
-      team: score,
-      competitiveMoat: score,
-      valueProposition: score,
-      tokenEconomics: score,
-    }),
-    lastUpdated: timeValue,
-  }),
+const fundamentals = z.strictObject({
+  governance: score('how it is governed'),
+  team: score('the team'),
+  competitiveMoat: score('what keeps competitors away'),
+  valueProposition: score('what it offers'),
+  tokenEconomics: score('the economics of its token'),
 })
 
+const ratingsRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the DAO.'),
+    name: z.string().describe('Name of the DAO.'),
+    ratings: z
+      .strictObject({
+        overallRating: score('everything together'),
+        fundamentalRating: score('the fundamentals together'),
+        fundamentals: fundamentals.describe('The fundamentals one by one.'),
+        lastUpdated: timeValue.describe('When the rating was made.'),
+      })
+      .describe('The newest rating.'),
+  })
+  .meta({ id: 'DaoRating', description: 'A rating of a DAO, as the operator of this service was given it.' })
+
 export const ratingsRoute = defineList({
+  operation: 'listDaoRatings',
   path: '/data/daos/ratings',
   summary: 'Ratings of DAOs',
   description:

@@ -8,24 +8,35 @@ import { defineList, listedDaos } from '../../lists/list.ts'
 import { knownAt } from '../../lists/past-quotes.ts'
 import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/values.ts'
 
-const socialRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  discordData: z.strictObject({
-    activeMembers: countOrNull,
-    totalMembers: countOrNull,
-    lastUpdated: timeValue.nullable(),
-  }),
-  twitterData: z.strictObject({
-    followers: countOrNull,
-    following: countOrNull,
-    tweets: countOrNull,
-    percentChange24h: numberOrNull,
-    percentChange7d: numberOrNull,
-    percentChange30d: numberOrNull,
-    lastUpdated: timeValue.nullable(),
-  }),
-})
+const followerChange = (over: string) =>
+  numberOrNull.describe(`Change of \`followers\` over ${over}, in percent; null where that day has no count.`)
+
+const lastUpdated = timeValue.nullable().describe('The day of the counts; null where there are none.')
+
+const socialRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the DAO.'),
+    name: z.string().describe('Name of the DAO.'),
+    discordData: z
+      .strictObject({
+        activeMembers: countOrNull.describe('Members online when they were counted; null where that is not known.'),
+        totalMembers: countOrNull.describe('All members; null where that is not known.'),
+        lastUpdated,
+      })
+      .describe('Its community on Discord.'),
+    twitterData: z
+      .strictObject({
+        followers: countOrNull.describe('Accounts that follow it; null where that is not known.'),
+        following: countOrNull.describe('Accounts that it follows; null where that is not known.'),
+        tweets: countOrNull.describe('Posts so far; null where that is not known.'),
+        percentChange24h: followerChange('24 hours'),
+        percentChange7d: followerChange('7 days'),
+        percentChange30d: followerChange('30 days'),
+        lastUpdated,
+      })
+      .describe('Its account on Twitter.'),
+  })
+  .meta({ id: 'DaoSocials', description: 'The communities of a DAO.' })
 
 /** Followers of the newest day against those of exactly so many days before: no other day stands in. */
 const change = (days: number) => {
@@ -59,6 +70,7 @@ const toKnownRows = ({ table, ...dataset }: typeof twitterCounts | typeof discor
   `${table} FINAL WHERE ${knownAt('observed_at', toStaleAt(0, dataset))} ORDER BY observed_at DESC LIMIT 1 BY dao`
 
 export const socialsRoute = defineList({
+  operation: 'listDaoSocials',
   path: '/data/daos/socials',
   summary: "DAOs' communities on Discord and Twitter",
   description:

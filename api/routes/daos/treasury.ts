@@ -6,18 +6,33 @@ import { defineList, listedDaos } from '../../lists/list.ts'
 import { knownAt } from '../../lists/past-quotes.ts'
 import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
 
-const treasuryRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  treasuryData: z.strictObject({
-    lastUpdated: timeValue,
-    tokens: z.array(z.strictObject({ token: z.string(), quantity: z.number(), valueUsd: numberOrNull })),
-    valueUsd: z.number(),
-    percentChange24h: numberOrNull,
-    percentChange7d: numberOrNull,
-    percentChange30d: numberOrNull,
-  }),
-})
+const holding = z
+  .strictObject({
+    token: z.string().describe('Symbol of what is held.'),
+    quantity: z.number().describe('How many tokens.'),
+    valueUsd: numberOrNull.describe('Their value in US dollars; null where no source has a price.'),
+  })
+  .meta({ id: 'TreasuryHolding', description: 'One asset in a treasury.' })
+
+const valueChange = (over: string) =>
+  numberOrNull.describe(`Change of \`valueUsd\` over ${over}, in percent; null where that day has no value.`)
+
+const treasuryRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the DAO.'),
+    name: z.string().describe('Name of the DAO.'),
+    treasuryData: z
+      .strictObject({
+        lastUpdated: timeValue.describe('When the treasury was read.'),
+        tokens: z.array(holding).describe("Everything held, the DAO's own tokens included, largest value first."),
+        valueUsd: z.number().describe('Value of everything that has a price, in US dollars.'),
+        percentChange24h: valueChange('24 hours'),
+        percentChange7d: valueChange('7 days'),
+        percentChange30d: valueChange('30 days'),
+      })
+      .describe('What the treasury holds.'),
+  })
+  .meta({ id: 'Treasury', description: 'The treasury of a DAO.' })
 
 /**
  * Percent since exactly so many days before, as the same source saw it: two sources do not count the same things. Null
@@ -43,6 +58,7 @@ const toTreasuries = (isKnown: string) => `INNER JOIN
 ) AS t ON t.dao = d.key`
 
 export const treasuryRoute = defineList({
+  operation: 'listDaoTreasuries',
   path: '/data/daos/treasury',
   summary: 'What the treasuries of DAOs hold',
   description:

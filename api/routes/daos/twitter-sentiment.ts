@@ -8,11 +8,15 @@ import { knownAt } from '../../lists/past-quotes.ts'
 import { SHARES, shareValues } from '../../lists/sentiment-shares.ts'
 import { idValue, timeValue } from '../../records/values.ts'
 
-const sentimentRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  twitterSentiment: z.strictObject({ ...shareValues, lastUpdated: timeValue }),
-})
+const sentimentRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the DAO.'),
+    name: z.string().describe('Name of the DAO.'),
+    twitterSentiment: z
+      .strictObject({ ...shareValues, lastUpdated: timeValue.describe('When the posts were read.') })
+      .describe('Shares of the posts in a sample, which sum to 1.'),
+  })
+  .meta({ id: 'TwitterSentiment', description: 'The mood of recent posts about a DAO.' })
 
 const toSentiment = (rows: string) => `INNER JOIN
 (
@@ -21,6 +25,7 @@ const toSentiment = (rows: string) => `INNER JOIN
 ) AS s ON s.dao = d.key`
 
 export const twitterSentimentRoute = defineList({
+  operation: 'listDaoTwitterSentiment',
   path: '/data/daos/twitter-sentiment',
   summary: 'The mood of recent posts about DAOs on Twitter',
   description:

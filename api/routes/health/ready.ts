@@ -3,17 +3,20 @@ import { toUnavailable } from '../../problem/problem.ts'
 import { defineRoute } from '../../route/define-route.ts'
 
 export const readyRoute = defineRoute({
+  operation: 'getReadiness',
   path: '/health/ready',
   tag: 'Service',
   summary: 'Whether data can be served',
   description:
     'Ready when ClickHouse answers and has the tables of every dataset, until the process is told to stop. Without Redis the service still serves: it then learns of new data a second later, from the database.',
   query: {},
-  response: z.strictObject({
-    status: z.literal('ready'),
-    clickhouse: z.literal('ok'),
-    redis: z.enum(['ok', 'away']),
-  }),
+  response: z
+    .strictObject({
+      status: z.literal('ready').describe('Always this: otherwise the answer is a problem.'),
+      clickhouse: z.literal('ok').describe('The database answers and has every table.'),
+      redis: z.enum(['ok', 'away']).describe('Whether news of commits arrives by Redis, or a second later without it.'),
+    })
+    .meta({ id: 'Readiness', description: 'That data can be served.' }),
   datasets: [],
   volatile: true,
   handle: async ({ commits, readiness, stopping }) => {

@@ -4,21 +4,26 @@ import type { Registry } from '../../../shared/registry/registry.ts'
 import { defineKnownList } from '../../lists/known-list.ts'
 import { idValue } from '../../records/values.ts'
 
-const element = z.strictObject({
-  token: idValue,
-  quantity: z.number().meta({ description: 'Whole tokens in one basket.' }),
-  name: z.string(),
-  symbol: z.string(),
-  dao: z.string().meta({ description: 'Name of the DAO.' }),
-  chain: z.string().meta({ description: 'Name of the chain.' }),
-  category: z.array(z.string()).meta({ description: "Names of the DAO's categories." }),
-})
+const element = z
+  .strictObject({
+    token: idValue.describe('Id of the token.'),
+    quantity: z.number().meta({ description: 'Whole tokens in one basket.' }),
+    name: z.string().describe('Name of the token.'),
+    symbol: z.string().describe('Symbol of the token.'),
+    dao: z.string().meta({ description: 'Name of the DAO.' }),
+    chain: z.string().meta({ description: 'Name of the chain.' }),
+    category: z.array(z.string()).meta({ description: "Names of the DAO's categories." }),
+  })
+  .meta({ id: 'IndexMember', description: 'A token in the basket of the Index.' })
 
 export const indexCompositionRoute = defineKnownList({
+  operation: 'getIndexComposition',
   path: '/data/index/composition',
   aliases: ['/data/index/index-composition'],
   tag: 'Index',
   summary: 'What the Index holds now, or held at a moment',
+  description:
+    'Every token of the basket with how many of it one basket holds. With `asOf` the basket of that moment; none before the launch.',
   name: 'composition',
   record: element,
   hasPast: true,

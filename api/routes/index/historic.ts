@@ -23,12 +23,14 @@ import { writeRows } from '../../series/written-rows.ts'
 const INTERVAL = '5m'
 const MAX_DAYS = 10_000
 
-const point = z.strictObject({
-  _id: idValue,
-  valueUsd: z.number().meta({ description: 'What the basket is worth.' }),
-  composition: idValue.meta({ description: 'Id of the composition in force.' }),
-  createdAt: timeValue.meta({ description: 'Start of the 5-minute slot.' }),
-})
+const point = z
+  .strictObject({
+    _id: idValue.describe('Id of the point.'),
+    valueUsd: z.number().meta({ description: 'What the basket is worth, in US dollars.' }),
+    composition: idValue.meta({ description: 'Id of the composition in force.' }),
+    createdAt: timeValue.meta({ description: 'Start of the 5-minute slot.' }),
+  })
+  .meta({ id: 'IndexPoint', description: 'What the Index was worth in one slot.' })
 
 // An id is made as every id of the service is, from the dataset, the index and the time.
 const POINTS = `
@@ -50,6 +52,7 @@ const days = (description: string) =>
     .meta({ description, examples: [7] })
 
 export const indexHistoricRoute = defineRoute({
+  operation: 'getIndexHistory',
   path: '/data/index/historic',
   aliases: ['/data/index/historic-data', '/data/index/historic-value'],
   tag: 'Index',

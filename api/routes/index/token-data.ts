@@ -6,12 +6,14 @@ import { defineRoute } from '../../route/define-route.ts'
 
 const decimalText = z.string().regex(/^\d+(\.\d+)?$/)
 
-const tokenData = z.strictObject({
-  value: decimalText.meta({ description: 'Ether locked in the Index Token contract: an exact decimal.' }),
-  totalSupply: decimalText.meta({ description: 'Index Tokens in circulation: an exact decimal.' }),
-  valueUsd: z.number().meta({ description: 'Price of one Index Token in USD.' }),
-  createdAt: timeValue.meta({ description: 'Time of the block that was read.' }),
-})
+const tokenData = z
+  .strictObject({
+    value: decimalText.meta({ description: 'Ether locked in the Index Token contract: an exact decimal.' }),
+    totalSupply: decimalText.meta({ description: 'Index Tokens in circulation: an exact decimal.' }),
+    valueUsd: z.number().meta({ description: 'Price of one Index Token in USD.' }),
+    createdAt: timeValue.meta({ description: 'Time of the block that was read.' }),
+  })
+  .meta({ id: 'IndexToken', description: 'The Index Token as it was last read.' })
 
 const SQL = `
 SELECT value, total_supply AS totalSupply, value_usd AS valueUsd, created_at AS createdAt
@@ -20,6 +22,7 @@ WHERE index_key = {index: UInt64}
   AND created_at = (SELECT max(created_at) FROM index_token WHERE index_key = {index: UInt64})`
 
 export const indexTokenRoute = defineRoute({
+  operation: 'getIndexToken',
   path: '/data/index/token-data',
   tag: 'Index',
   summary: 'The Index Token now',

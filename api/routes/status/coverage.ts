@@ -20,24 +20,33 @@ const DEFAULT_DAYS = 30
 /** What is known does not change with the commits of one dataset alone: a note may come without a row. */
 const HOLDS_MS = 5000
 
-const range = z.strictObject({
-  entity: idValue.meta({ description: 'The token, DAO or index; one id stands for all of them together.' }),
-  from: timeValue,
-  to: timeValue.meta({ description: 'Exclusive: where the next range begins.' }),
-  state: z.enum(COVERAGE_STATES).meta({
-    description:
-      'covered: stored, or known to be nothing; coarser: stored at a coarser step than the cadence; pending: going to be collected; failed: tried in vain, and tried again; unserved: nobody has it.',
-  }),
-  provider: z.string().nullable().meta({ description: 'Who gave it, or who was asked last in vain.' }),
-  interval: z.string().nullable().meta({ description: 'The step of what is stored, such as 5m, 12h or 1d.' }),
-  reason: z.string().nullable().meta({ description: 'Why it is so, where it is not simply stored.' }),
-})
+const range = z
+  .strictObject({
+    entity: idValue.meta({ description: 'The token, DAO or index; one id stands for all of them together.' }),
+    from: timeValue.describe('Where the range begins, inclusive.'),
+    to: timeValue.meta({ description: 'Exclusive: where the next range begins.' }),
+    state: z.enum(COVERAGE_STATES).meta({
+      description:
+        '`covered`: stored, or known to be nothing. `coarser`: stored at a coarser step than the cadence. `pending`: going to be collected. `failed`: tried in vain, and tried again. `unserved`: nobody has it.',
+    }),
+    provider: z
+      .string()
+      .nullable()
+      .meta({ description: 'Who gave it, or who was asked last in vain; null where nobody was.' }),
+    interval: z
+      .string()
+      .nullable()
+      .meta({ description: 'The step of what is stored, such as 5m, 12h or 1d; null where nothing is.' }),
+    reason: z.string().nullable().meta({ description: 'Why it is so; null where it is simply stored.' }),
+  })
+  .meta({ id: 'CoverageRange', description: 'A range of time in which the data of an entity stands alike.' })
 
 export const coverageRoute = defineRoute({
+  operation: 'getCoverage',
   path: '/data/status/coverage',
   tag: 'Service',
   summary: 'What is stored of whom, by whom, and why the rest is not',
-  description: `Contract section 10. For each entity ranges without gaps or overlaps from \`start\` to \`end\`, entity after entity; without an \`id\` all entities of the dataset. At most ${MOST_RANGES} ranges.`,
+  description: `For each entity ranges without gaps or overlaps from \`start\` to \`end\`, entity after entity; without an \`id\` all entities of the dataset. At most ${MOST_RANGES} ranges.`,
   query: {
     dataset: z
       .enum(NAMES, `must be one of ${NAMES.join(', ')}`)

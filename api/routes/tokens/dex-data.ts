@@ -4,30 +4,37 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { defineList, listedTokens } from '../../lists/list.ts'
 import { idValue, numberOrNull, timeValue, uint64 } from '../../records/values.ts'
 
-const flow = z.strictObject({
-  amountUsd24h: z.number(),
-  amountUsd7d: z.number(),
-  amountUsd30d: z.number(),
-  amountUsdMax: z.number(),
-})
+const flow = z
+  .strictObject({
+    amountUsd24h: z.number().describe('Within 24 hours before `lastUpdated`, in US dollars.'),
+    amountUsd7d: z.number().describe('Within 7 days before `lastUpdated`, in US dollars.'),
+    amountUsd30d: z.number().describe('Within 30 days before `lastUpdated`, in US dollars.'),
+    amountUsdMax: z.number().describe('Over all known trades, in US dollars.'),
+  })
+  .meta({ id: 'DexFlow', description: 'What was traded in one direction; trades of unknown value are not in it.' })
 
 /** A token's trades on decentralized exchanges in sum, as the interface document lists them. */
-const dexRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  dexData: z.strictObject({
-    totalTrades: uint64,
-    totalMakers: uint64,
-    totalTakers: uint64,
-    inflow: flow,
-    outflow: flow,
-    totalDexs: uint64,
-    price: numberOrNull,
-    lastUpdated: timeValue,
-  }),
-})
+const dexRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the token.'),
+    name: z.string().describe('Name of the token.'),
+    dexData: z
+      .strictObject({
+        totalTrades: uint64.describe('Known trades.'),
+        totalMakers: uint64.describe('Different pools that they were made with.'),
+        totalTakers: uint64.describe('Different addresses that sent them.'),
+        inflow: flow.describe('What bought the token.'),
+        outflow: flow.describe('What the token was sold for.'),
+        totalDexs: uint64.describe('Different exchanges that they were made on.'),
+        price: numberOrNull.describe('Price in the latest trade, in US dollars; null where it is not known.'),
+        lastUpdated: timeValue.describe('Up to when trades were collected.'),
+      })
+      .describe('All known trades in sum.'),
+  })
+  .meta({ id: 'TokenDexData', description: 'The trades of a token on decentralized exchanges in sum.' })
 
 export const dexDataRoute = defineList({
+  operation: 'listTokenDexData',
   path: '/data/tokens/dex-data',
   summary: 'Trades of tokens on decentralized exchanges, in sum',
   description:

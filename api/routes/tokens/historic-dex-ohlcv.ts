@@ -4,24 +4,33 @@ import { INTERVALS } from '../../../shared/intervals.ts'
 import { numberOrNull, timeValue, uint64 } from '../../records/values.ts'
 import { defineCandles } from '../../series/candles.ts'
 
-const candle = z.strictObject({
-  timestamp: timeValue,
-  open: numberOrNull,
-  high: numberOrNull,
-  low: numberOrNull,
-  close: numberOrNull,
-  volumeUsd: numberOrNull,
-  volume: z.number(),
-  trades: uint64,
-  buys: uint64,
-  sells: uint64,
-})
+const candlePrice = (which: string) =>
+  numberOrNull.describe(`${which} price of its trades in US dollars; null where none of them has a known price.`)
+
+const candle = z
+  .strictObject({
+    timestamp: timeValue.describe('Start of the bucket.'),
+    open: candlePrice('First'),
+    high: candlePrice('Highest'),
+    low: candlePrice('Lowest'),
+    close: candlePrice('Last'),
+    volumeUsd: numberOrNull.describe(
+      'Sum of the trades whose value is known, in US dollars; null where that is none of them.',
+    ),
+    volume: z.number().describe('Sum of the trades in tokens.'),
+    trades: uint64.describe('Number of trades.'),
+    buys: uint64.describe('Trades that bought the token.'),
+    sells: uint64.describe('Trades that sold the token.'),
+  })
+  .meta({ id: 'DexCandle', description: 'The trades of one bucket on decentralized exchanges.' })
 
 /** The price of the first or the last trade that has one, in the order of the chain. */
 const priceOf = (pick: 'argMinIf' | 'argMaxIf') =>
   `${pick}(price, tuple(traded_at, block_number, log_index, transaction_hash), isNotNull(price))`
 
 export const historicDexOhlcvRoute = defineCandles({
+  operation: 'getTokenDexCandles',
+  series: 'TokenDexCandles',
   path: '/data/tokens/historic-dex-ohlcv',
   summary: 'Open, high, low, close and volume of one token on decentralized exchanges',
   description:

@@ -11,16 +11,20 @@ import { order } from '../../series/questions.ts'
 import { checkRange } from '../../series/series.ts'
 
 /** A trade, as the interface document lists it. */
-const dexTrade = z.strictObject({
-  recordedAt: timeValue,
-  transactionHash: z.string(),
-  _id: idValue,
-  amount: z.number(),
-  token: idValue,
-  amountUsd: numberOrNull,
-  type: z.enum(['BUY', 'SELL']),
-  price: numberOrNull,
-})
+const dexTrade = z
+  .strictObject({
+    recordedAt: timeValue.describe('Time of the block that holds the trade.'),
+    transactionHash: z.string().describe('Hash of the transaction on the chain; one may hold several trades.'),
+    _id: idValue.describe('Id of the trade.'),
+    amount: z.number().describe('Tokens that were traded.'),
+    token: idValue.describe('Id of the token.'),
+    amountUsd: numberOrNull.describe(
+      'Value in US dollars; null where the price of what the token was traded for is not known.',
+    ),
+    type: z.enum(['BUY', 'SELL']).describe('Whether the trader bought or sold the token.'),
+    price: numberOrNull.describe('Price of one token in US dollars; null as `amountUsd` is.'),
+  })
+  .meta({ id: 'DexTrade', description: 'A trade of a token on a decentralized exchange.' })
 
 /** The id that `toId('trade', chain, hash, logIndex)` gives (contract section 3). */
 const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', transaction_hash, '\\x1f',
@@ -98,6 +102,7 @@ LIMIT {limit: UInt32}`
 const NO_END = Date.parse('2200-01-01')
 
 export const historicDexTradesRoute = defineRoute({
+  operation: 'getTokenDexTrades',
   path: '/data/tokens/historic-dex-trades',
   tag: 'Tokens',
   summary: 'Trades of one token on decentralized exchanges',

@@ -17,13 +17,16 @@ import { checkRange, startAfter, toSeriesRange } from '../../series/series.ts'
 
 const MAX_POINTS = 1_000_000
 
-const series = z.strictObject({
-  name: z.string(),
-  id: idValue,
-  data: toPoints({ record: pricePoint, time: 'timestamp' }),
-})
+const series = z
+  .strictObject({
+    name: z.string().describe('Name of the token.'),
+    id: idValue.describe('Id of the token.'),
+    data: toPoints({ record: pricePoint, time: 'timestamp' }),
+  })
+  .meta({ id: 'TokenPriceHistory', description: 'Price, volume, market cap and supplies of one token over time.' })
 
 export const historicFinancialRoute = defineRoute({
+  operation: 'getTokenPriceHistory',
   path: '/data/tokens/historic-financial',
   tag: 'Tokens',
   summary: 'Price, volume, market cap and supplies of one token over time',

@@ -3,16 +3,20 @@ import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { timeValue, uint64 } from '../../records/values.ts'
 import { defineCandles } from '../../series/candles.ts'
 
-const candle = z.strictObject({
-  timestamp: timeValue,
-  open: z.number(),
-  high: z.number(),
-  low: z.number(),
-  close: z.number(),
-  observations: uint64,
-})
+const candle = z
+  .strictObject({
+    timestamp: timeValue.describe('Start of the bucket.'),
+    open: z.number().describe('First observed price in US dollars.'),
+    high: z.number().describe('Highest observed price in US dollars.'),
+    low: z.number().describe('Lowest observed price in US dollars.'),
+    close: z.number().describe('Last observed price in US dollars.'),
+    observations: uint64.describe('Stored observations of the bucket.'),
+  })
+  .meta({ id: 'PriceCandle', description: 'The observed prices of one bucket.' })
 
 export const historicOhlcRoute = defineCandles({
+  operation: 'getTokenCandles',
+  series: 'TokenCandles',
   path: '/data/tokens/historic-ohlc',
   summary: 'Open, high, low and close of one token over time',
   description:

@@ -6,22 +6,34 @@ import { defineList, listedTokens } from '../../lists/list.ts'
 import { knownAt } from '../../lists/past-quotes.ts'
 import { idValue, numberOrNull, uint64 } from '../../records/values.ts'
 
-const holdersRecord = z.strictObject({
-  _id: idValue,
-  name: z.string(),
-  holdersData: z.strictObject({
-    totalHolders: uint64,
-    top100Share: z.number(),
-    topHolders: z.array(
-      z.strictObject({ address: z.string(), amount: z.number(), amountUsd: numberOrNull, share: z.number() }),
-    ),
-  }),
-})
+const holder = z
+  .strictObject({
+    address: z.string().describe('Address of the holder.'),
+    amount: z.number().describe('Tokens that it holds.'),
+    amountUsd: numberOrNull.describe('Their value at that time in US dollars; null where the source has no price.'),
+    share: z.number().describe('Percent of the total supply.'),
+  })
+  .meta({ id: 'Holder', description: 'An address that holds a token.' })
+
+const holdersRecord = z
+  .strictObject({
+    _id: idValue.describe('Id of the token.'),
+    name: z.string().describe('Name of the token.'),
+    holdersData: z
+      .strictObject({
+        totalHolders: uint64.describe('Addresses that hold the token.'),
+        top100Share: z.number().describe('Percent of the total supply that the hundred largest hold together.'),
+        topHolders: z.array(holder).describe('The largest holders, largest first.'),
+      })
+      .describe('Who holds the token, as last observed.'),
+  })
+  .meta({ id: 'TokenHolders', description: 'The largest holders of a token.' })
 
 /** A token's holders, as the interface document lists them. */
 export type HoldersRecord = z.infer<typeof holdersRecord>
 
 export const holdersRoute = defineList({
+  operation: 'listTokenHolders',
   path: '/data/tokens/holders',
   summary: 'The largest holders of tokens',
   description:

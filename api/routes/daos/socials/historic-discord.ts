@@ -4,17 +4,20 @@ import { countOrNull, idValue, timeValue } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicDiscordRoute = defineDailySeries({
+  operation: 'getDaoDiscordHistory',
   path: '/data/daos/socials/historic-discord',
   summary: "Members of a DAO's community on Discord over time",
   description:
     'One point per day, newest first; a day without a count is absent. `activeMembers` are those online. `limit` is in points.',
   dataset: discordMembers,
-  point: z.strictObject({
-    lastUpdated: timeValue,
-    _id: idValue,
-    dao: idValue,
-    activeMembers: countOrNull,
-    totalMembers: countOrNull,
-  }),
+  point: z
+    .strictObject({
+      lastUpdated: timeValue.describe('The day: its first moment.'),
+      _id: idValue.describe('Id of the point.'),
+      dao: idValue.describe('Id of the DAO.'),
+      activeMembers: countOrNull.describe('Members online when they were counted; null where that is not known.'),
+      totalMembers: countOrNull.describe('All members; null where that is not known.'),
+    })
+    .meta({ id: 'DiscordPoint', description: "A DAO's community on Discord on one day." }),
   values: 'active_members, total_members',
 })

@@ -4,17 +4,22 @@ import { countOrNull, idValue, timeValue } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicTelegramRoute = defineDailySeries({
+  operation: 'getDaoTelegramHistory',
   path: '/data/daos/socials/historic-telegram',
   summary: "Members of a DAO's community on Telegram over time",
   description:
     'One point per day, newest first; a day without a count is absent. `activeMembers` are those online, null for channels. `limit` is in points.',
   dataset: telegramMembers,
-  point: z.strictObject({
-    recordedAt: timeValue,
-    _id: idValue,
-    dao: idValue,
-    activeMembers: countOrNull,
-    totalMembers: countOrNull,
-  }),
+  point: z
+    .strictObject({
+      recordedAt: timeValue.describe('The day: its first moment.'),
+      _id: idValue.describe('Id of the point.'),
+      dao: idValue.describe('Id of the DAO.'),
+      activeMembers: countOrNull.describe(
+        'Members online when they were counted; null for channels and where that is not known.',
+      ),
+      totalMembers: countOrNull.describe('All members; null where that is not known.'),
+    })
+    .meta({ id: 'TelegramPoint', description: "A DAO's community on Telegram on one day." }),
   values: 'active_members, total_members',
 })

@@ -5,17 +5,20 @@ import { idValue, timeValue } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicTwitterSentimentRoute = defineDailySeries({
+  operation: 'getDaoTwitterSentimentHistory',
   path: '/data/daos/socials/historic-twitter-sentiment',
   aliases: ['/data/daos/twitter-sentiment/historic', '/data/daos/historic-twitter-sentiment'],
   summary: 'The mood of posts about a DAO on Twitter over time',
   description:
     'One point per day, newest first: the shares of positive, neutral and negative posts in a sample of that day, which sum to 1. A day without posts is absent. `limit` is in points.',
   dataset: twitterSentiment,
-  point: z.strictObject({
-    recordedAt: timeValue,
-    _id: idValue,
-    dao: idValue,
-    sentiment: z.strictObject(shareValues),
-  }),
+  point: z
+    .strictObject({
+      recordedAt: timeValue.describe('The day: its first moment.'),
+      _id: idValue.describe('Id of the point.'),
+      dao: idValue.describe('Id of the DAO.'),
+      sentiment: z.strictObject(shareValues).describe('Shares of the posts in a sample, which sum to 1.'),
+    })
+    .meta({ id: 'TwitterSentimentPoint', description: 'The mood of posts about a DAO on one day.' }),
   values: `tuple(${SHARES})`,
 })

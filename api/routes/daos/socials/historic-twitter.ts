@@ -4,17 +4,20 @@ import { countOrNull, idValue, timeValue } from '../../../records/values.ts'
 import { defineDailySeries } from '../../../series/daily.ts'
 
 export const historicTwitterRoute = defineDailySeries({
+  operation: 'getDaoTwitterHistory',
   path: '/data/daos/socials/historic-twitter',
   summary: "Followers, followed accounts and posts of a DAO's Twitter account over time",
   description: 'One point per day, newest first; a day without a count is absent. `limit` is in points.',
   dataset: twitterCounts,
-  point: z.strictObject({
-    lastUpdated: timeValue,
-    _id: idValue,
-    dao: idValue,
-    followers: countOrNull,
-    following: countOrNull,
-    tweets: countOrNull,
-  }),
+  point: z
+    .strictObject({
+      lastUpdated: timeValue.describe('The day: its first moment.'),
+      _id: idValue.describe('Id of the point.'),
+      dao: idValue.describe('Id of the DAO.'),
+      followers: countOrNull.describe('Accounts that follow it; null where that is not known.'),
+      following: countOrNull.describe('Accounts that it follows; null where that is not known.'),
+      tweets: countOrNull.describe('Posts so far; null where that is not known.'),
+    })
+    .meta({ id: 'TwitterPoint', description: "A DAO's account on Twitter on one day." }),
   values: 'followers, following, tweets',
 })

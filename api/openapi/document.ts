@@ -1,0 +1,68 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { z } from 'zod'
+import { ANSWER_HEADERS, RANGE_HEADERS } from '../http/headers.ts'
+import { problemBody } from '../problem/problem.ts'
+import type { Route } from '../route/define-route.ts'
+import { toFailures } from './failures.ts'
+import { createHeaders, type Headers } from './headers.ts'
+import { toOperation } from './operation.ts'
+import { createSchemas } from './schemas.ts'
+import type { OpenApi } from './shape.ts'
+
+/** What the routes of a tag are about. */
+const TAGS: Readonly<Record<string, string>> = {
+  Tokens: 'Tokens of DAOs: prices, supplies, holders, and trades on decentralized exchanges.',
+  DAOs: 'DAOs themselves: links, governance, treasuries, ratings and communities.',
+  Aggregated: 'Sums over all tokens or all DAOs, by day.',
+  Index: 'The Index, a basket of DAO tokens, and the Index Token.',
+  Registry: 'What is there: search, and the records behind ids of categories and chains.',
+  Charts: 'Images that stand alone, for pages and lists.',
+  Service: 'The state of the service and of its data.',
+}
+
+const manifest = z
+  .object({ version: z.string(), license: z.string() })
+  .parse(JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')))
+
+const DESCRIPTION = `Read-only data about decentralized organizations (DAOs) and their tokens. Times are ISO 8601 UTC, money is in US dollars, percent changes are percents (1.5 is +1.5 %), and an unknown number is null, never 0.
+
+Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
+
+/**
+ * One range of a body that is read in parts. Its media types are those of the whole: named again they would be types of the
+ * answer to generators of clients.
+ */
+const toPart = (headers: Headers) => ({
+  description: 'The bytes of the whole that `Range` asks for, unless `If-Range` names others. Parquet and Arrow only.',
+  headers: headers.toJson({ ...ANSWER_HEADERS, ...RANGE_HEADERS }),
+})
+
+/** The OpenAPI 3.1 document of a list of routes, from the schemas that validate requests. */
+export function toOpenApi(routes: readonly Route[]): OpenApi {
+  const components = { schemas: createSchemas(), headers: createHeaders() }
+  const tags = [...new Set(routes.map(({ tag }) => tag))]
+  const paths = Object.fromEntries(routes.map((route) => [route.path, { get: toOperation(route, components) }]))
+  // Refers to nothing by itself: its name is what the failures refer to.
+  components.schemas.toJson(problemBody, 'output')
+  const responses = {
+    NotModified: { description: 'The client has this answer already: `If-None-Match` names it.' },
+    Part: toPart(components.headers),
+    ...toFailures(routes, components.headers),
+  }
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'dao-data',
+      version: manifest.version,
+      summary: 'Data about DAOs, their tokens and an index of them',
+      description: DESCRIPTION,
+      license: { name: manifest.license, identifier: manifest.license },
+    },
+    servers: [{ url: '/', description: 'Where this document comes from.' }],
+    security: [],
+    tags: tags.map((name) => ({ name, description: TAGS[name] ?? '' })),
+    paths,
+    components: { schemas: components.schemas.named, responses, headers: components.headers.named },
+  }
+}

@@ -1,0 +1,99 @@
+import type { z } from 'zod'
+import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
+import { ANSWER_HEADERS } from '../http/headers.ts'
+import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
+import { toColumns } from '../records/columns.ts'
+import type { Route } from '../route/define-route.ts'
+import { exampleAnswers } from './examples.ts'
+import { toFailuresOf } from './failures.ts'
+import type { Headers } from './headers.ts'
+import type { Schemas } from './schemas.ts'
+import type { MediaType, Operation, Parameter } from './shape.ts'
+
+/** What operations share. */
+export interface Components {
+  readonly schemas: Schemas
+  readonly headers: Headers
+}
+
+/** A series without a limit of its own is long: a first look should not be. */
+const isLong = (name: string, schema: z.ZodType) => name === 'limit' && schema.safeParse(undefined).data === undefined
+
+/**
+ * Whether a first request should give the parameter: those that it cannot do without, one of `id` and `name`, an interval
+ * where one has to be chosen, and the limit of a long series. Pages that try a request fill these in, and nothing else.
+ */
+export function isTried(route: Route, name: string): boolean {
+  const schema = route.query[name] as z.ZodType
+  const isOfOne = route.query.id !== undefined && !takesSeveral(route.query.id)
+  const isChosen = 'points' in route.query && route.query.start !== undefined && isRequired(route.query.start)
+  const who = 'name' in route.query ? 'name' : 'id'
+  return isRequired(schema) || (isChosen && name === 'interval') || isLong(name, schema) || (isOfOne && name === who)
+}
+
+function toParameters(route: Route, { schemas }: Components): Parameter[] {
+  const { path, query, tableQuery } = route
+  return Object.entries(query).map(([name, schema]) => {
+    const { description = '', examples: _, ...rest } = schemas.toJson(schema, 'input')
+    const inTables = tableQuery[name] ?? schema
+    const { description: more = '', examples: __, ...several } = schemas.toJson(inTables, 'input')
+    const isBoth = inTables !== schema
+    const isInPath = path.includes(`{${name}}`)
+    const example = exampleOf(schema)
+    const own = isBoth ? { anyOf: [rest, several] } : rest
+    return {
+      name,
+      in: isInPath ? 'path' : 'query',
+      required: isInPath || isRequired(schema),
+      description: isBoth ? `${description} With another format than JSON: ${more}` : description,
+      ...(takesSeveral(inTables) ? { style: 'form', explode: true } : {}),
+      schema: isTried(route, name) || example === undefined ? own : { ...own, examples: [example] },
+      ...(isTried(route, name) ? { example } : {}),
+    }
+  })
+}
+
+/** A body of each format; a table is described by the names of its columns. */
+function toContent(route: Route, { schemas }: Components): Record<string, MediaType> {
+  const { response, record, query, mediaType: type } = route
+  const schema = schemas.toJson(response, 'output')
+  const example = exampleAnswers[route.operation]
+  const examples =
+    example === undefined ? {} : { examples: { recorded: { summary: `GET ${example.url}`, value: example.answer } } }
+  if (record === undefined) return { [type]: { schema, ...examples } }
+  const some = 'fields' in query ? { description: 'With `fields`, a record has only the members that it names.' } : {}
+  const own = { [type]: { schema: { ...some, ...schema }, ...examples } }
+  const tables = FORMAT_NAMES.filter((name) => name !== 'json').map((name) => {
+    const { mediaType, shape, isBinary } = FORMATS[name]
+    const columns = toColumns(record, Object.keys(record.shape), FORMATS[name]).map((column) => column.name)
+    const description = shape === 'nested' ? 'One record as JSON on each line.' : `Columns: ${columns.join(', ')}.`
+    return [mediaType, { schema: { type: 'string', ...(isBinary ? { format: 'binary' } : {}), description } }]
+  })
+  return { ...own, ...Object.fromEntries(tables) }
+}
+
+/** Answers of the moment have no entity tag. */
+const { ETag: _, ...MOMENT_HEADERS } = ANSWER_HEADERS
+
+/** One route as an operation. */
+export function toOperation(route: Route, components: Components): Operation {
+  const served = route.aliases.length === 0 ? '' : `\n\nServed at ${route.aliases.join(', ')} as well.`
+  return {
+    tags: [route.tag],
+    operationId: route.operation,
+    summary: route.summary,
+    description: `${route.description}${served}`,
+    parameters: toParameters(route, components),
+    responses: {
+      200: {
+        description:
+          route.record === undefined ? 'The answer.' : 'The answer, as JSON unless another format is asked for.',
+        headers: components.headers.toJson({ ...(route.volatile ? MOMENT_HEADERS : ANSWER_HEADERS), ...route.headers }),
+        content: toContent(route, components),
+      },
+      ...(route.record === undefined ? {} : { 206: { $ref: '#/components/responses/Part' } }),
+      ...(route.volatile ? {} : { 304: { $ref: '#/components/responses/NotModified' } }),
+      ...toFailuresOf(route),
+    },
+  }
+}

@@ -1,0 +1,51 @@
+export type Json = Record<string, unknown>
+
+/** A JSON schema as far as pages read it. */
+export interface Schema {
+  readonly $ref?: string
+  readonly type?: string | readonly string[]
+  readonly format?: string
+  readonly enum?: readonly unknown[]
+  readonly const?: unknown
+  readonly anyOf?: readonly Schema[]
+  readonly items?: Schema
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly description?: string
+  readonly default?: unknown
+  readonly examples?: readonly unknown[]
+}
+
+export interface Parameter {
+  readonly name: string
+  readonly in: 'path' | 'query'
+  readonly required: boolean
+  readonly description: string
+  readonly schema: Schema
+  /** What a first request should give; absent where it should not give the parameter. */
+  readonly example?: unknown
+}
+
+export interface MediaType {
+  readonly schema: Schema
+  readonly examples?: { readonly recorded: { readonly summary: string; readonly value: unknown } }
+}
+
+export interface Operation {
+  readonly tags: readonly string[]
+  readonly operationId: string
+  readonly summary: string
+  readonly description: string
+  readonly parameters: readonly Parameter[]
+  readonly responses: { readonly 200: { readonly content: Readonly<Record<string, MediaType>> } & Json } & Json
+}
+
+/** An OpenAPI document of this service. */
+export interface OpenApi {
+  readonly openapi: string
+  readonly info: Json
+  readonly servers: readonly Json[]
+  readonly security: readonly Json[]
+  readonly tags: readonly { readonly name: string; readonly description: string }[]
+  readonly paths: Readonly<Record<string, { readonly get: Operation }>>
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> } & Json
+}

@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { PROBLEM_CODES } from '../problem/codes.ts'
+
+/** The guides, in the order in which a newcomer reads them: name in the URL and title. */
+export const GUIDES = [
+  { name: 'first-request', title: 'First request' },
+  { name: 'formats', title: 'Formats, pandas and DuckDB' },
+  { name: 'paging', title: 'Sorting, filtering, paging' },
+  { name: 'caching', title: 'Caching' },
+  { name: 'freshness', title: 'Freshness and gaps' },
+  { name: 'errors', title: 'Errors' },
+  { name: 'going-live', title: 'Going live' },
+] as const
+
+/** The table rows of everything that a request can fail with. */
+export const toCodeRows = () =>
+  Object.entries(PROBLEM_CODES)
+    .map(([code, { status, title, meaning }]) => `| \`${code}\` | ${status} | ${title}. ${meaning} |`)
+    .join('\n')
+
+/** A guide as Markdown, with the service's own address in its examples. */
+export const toGuide = (name: string, base: string): string =>
+  readFileSync(join(import.meta.dirname, 'guides', `${name}.md`), 'utf8')
+    .replaceAll('{base}', base)
+    .replace('{codes}', toCodeRows())

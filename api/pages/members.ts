@@ -1,0 +1,40 @@
+import type { OpenApi, Schema } from '../openapi/shape.ts'
+
+/** A member of an answer: the way to it, what it holds and what that means. */
+export interface Member {
+  readonly path: string
+  readonly type: string
+  readonly description: string
+}
+
+const nameOf = (ref: string) => ref.split('/').at(-1) ?? ref
+
+function resolve({ components }: OpenApi, schema: Schema): Schema {
+  if (schema.$ref === undefined) return schema
+  const found = components.schemas[nameOf(schema.$ref)] ?? {}
+  return schema.description === undefined ? found : { ...found, description: schema.description }
+}
+
+/** A type in a few words: `number or null`, `list of Token`. */
+export function toTypeName(schema: Schema): string {
+  if (schema.$ref !== undefined) return nameOf(schema.$ref)
+  if (schema.anyOf !== undefined) return schema.anyOf.map(toTypeName).join(' or ')
+  if (schema.items !== undefined) return `list of ${toTypeName(schema.items)}`
+  if (schema.const !== undefined) return `\`${schema.const}\``
+  if (schema.enum !== undefined) return schema.enum.map((word) => `\`${word}\``).join(', ')
+  const names = [schema.type ?? 'any'].flat()
+  return names.map((name) => (name === 'string' && schema.format === 'date-time' ? 'time' : name)).join(' or ')
+}
+
+/** The members of an answer with those inside them: `financialData.price`, `topHolders[].share`. */
+export function toMembers(document: OpenApi, schema: Schema, path = ''): Member[] {
+  const whole = resolve(document, schema)
+  if (whole.items !== undefined) return toMembers(document, whole.items, path === '' ? '' : `${path}[]`)
+  const inner = whole.anyOf?.find(({ type }) => type !== 'null')
+  if (inner !== undefined) return toMembers(document, inner, path)
+  return Object.entries(whole.properties ?? {}).flatMap(([name, member]) => {
+    const here = path === '' ? name : `${path}.${name}`
+    const { description = '' } = resolve(document, member)
+    return [{ path: here, type: toTypeName(member), description }, ...toMembers(document, member, here)]
+  })
+}

@@ -1,0 +1,47 @@
+import type { Operation } from '../openapi/shape.ts'
+
+/** A first request of an operation, which has an answer: its path with a query. */
+function toFirstUrl(path: string, { parameters }: Operation): string {
+  const tried = parameters.filter(({ example }) => example !== undefined)
+  const inPath = tried.filter((parameter) => parameter.in === 'path')
+  const filled = inPath.reduce((url, { name, example }) => url.replace(`{${name}}`, String(example)), path)
+  const query = tried
+    .filter((parameter) => parameter.in === 'query')
+    .map(({ name, example }) => `${name}=${encodeURIComponent(String(example))}`)
+  return query.length === 0 ? filled : `${filled}?${query.join('&')}`
+}
+
+const isTable = ({ parameters }: Operation) => parameters.some(({ name }) => name === 'format')
+const withFormat = (url: string, format: string) => `${url}${url.includes('?') ? '&' : '?'}format=${format}`
+
+function toPython(url: string, operation: Operation): string {
+  if (!isTable(operation))
+    return `import requests\n\nanswer = requests.get("${url}")\nanswer.raise_for_status()\nprint(answer.json())`
+  return `import duckdb
+import pandas as pd
+
+frame = pd.read_csv("${withFormat(url, 'csv')}")
+print(frame.head())
+
+# The same in DuckDB:
+duckdb.sql("SELECT * FROM read_csv('${withFormat(url, 'csv')}')").show()`
+}
+
+/** The same request in the languages that most readers write. */
+export function toSamples(base: string, path: string, operation: Operation) {
+  const url = base + toFirstUrl(path, operation)
+  if (path.endsWith('.svg'))
+    return [
+      { name: 'curl', language: 'sh', code: `curl -O '${url}'` },
+      { name: 'HTML', language: 'html', code: `<img src="${url}" alt="">` },
+    ]
+  return [
+    { name: 'curl', language: 'sh', code: `curl '${url}'` },
+    {
+      name: 'TypeScript',
+      language: 'ts',
+      code: `const response = await fetch('${url}')\nif (!response.ok) throw new Error((await response.json()).detail)\nconsole.log(await response.json())`,
+    },
+    { name: 'Python', language: 'python', code: toPython(url, operation) },
+  ]
+}

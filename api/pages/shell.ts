@@ -1,0 +1,54 @@
+import { GUIDES } from './guides.ts'
+import { toHtml } from './markdown.ts'
+
+/** A group of links beside a page. */
+export interface LinkGroup {
+  readonly title: string
+  readonly links: readonly { readonly href: string; readonly text: string }[]
+}
+
+const GROUPS: readonly LinkGroup[] = [
+  { title: 'Guides', links: GUIDES.map(({ name, title }) => ({ href: `/guides/${name}`, text: title })) },
+  {
+    title: 'Interface',
+    links: [
+      { href: '/reference', text: 'Reference' },
+      { href: '/openapi.json', text: 'OpenAPI document' },
+      { href: '/docs', text: 'Swagger UI' },
+      { href: '/llms.txt', text: 'llms.txt' },
+    ],
+  },
+]
+
+const toGroup = ({ title, links }: LinkGroup) =>
+  `<h2>${toHtml(title)}</h2>\n<ul>\n${links.map(({ href, text }) => `<li><a href="${href}">${toHtml(text)}</a></li>`).join('\n')}\n</ul>`
+
+/** A page of the documentation: `body` is HTML, `markdown` where the same is as Markdown. */
+export const toPage = (page: { title: string; body: string; markdown: string; groups?: readonly LinkGroup[] }) =>
+  `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${toHtml(page.title)} – dao-data</title>
+<link rel="stylesheet" href="/pages/style.css">
+<link rel="icon" href="/docs/assets/favicon-32x32.png">
+<link rel="alternate" type="text/markdown" href="${page.markdown}">
+<script src="/pages/try.js" defer></script>
+</head>
+<body>
+<div class="layout">
+<nav aria-label="Documentation">
+<details open>
+<summary>dao-data</summary>
+${[...GROUPS, ...(page.groups ?? [])].map(toGroup).join('\n')}
+</details>
+</nav>
+<main>
+${page.body}
+<p><a href="${page.markdown}">This page as Markdown</a></p>
+</main>
+</div>
+</body>
+</html>
+`

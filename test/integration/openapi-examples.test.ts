@@ -1,0 +1,75 @@
+import { writeFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { EXAMPLES_FILE, exampleAnswers } from '../../api/openapi/examples.ts'
+import { routes } from '../../api/routes.ts'
+import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+
+/** The request that shows best what an operation answers, short enough to be read. */
+const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> = {
+  listTokens: '/data/tokens?name=Uniswap&limit=1',
+  listTokenHolders: '/data/tokens/holders?name=Uniswap&limit=1',
+  listTokenDexData: '/data/tokens/dex-data?name=Uniswap&limit=1',
+  getTokenPriceHistory: '/data/tokens/historic-financial?name=Uniswap&interval=1d&start=2026-05-01&limit=2',
+  getTokenCandles: '/data/tokens/historic-ohlc?name=Uniswap&interval=1d&start=2026-05-01&limit=3',
+  getTokenDexTrades: '/data/tokens/historic-dex-trades?name=Uniswap&limit=2',
+  getTokenDexCandles: '/data/tokens/historic-dex-ohlcv?name=Uniswap&interval=1h&start=2026-05-06&limit=2',
+  listDaos: '/data/daos?name=Uniswap&limit=1',
+  getTotalMarketCapHistory: '/data/aggregated/market-cap?limit=3',
+  getTotalTreasuryValueHistory: '/data/aggregated/treasury-value?limit=3',
+  search: '/data/search?q=uni&limit=3',
+  listCategories: '/data/categories?filter=slug%3Dlending',
+  listChains: '/data/chains?filter=chainId%3D1',
+  getTokenChart: '',
+  getMark: '',
+  getStatus: '/data/status',
+  getCoverage: '/data/status/coverage?dataset=prices&id=a00a15074c647764fac27d6c&start=2026-04-28&end=2026-05-02',
+  getLiveness: '/health/live',
+  getReadiness: '/health/ready',
+  getDaoGovernance: '/data/daos/governance?name=Aave',
+  listDaoTreasuries: '/data/daos/treasury?name=Uniswap&limit=1',
+  listDaoRatings: '/data/daos/ratings?name=Aave&limit=1',
+  listDaoSocials: '/data/daos/socials?name=Aave&limit=1',
+  getDaoTwitterHistory: '/data/daos/socials/historic-twitter?name=Uniswap&limit=2',
+  getDaoDiscordHistory: '/data/daos/socials/historic-discord?name=Aave&limit=2',
+  getDaoTelegramHistory: '/data/daos/socials/historic-telegram?name=Aave&limit=2',
+  listDaoTwitterSentiment: '/data/daos/twitter-sentiment?name=Uniswap&limit=1',
+  getDaoTwitterSentimentHistory: '/data/daos/socials/historic-twitter-sentiment?name=Uniswap&limit=2',
+  getIndexToken: '/data/index/token-data',
+  getIndexComposition: '/data/index/composition',
+  getIndexHistory: '/data/index/historic?period=1',
+}
+
+let demo: Demo
+beforeAll(async () => {
+  demo = await startDemo()
+})
+afterAll(() => demo?.close())
+
+/** The registry's records are made by the clock of the machine, whenever this runs: they show the demo's moment. */
+const settle = (text: string): unknown =>
+  JSON.parse(text, (name, value) => {
+    const isOfRegistry = (name === 'createdAt' || name === 'updatedAt') && Date.parse(value) > DEMO_NOW
+    return isOfRegistry ? new Date(DEMO_NOW).toISOString() : value
+  })
+
+describe('the examples of the OpenAPI document', () => {
+  const inJson = routes.filter(({ mediaType }) => mediaType === 'application/json')
+
+  it.each(inJson)('$operation is what the service answers with', async ({ operation, response }) => {
+    const url = REQUESTS[operation] ?? ''
+    const found = await fetch(demo.url + url)
+    const answer = settle(await found.text())
+    expect(found.status, JSON.stringify(answer)).toBe(200)
+    expect(response.parse(answer)).toEqual(answer)
+    expect(JSON.stringify(answer)).not.toMatch(/^\[\]$|"data":\[\]/)
+    if (process.env.RECORD_EXAMPLES === undefined) expect({ url, answer }).toEqual(exampleAnswers[operation])
+    else exampleAnswers[operation] = { url, answer }
+  })
+
+  it('are of these operations and no others', () => {
+    const names = inJson.map(({ operation }) => operation)
+    const sorted = Object.fromEntries(names.map((name) => [name, exampleAnswers[name]]))
+    if (process.env.RECORD_EXAMPLES !== undefined) writeFileSync(EXAMPLES_FILE, `${JSON.stringify(sorted, null, 2)}\n`)
+    expect(Object.keys(exampleAnswers).sort()).toEqual([...names].sort())
+  })
+})

@@ -1,0 +1,139 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { GUIDES } from '../../api/pages/guides.ts'
+import { routes } from '../../api/routes.ts'
+import { type Demo, startDemo } from '../support/demo.ts'
+
+const CHROMIUM = '/usr/bin/chromium'
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+const SCREENS = {
+  desktop: { width: 1280, height: 900 },
+  phone: { width: 390, height: 844 },
+  'small phone': { width: 320, height: 640 },
+}
+
+let demo: Demo
+beforeAll(async () => {
+  demo = await startDemo()
+})
+afterAll(() => demo?.close())
+
+const get = async (path: string) => {
+  const response = await fetch(demo.url + path)
+  expect(response.status, path).toBe(200)
+  return response
+}
+
+describe('the pages', () => {
+  it.each(['/reference', ...GUIDES.map(({ name }) => `/guides/${name}`)])('%s is Markdown as well', async (path) => {
+    const page = await get(path)
+    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+    expect(await page.text()).not.toMatch(/(?:src|action)="(https?:)?\/\//)
+    const markdown = await get(`${path}.md`)
+    expect(markdown.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
+    const text = await markdown.text()
+    expect(text).toMatch(/^# /)
+    expect(text).not.toContain('{base}')
+  })
+
+  it('tells each failure once', async () => {
+    const html = await (await get('/reference')).text()
+    expect(html.split('<code>not_acceptable</code>')).toHaveLength(2)
+  })
+
+  it('lead from llms.txt to every operation and guide', async () => {
+    const text = await (await get('/llms.txt')).text()
+    const links = [...text.matchAll(/\]\((?<url>[^)]+)\)/g)].map((match) => new URL(match.groups?.url ?? '').pathname)
+    expect(links.length).toBeGreaterThanOrEqual(routes.length + GUIDES.length)
+    for (const link of links) await get(link)
+  })
+
+  it('have requests in the guides that answer', async () => {
+    for (const { name } of GUIDES) {
+      const text = await (await get(`/guides/${name}.md`)).text()
+      const urls = [...text.matchAll(/https?:\/\/[^\s'"`)]+/g)].map(([url]) => new URL(url))
+      // The service's address alone is what a client is made with.
+      const requests = urls.filter(({ pathname }) => pathname !== '/')
+      for (const { pathname, search } of requests) await (await get(pathname + search)).arrayBuffer()
+    }
+  })
+
+  it('are kept by clients', async () => {
+    const tag = (await get('/reference')).headers.get('etag') ?? ''
+    const again = await fetch(`${demo.url}/reference`, { headers: { 'if-none-match': tag } })
+    expect(again.status).toBe(304)
+    expect((await fetch(`${demo.url}/reference?x=1`)).status).toBe(400)
+  })
+})
+
+describe.skipIf(!existsSync(CHROMIUM))('the reference in a browser', () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  })
+  afterAll(() => browser?.close())
+
+  /** Opens a page; whatever is asked of another host and whatever breaks in it is noted. */
+  async function open(path: string, screen: keyof typeof SCREENS, colorScheme: 'light' | 'dark' = 'light') {
+    const context = await browser.newContext({ viewport: SCREENS[screen], colorScheme })
+    const page = await context.newPage()
+    const wrong: string[] = []
+    page.on('request', (request) => {
+      if (!request.url().startsWith(demo.url) && !request.url().startsWith('data:')) wrong.push(request.url())
+    })
+    page.on('pageerror', (error) => wrong.push(error.message))
+    page.on('console', (message) => message.type() === 'error' && wrong.push(message.text()))
+    await page.goto(demo.url + path)
+    return { page, wrong, close: () => context.close() }
+  }
+
+  const isWide = (page: Page) =>
+    page.locator('html').evaluate(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+
+  it.each(['desktop', 'phone'] as const)('answers with data for every operation on a %s', async (screen) => {
+    const { page, wrong, close } = await open('/reference', screen)
+    for (const { operation, mediaType } of routes) {
+      const form = page.getByRole('form', { name: `Try ${operation}`, exact: true })
+      await form.getByRole('button', { name: 'Send' }).click()
+      await form.locator('output strong').waitFor()
+      const said = await form.locator('output').textContent()
+      expect(await form.locator('output strong').textContent(), `${operation}: ${said}`).toBe('200')
+      if (mediaType === 'application/json') {
+        const answer = await form.locator('output pre').last().textContent()
+        expect(answer, operation).toMatch(/^[[{]/)
+        expect(answer, operation).not.toMatch(/^\[\]$|"data": \[\]/)
+      } else expect(await form.locator('output img').getAttribute('src')).toMatch(/\.svg$/)
+    }
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it.each(['light', 'dark'] as const)('is accessible, %s', async (scheme) => {
+    for (const [path, screen] of [
+      ['/reference', 'desktop'],
+      ['/reference', 'phone'],
+      ['/guides/freshness', 'phone'],
+    ] as const) {
+      const { page, close } = await open(path, screen, scheme)
+      await page.evaluate(AXE)
+      const found = await page.evaluate(async () => {
+        const { axe } = globalThis as unknown as {
+          axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
+        }
+        return (await axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
+      })
+      expect(found, `${path} ${screen}`).toEqual([])
+      await close()
+    }
+  })
+
+  it.each(['/reference', ...GUIDES.map(({ name }) => `/guides/${name}`)])('%s fits a small phone', async (path) => {
+    const { page, close } = await open(path, 'small phone')
+    expect(await isWide(page)).toBe(false)
+    await close()
+  })
+})
