@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
-import { type Flight, startFlight } from '../serving/flight.ts'
+import { type Flight, startFlight } from './flight.ts'
 import { withSignal } from './leaving.ts'
 
 /** Something that is kept, and how many bytes it takes. */

@@ -1,57 +1,10 @@
-import { setMaxListeners } from 'node:events'
+import { type Flight, startFlight } from '../answers/flight.ts'
 import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'
-
-/** Work that several may wait for. */
-export interface Flight<T> {
-  /** Aborted when the last one who waited has left before the end, and when the work has failed. */
-  readonly abandoned: AbortSignal
-  /**
-   * The result, for somebody who waits until `left` is aborted; rejects with its reason then. Without it, to the end.
-   */
-  join(left?: AbortSignal): Promise<T>
-}
 
 interface QueuedFlight<T> extends Flight<T> {
   /** Somebody else wants it, who may have a better place in the queue. */
   alsoFor(asker: Asker): void
-}
-
-/** Begins work at once. Whoever begins it has to join at once too: with nobody on board it would never be abandoned. */
-export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Flight<T> {
-  const abandonment = new AbortController()
-  // Every statement of an answer listens to the signal, so that Node's warning of many listeners would be wrong.
-  setMaxListeners(0, abandonment.signal)
-  const result = work(abandonment.signal)
-  // After a failure the other statements of the same answer are of no use any more: they end too.
-  result.catch((error: unknown) => abandonment.abort(error))
-  let waiting = 0
-  return {
-    abandoned: abandonment.signal,
-    join: async (left) => {
-      waiting++
-      if (left === undefined) return result
-      return new Promise<T>((resolve, reject) => {
-        const leave = () => {
-          waiting--
-          reject(left.reason)
-          if (waiting === 0) abandonment.abort(left.reason)
-        }
-        left.addEventListener('abort', leave, { once: true })
-        const stay = () => left.removeEventListener('abort', leave)
-        result.then(
-          (value) => {
-            stay()
-            resolve(value)
-          },
-          (error: unknown) => {
-            stay()
-            reject(error)
-          },
-        )
-      })
-    },
-  }
 }
 
 /** Work under way, by what it is for: all who ask for the same meanwhile share one flight. */
