@@ -159,9 +159,7 @@ export function defineList(list: List): Route {
     peek: (call) => {
       const { at, asked, key } = toQuestion(call)
       const set = isBinary(call) ? undefined : peekRecordSet(call.memory, key)
-      return (
-        set && { ...toAnswer(call.representation, answerFromSet(set, asked, call.representation), at), isQuick: true }
-      )
+      return set && toAnswer(call.representation, answerFromSet(set, asked, call.representation), at)
     },
     handle: async (call) => {
       const { at, asked, key } = toQuestion(call)

@@ -140,7 +140,9 @@ const NO_RECORD = 'a route without a record and without a response'
 function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, query: Query, registry: Registry) {
   if (kind === undefined) return { entities: [], canonical: query }
   const entities = isMany ? findEach(kind, registry, query) : [findOne(kind, registry, query)]
-  return { entities, canonical: { ...query, id: entities.map(({ id }) => id).join(), name: undefined } }
+  const found = { id: entities.map(({ id }) => id).join(), name: undefined }
+  // Its members in one order: the link to the next page is the same too.
+  return { entities, canonical: { ...found, ...query, ...found } }
 }
 
 /** Declares a route: everything about one path that is not plumbing. */

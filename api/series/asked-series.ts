@@ -1,40 +1,18 @@
 import { z } from 'zod'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { countBuckets, DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
-import type { Database } from '../../shared/store/clickhouse.ts'
+import { countBuckets, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
 import { toSeriesHeaders } from '../http/headers.ts'
 import { answerRecords } from '../records/answer.ts'
-import { toObject } from '../records/columns.ts'
 import { refuseCursor } from '../records/cursor.ts'
 import { defineKeyset } from '../records/keyset.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { type Constants, toFilledSchema, toFilledValues } from './filled.ts'
+import { toFilledSchema } from './filled.ts'
 import { checkInterval, type SeriesQuestion } from './questions.ts'
 import { nextGridTime, type SeriesRange, toSeriesRange } from './series.ts'
-
-/** A series as statements, of which answers of any order, interval and number of points are made. */
-export interface SeriesSource {
-  /** What logs and traces call the statements. */
-  readonly name: string
-  /** Whose cadence says when the series is stale. */
-  readonly dataset: DatasetFacts
-  readonly record: z.ZodObject
-  /** The member that says when, which stays where a row is filled in. */
-  readonly time: string
-  /** Members that are the same in every row, as SQL. */
-  readonly constants?: Constants
-  readonly intervals: readonly [Interval, ...Interval[]]
-  /**
-   * The points whose buckets start in a range (parameters `from` and `to`, Unix milliseconds) in no order: `row_at`, `as_of` (both
-   * DateTime64(3)) and `record`. Unless there are points of each interval, those of the finest one, of which the first of a coarser
-   * bucket stands for it.
-   */
-  sql(interval: Interval): string
-  readonly params: Readonly<Record<string, unknown>>
-}
+import { chooseInterval, findNewestOf } from './series-extent.ts'
+import { type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
 
 /** What an answer is made of. */
 interface Asked extends Pick<SeriesQuestion, 'fill'> {
@@ -54,61 +32,10 @@ interface Described {
 
 type Call = Pick<Surroundings, 'now' | 'db'> & { readonly representation: Representation }
 
-/** All grids begin on the first Monday (contract section 4). */
-const toBucketSql = (at: string, interval: Interval) => {
-  const ms = `toUnixTimestamp64Milli(${at})`
-  return `fromUnixTimestamp64Milli(${ms} - (${ms} - 345600000) % ${INTERVAL_SECONDS[interval] * 1000}, 'UTC')`
-}
-
-/** One point per bucket: `bucket`, `as_of`, `record`. */
-const toPointsSql = ({ sql }: SeriesSource, interval: Interval) => `
-SELECT ${toBucketSql('row_at', interval)} AS bucket, as_of, record FROM (${sql(interval)})
-ORDER BY row_at
-LIMIT 1 BY bucket`
-
-/** Every bucket of the range: `bucket`, `as_of` and `record` as with a point, and whether there is one. */
-const toFilledSql = (source: SeriesSource, interval: Interval) => `
-SELECT grid.bucket AS bucket, if(p.is_there, p.as_of, toDateTime64(0, 3, 'UTC')) AS as_of, p.is_there AS is_there,
-  ${toObject(toFilledSchema(source), toFilledValues(source, 'p.record', 'p.is_there', 'grid.bucket'))} AS record
-FROM
-(
-  SELECT fromUnixTimestamp64Milli({from: Int64} + number * {step: Int64}, 'UTC') AS bucket FROM numbers({buckets: UInt64})
-) AS grid
-LEFT JOIN (SELECT *, true AS is_there FROM (${toPointsSql(source, interval)})) AS p ON p.bucket = grid.bucket`
-
 const AT = 'toUnixTimestamp64Milli(bucket)'
 const KEYSETS = { asc: defineKeyset([AT, 'Int64']), desc: defineKeyset([AT, 'Int64', 'descending']) } as const
 
 const counted = z.object({ points: z.int(), first: z.int(), last: z.int() })
-
-/**
- * The coarsest interval that gives at least so many points of a range, or the finest where none does (contract section 8).
- * @throws DataError `storage`
- */
-async function chooseInterval(
-  db: Database,
-  source: SeriesSource,
-  toRange: (interval: Interval) => SeriesRange,
-  points: number,
-): Promise<Interval> {
-  const [finest] = source.intervals
-  const { from, to } = toRange(finest)
-  const schema = z.object(Object.fromEntries(source.intervals.map((interval) => [`of_${interval}`, z.int()])))
-  const counts = source.intervals.map((interval) => {
-    const [bucket, range] = [toBucketSql('bucket', interval), toRange(interval)]
-    const isInside = `toUnixTimestamp64Milli(${bucket}) >= ${range.from} AND toUnixTimestamp64Milli(${bucket}) < ${range.to}`
-    return `uniqExactIf(${bucket}, ${isInside}) AS of_${interval}`
-  })
-  const [row] = await db.rows({
-    name: `${source.name}-intervals`,
-    sql: `SELECT ${counts.join(', ')} FROM (${toPointsSql(source, finest)})`,
-    params: { ...source.params, from, to },
-    settings: { max_threads: 2 },
-    schema,
-  })
-  const enough = source.intervals.filter((interval) => Number(row?.[`of_${interval}`] ?? 0) >= points)
-  return enough.at(-1) ?? finest
-}
 
 /**
  * A series in the order asked for, with a row for every bucket if it is asked for that.
@@ -226,30 +153,6 @@ export async function answerQuestion(
   }
   const covered = { from: found.first, to: found.last + INTERVAL_SECONDS[interval] * 1000, open: range.open }
   return { answer, interval, covered, points: found.points, first: found.first, last: found.last }
-}
-
-/** The newest time of an open range's last two weeks, in Unix milliseconds; null where there is none. */
-async function findNewestOf(db: Database, source: SeriesSource, { to }: SeriesRange): Promise<number | null> {
-  const [row] = await db.rows({
-    name: `${source.name}-newest`,
-    sql: `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM (${source.sql(source.intervals[0])})`,
-    params: { ...source.params, from: to - 14 * DAY_MS, to },
-    settings: { max_threads: 1 },
-    schema: z.object({ newest: z.int() }),
-  })
-  return row === undefined || row.newest === 0 ? null : row.newest
-}
-
-/** The time of the first point of a series, and `now` where it has none, in Unix milliseconds. */
-export async function findOldest(db: Database, source: SeriesSource, now: number): Promise<number> {
-  const [row] = await db.rows({
-    name: `${source.name}-oldest`,
-    sql: `SELECT toUnixTimestamp64Milli(min(row_at)) AS oldest, count() AS points FROM (${source.sql(source.intervals[0])})`,
-    params: { ...source.params, from: 0, to: now },
-    settings: { max_threads: 1 },
-    schema: z.object({ oldest: z.int(), points: z.int() }),
-  })
-  return row === undefined || row.points === 0 ? now : row.oldest
 }
 
 /** A list of points as JSON within the frame of whose they are. */

@@ -8,10 +8,11 @@ import { toObject } from '../records/columns.ts'
 import { idValue } from '../records/values.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
-import { answerQuestion, inFrame, type SeriesSource } from './asked-series.ts'
+import { answerQuestion, inFrame } from './asked-series.ts'
 import { toPoints } from './filled.ts'
 import { checkChosen, chosenParameters } from './questions.ts'
 import { checkRange } from './series.ts'
+import type { SeriesSource } from './series-source.ts'
 
 const MAX_CANDLES = 1_000_000
 

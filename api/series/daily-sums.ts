@@ -7,11 +7,12 @@ import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { answerQuestion, type SeriesSource } from './asked-series.ts'
+import { answerQuestion } from './asked-series.ts'
 import { countSlices, findNewest } from './pieces.ts'
 import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
 import { NO_FRAME, toArray, toSlice } from './rows.ts'
 import { checkRange, describeSeries } from './series.ts'
+import type { SeriesSource } from './series-source.ts'
 import { isOfWholeRows, readWhole } from './whole-series.ts'
 
 const MAX_DAYS = 10_000

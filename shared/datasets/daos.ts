@@ -1,10 +1,6 @@
 import { z } from 'zod'
-import { isLeftEmpty } from '../registry/found-links.ts'
+import { isLeftEmpty, LINK_FIELDS } from '../registry/found-links.ts'
 import { defineDataset } from './define-dataset.ts'
-
-/** What providers may fill in a DAO's record, where the registry's files leave it empty; by column of `daos`. */
-export const LINK_FIELDS = ['website', 'twitter', 'discord', 'telegram', 'whitepaper', 'image'] as const
-export type LinkField = (typeof LINK_FIELDS)[number]
 
 /** Who proposes links; where several do, the first of them is believed. */
 export const LINK_SOURCES = ['coinmarketcap', 'defillama', 'coingecko'] as const

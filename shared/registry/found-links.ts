@@ -1,6 +1,9 @@
-import type { LinkField } from '../datasets/daos.ts'
 import type { Dao } from './entities.ts'
 import type { Registry } from './registry.ts'
+
+/** What providers may fill in a DAO's record, where the registry's files leave it empty; by column of `daos`. */
+export const LINK_FIELDS = ['website', 'twitter', 'discord', 'telegram', 'whitepaper', 'image'] as const
+export type LinkField = (typeof LINK_FIELDS)[number]
 
 /** The links that lead to a DAO's people, which jobs need to count them. */
 export const SOCIAL_FIELDS = ['twitter', 'discord', 'telegram'] as const satisfies readonly LinkField[]

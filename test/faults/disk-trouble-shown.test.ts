@@ -15,8 +15,12 @@ const SLOT = Date.parse('2024-05-06T07:00:00Z')
 const PROMPTLY = 5_000
 
 describe.each([
-  ['full', createFullDisk, /^ClickHouse, insert into token_quotes_in: .*(NOT_ENOUGH_SPACE|No space left on device)/],
-  ['read-only', createReadOnlyDisk, /^ClickHouse, insert into token_quotes_in: .*Read-only file system/],
+  [
+    'full',
+    createFullDisk,
+    /^ClickHouse, insert into (token_quotes_in|job_state): .*(NOT_ENOUGH_SPACE|No space left on device)/,
+  ],
+  ['read-only', createReadOnlyDisk, /^ClickHouse, insert into (token_quotes_in|job_state): .*Read-only file system/],
 ])('a disk that is %s', (_kind, createDisk, reason) => {
   it('is shown before the next tick', async ({ skip }) => {
     const disk = createDisk()

@@ -75,7 +75,8 @@ export async function createWatchedPipeline(
   })
   const queueWatch = createQueueWatch({ queues: [{ queue: queues.live, cadence: job.cadence }], log, now })
   const readDb = createDatabase(config.clickhouse, 'read')
-  const api = await startApi({ config, db: readDb, registry, commits: createHandFeed(), now })
+  const commits = createHandFeed()
+  const api = await startApi({ config, db: readDb, registry, commits, now })
   const http = createHttpClients({ log, observe: workerMetrics.call, backoffMs: 1 })
   const runners: ReturnType<typeof createRunner>[] = []
   return {
@@ -98,6 +99,8 @@ export async function createWatchedPipeline(
       return values?.find((one) => wanted.every(([label, value]) => one.labels[label] === value))?.value
     },
     status: async () => {
+      // The API hears of what was stored.
+      commits.commit(job.dataset.name)
       const { datasets: told } = (await (await fetch(`${api.url}/data/status`)).json()) as {
         datasets: (Status & { dataset: string })[]
       }

@@ -1,6 +1,6 @@
-import { daoLinks, LINK_FIELDS } from '../../shared/datasets/daos.ts'
+import { daoLinks } from '../../shared/datasets/daos.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
-import { isLeftEmpty } from '../../shared/registry/found-links.ts'
+import { isLeftEmpty, LINK_FIELDS } from '../../shared/registry/found-links.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { defineJob } from '../job/define-job.ts'
 import { coingeckoLinks } from '../providers/coingecko/links.ts'

@@ -61,7 +61,7 @@ interface Assignment {
  * range an entity without rows is answered by the first provider that does not fail, because a token has no history
  * before its launch; not so when an earlier provider failed, which may have what this one has not. When the job's time
  * is over no further provider is asked, and what came is kept.
- * @throws whatever is no DataError: a mistake in this program.
+ * @throws DataError `storage`, and whatever is no DataError: a mistake in this program.
  */
 export async function collect(
   collectors: readonly Collector[],
@@ -153,8 +153,12 @@ function toWholeFailure(asked: readonly Entity[], refused: ReadonlyMap<number, D
   return [...refused.values()].find(isTransient)
 }
 
-/** An error that is no DataError is a mistake in this program, and is thrown as it is. */
+/**
+ * An error that is no DataError is a mistake in this program, and is thrown as it is. So is one of our own stores, in which a
+ * plan's calls are counted before any is made: no provider has failed then, and asking the next one would not help.
+ */
 function toFailure(error: unknown, provider: string, signal: AbortSignal): DataError {
+  if (error instanceof DataError && error.code === 'storage') throw error
   if (error instanceof DataError) return error
   if (!signal.aborted) throw error
   return toLate(provider, error)

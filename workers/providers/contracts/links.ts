@@ -1,5 +1,6 @@
-import type { DaoLinkRow, LinkField, LinkSource } from '../../../shared/datasets/daos.ts'
+import type { DaoLinkRow, LinkSource } from '../../../shared/datasets/daos.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
+import type { LinkField } from '../../../shared/registry/found-links.ts'
 import type { Candidate, Run } from '../../job/define-job.ts'
 import { toIso } from '../answer.ts'
 

@@ -1,0 +1,48 @@
+import type { z } from 'zod'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import { toObject } from '../records/columns.ts'
+import { type Constants, toFilledSchema, toFilledValues } from './filled.ts'
+
+/** A series as statements, of which answers of any order, interval and number of points are made. */
+export interface SeriesSource {
+  /** What logs and traces call the statements. */
+  readonly name: string
+  /** Whose cadence says when the series is stale. */
+  readonly dataset: DatasetFacts
+  readonly record: z.ZodObject
+  /** The member that says when, which stays where a row is filled in. */
+  readonly time: string
+  /** Members that are the same in every row, as SQL. */
+  readonly constants?: Constants
+  readonly intervals: readonly [Interval, ...Interval[]]
+  /**
+   * The points whose buckets start in a range (parameters `from` and `to`, Unix milliseconds) in no order: `row_at`, `as_of` (both
+   * DateTime64(3)) and `record`. Unless there are points of each interval, those of the finest one, of which the first of a coarser
+   * bucket stands for it.
+   */
+  sql(interval: Interval): string
+  readonly params: Readonly<Record<string, unknown>>
+}
+
+/** All grids begin on the first Monday (contract section 4). */
+export const toBucketSql = (at: string, interval: Interval) => {
+  const ms = `toUnixTimestamp64Milli(${at})`
+  return `fromUnixTimestamp64Milli(${ms} - (${ms} - 345600000) % ${INTERVAL_SECONDS[interval] * 1000}, 'UTC')`
+}
+
+/** One point per bucket: `bucket`, `as_of`, `record`. */
+export const toPointsSql = ({ sql }: SeriesSource, interval: Interval) => `
+SELECT ${toBucketSql('row_at', interval)} AS bucket, as_of, record FROM (${sql(interval)})
+ORDER BY row_at
+LIMIT 1 BY bucket`
+
+/** Every bucket of the range: `bucket`, `as_of` and `record` as with a point, and whether there is one. */
+export const toFilledSql = (source: SeriesSource, interval: Interval) => `
+SELECT grid.bucket AS bucket, if(p.is_there, p.as_of, toDateTime64(0, 3, 'UTC')) AS as_of, p.is_there AS is_there,
+  ${toObject(toFilledSchema(source), toFilledValues(source, 'p.record', 'p.is_there', 'grid.bucket'))} AS record
+FROM
+(
+  SELECT fromUnixTimestamp64Milli({from: Int64} + number * {step: Int64}, 'UTC') AS bucket FROM numbers({buckets: UInt64})
+) AS grid
+LEFT JOIN (SELECT *, true AS is_there FROM (${toPointsSql(source, interval)})) AS p ON p.bucket = grid.bucket`
