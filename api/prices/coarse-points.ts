@@ -96,6 +96,8 @@ interface PriceRange {
   readonly token: number
   readonly interval: Interval
   readonly range: TimeRange
+  /** Whether tokens are spread over shards: what is asked of all of them needs every shard then, which one token does not. */
+  readonly isSpread: boolean
 }
 
 /**
@@ -107,12 +109,12 @@ export async function countCoarsePoints(
   series: PriceRange,
   reading: Promise<readonly Slice[]>,
 ): Promise<number> {
-  const { token, interval, range } = series
+  const { token, interval, range, isSpread } = series
   const seconds = INTERVAL_SECONDS[interval]
   const years = toYears(range, interval)
-  const ofAll = years.map((year) => toYearPlace('', year))
+  const ofAll = isSpread ? [] : years.map((year) => toYearPlace('', year))
   const coarsest = await memory.shelf<Coarsest>().ask(ofAll, readCoarsest, signal)
-  const coarse = years.filter((_, index) => (coarsest[index]?.of.get(token) ?? 0) > seconds)
+  const coarse = years.filter((_, index) => isSpread || (coarsest[index]?.of.get(token) ?? 0) > seconds)
   const places = coarse.map((year) => toYearPlace(`${token} ${seconds}`, year))
   const read = (missing: readonly YearPlace[], db: Database) => readBuckets(missing, db, { token, seconds })
   const buckets = await memory.shelf<CoarseBuckets>().ask(places, read, signal)
@@ -122,13 +124,13 @@ export async function countCoarsePoints(
 
 /** The same as `countCoarsePoints` gives, if all that it takes is kept; undefined if it is not. */
 export function peekCoarsePoints(memory: Memory, series: PriceRange, slices: readonly Slice[]): number | undefined {
-  const { token, interval, range } = series
+  const { token, interval, range, isSpread } = series
   const seconds = INTERVAL_SECONDS[interval]
   const runs: CoarseBuckets['runs'][number][] = []
   for (const year of toYears(range, interval)) {
     const coarsest = memory.shelf<Coarsest>().get(toYearPlace('', year).key)
-    if (coarsest === undefined) return undefined
-    if ((coarsest.of.get(token) ?? 0) <= seconds) continue
+    if (coarsest === undefined && !isSpread) return undefined
+    if (!isSpread && (coarsest?.of.get(token) ?? 0) <= seconds) continue
     const buckets = memory.shelf<CoarseBuckets>().get(toYearPlace(`${token} ${seconds}`, year).key)
     if (buckets === undefined) return undefined
     runs.push(...buckets.runs)

@@ -44,7 +44,9 @@ interface Found {
   readonly isCut: boolean
 }
 
-type PeekCall = Pick<Surroundings, 'memory' | 'now'> & { readonly representation: Representation }
+const isSpread = ({ config }: Pick<Surroundings, 'config'>) => config.clickhouse.cluster !== undefined
+
+type PeekCall = Pick<Surroundings, 'memory' | 'now' | 'config'> & { readonly representation: Representation }
 
 type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 
@@ -99,7 +101,7 @@ async function answerShort(call: Call, series: PriceSeries, most: number): Promi
     reading,
     cutting,
     range.open ? readNewestKept(call, token.key) : null,
-    countCoarsePoints(call, { token: token.key, interval, range }, cutting),
+    countCoarsePoints(call, { token: token.key, interval, range, isSpread: isSpread(call) }, cutting),
   ])
   const points = countSlices(slices)
   const found = { points, asOf: findNewest(slices), newest, coarse, isCut: countSlices(all) > points }
@@ -117,7 +119,7 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
   const slices = peekRange(toPriceSource(token.key, interval), memory, range)
   const newest = range.open ? peekNewest(memory, token.key) : null
   if (slices === undefined || newest === undefined) return undefined
-  const coarse = peekCoarsePoints(memory, { token: token.key, interval, range }, slices)
+  const coarse = peekCoarsePoints(memory, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)
   if (coarse === undefined) return undefined
   const found = { points: countSlices(slices), asOf: findNewest(slices), newest, coarse, isCut: false }
   return { body: toArray(slices, toFrame(series)), isQuick: true, ...describe(call, series, found) }
