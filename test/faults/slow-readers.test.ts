@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { ClientRequest, IncomingMessage } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, askForDays, begin, ERROR, type MarketApi, startMarketApi } from './market-api.ts'
@@ -14,10 +14,18 @@ let api: MarketApi
 async function readSlowly(url: string) {
   let response: IncomingMessage | undefined
   let hasLeft = false
-  const request = begin(url, (begun) => {
-    response = begun
-    begun.pause()
-  })
+  let request: ClientRequest
+  // Whoever is refused, because so many begin at once, asks again.
+  const ask = () => {
+    request = begin(url, (begun) => {
+      if (begun.statusCode === 503) begun.resume().once('end', () => setTimeout(ask, 1000))
+      else {
+        response = begun
+        begun.pause()
+      }
+    })
+  }
+  ask()
   const reading = (async () => {
     while (!hasLeft) {
       response?.read(1024)
