@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { get, type IncomingMessage } from 'node:http'
+import { text } from 'node:stream/consumers'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Job as QueuedJob } from 'bullmq'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -159,19 +160,19 @@ it('requests under way when a shard is killed are answered whole or with 503', a
   expect([...answers].sort()).toEqual(['unavailable', 'whole'])
 }, 300_000)
 
-it('a long answer under way breaks off', async () => {
+it('a long answer under way breaks off, or is whole where it was all written by then', async () => {
   const token = [...(await readPlaces())].find(([, shard]) => shard === 2)?.[0]
   const { id } = sharded.registry.tokens.find(({ key }) => key === token) ?? {}
   const market = { until: SITE_NOW - 60_000, points: LONG, stepMs: 300_000 }
   await storeMarket(sharded.database.db, { keys: [Number(token)], ...market })
   const start = new Date(SITE_NOW - LONG * 300_000).toISOString()
   const url = `${api.url}/data/tokens/historic-financial?id=${id}&interval=5m&start=${start}&format=csv`
+  const whole = await (await fetch(url)).text()
   const response = await new Promise<IncomingMessage>((resolve, reject) => get(url, resolve).on('error', reject))
   expect(response.statusCode).toBe(200)
   await once(response, 'readable')
   await cluster.kill(2)
-  const readAll = async () => {
-    for await (const _ of response);
-  }
-  await expect(readAll()).rejects.toMatchObject({ code: 'ECONNRESET' })
+  // Nobody takes a part for the whole.
+  const read = await text(response).catch((error: { code?: string }) => error.code)
+  expect([whole, 'ECONNRESET'].includes(String(read)), String(read).slice(-200)).toBe(true)
 }, 300_000)
