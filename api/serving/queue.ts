@@ -35,6 +35,8 @@ export interface QueueOptions {
   readonly most: number
   /** How long anybody may expect to wait, where it is not for seconds only: usually, and in overload. */
   readonly patience?: { readonly usualMs: number; readonly overloadMs: number }
+  /** Who waits for so few is never part of an overload. */
+  readonly modest?: number
   readonly meters: QueueMeters
   /** A clock in milliseconds that only goes forward. */
   readonly clock: () => number
@@ -42,6 +44,8 @@ export interface QueueOptions {
 
 /** A page with a hundred charts waits for all of them, however slow the machine is. */
 const BURST = 128
+/** Who waits for so few answers is not what overloads the service, and may wait as long as usual. */
+const MODEST = 32
 /** Seconds for who asks for more than that; in overload hardly any for anybody. */
 const PATIENCE = { usualMs: 3_000, overloadMs: 500 }
 /**
@@ -86,7 +90,7 @@ const refusal = () => toUnavailable('Too many answers are waited for at once.')
  * to the longest line is refused.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { places, most, patience = PATIENCE, meters, clock } = options
+  const { places, most, patience = PATIENCE, modest = MODEST, meters, clock } = options
   const lines = createLines<Waiting>()
   const pace = createPace(places, clock)
   let taken = 0
@@ -112,7 +116,8 @@ export function createQueue(options: QueueOptions): Queue {
   }
   const isTooLong = (asker: Asker) => {
     const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
-    if (isOverloaded) return pace.expect(lines.ahead(asker)) > patience.overloadMs
+    const isModest = lines.lengthOf(asker.client) < modest
+    if (isOverloaded && !isModest) return pace.expect(lines.ahead(asker)) > patience.overloadMs
     const isBurst = lines.lengthOf(asker.client) < BURST
     return pace.expect(isBurst ? 0 : lines.ahead(asker)) > patience.usualMs
   }

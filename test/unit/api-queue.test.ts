@@ -13,6 +13,7 @@ const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 function setUp(options: { places?: number; most?: number } = {}) {
   const state = { now: 0, waiting: 0, refused: 0, waits: [] as number[] }
   const queue = createQueue({
+    modest: 0,
     places: 1,
     most: 1_000,
     ...options,
