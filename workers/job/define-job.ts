@@ -152,16 +152,6 @@ export interface Collector {
   collect(run: Omit<Run<unknown, Entity>, 'provider'>): Promise<object[]>
 }
 
-/** Each piece of a slot asks who there is, and a registry does not change: a process that reads it anew has another. */
-function oncePerRegistry<E>(find: (registry: Registry) => readonly E[]): (registry: Registry) => readonly E[] {
-  const known = new WeakMap<Registry, readonly E[]>()
-  return (registry) => {
-    const found = known.get(registry) ?? find(registry)
-    known.set(registry, found)
-    return found
-  }
-}
-
 /** Declares a job: everything about one dataset's collection that is not plumbing. */
 export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
   return {
@@ -174,7 +164,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     doubt: job.doubt,
     computedFrom: job.computedFrom ?? [],
     providerNames: job.providers.map((provider) => provider.name),
-    entities: oncePerRegistry((registry) => job.entities(registry)),
+    entities: (registry) => job.entities(registry),
     connect: (context) =>
       job.providers.map((provider) => {
         const source = provider.connect(context)
