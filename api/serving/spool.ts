@@ -63,7 +63,7 @@ function createBell() {
 
 /** The end of a queue of bytes that is on the disk, read and written in turn. */
 function createTail(disk: Disk) {
-  let file: FileHandle | undefined
+  let opening: Promise<FileHandle> | undefined
   let [from, to] = [0, 0]
   return {
     get isEmpty() {
@@ -78,8 +78,8 @@ function createTail(disk: Disk) {
       }
       if (!disk.claim(bytes.length)) return false
       try {
-        file ??= await openUnnamed()
-        await writeAt(file, bytes, to)
+        opening ??= openUnnamed()
+        await writeAt(await opening, bytes, to)
       } catch (error) {
         disk.release(bytes.length)
         throw error
@@ -89,13 +89,15 @@ function createTail(disk: Disk) {
     },
     read: async (): Promise<Buffer> => {
       const bytes = Buffer.allocUnsafe(Math.min(READ_BYTES, to - from))
-      const { bytesRead = 0 } = (await file?.read(bytes, 0, bytes.length, from)) ?? {}
+      const { bytesRead = 0 } = (await (await opening)?.read(bytes, 0, bytes.length, from)) ?? {}
       if (bytesRead === 0) throw new Error('a temporary file has lost its end')
       from += bytesRead
       return bytes.subarray(0, bytesRead)
     },
     close: async () => {
       disk.release(to)
+      // The client may leave while the file is being opened.
+      const file = await opening?.catch(() => undefined)
       await file?.close()
     },
   }

@@ -161,7 +161,7 @@ it('requests under way when a shard is killed are answered whole or with 503', a
 }, 300_000)
 
 it('a long answer under way breaks off, or is whole where it was all written by then', async () => {
-  const token = [...(await readPlaces())].find(([, shard]) => shard === 2)?.[0]
+  const token = [...(await cluster.start(2).then(readPlaces))].find(([, shard]) => shard === 2)?.[0]
   const { id } = sharded.registry.tokens.find(({ key }) => key === token) ?? {}
   const market = { until: SITE_NOW - 60_000, points: LONG, stepMs: 300_000 }
   await storeMarket(sharded.database.db, { keys: [Number(token)], ...market })
