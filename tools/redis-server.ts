@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { DataError } from '../shared/errors.ts'
+import { findFreePort } from '../shared/free-port.ts'
 import { readCommandLine } from './processes.ts'
 
 export interface RedisServer {
@@ -12,18 +12,6 @@ export interface RedisServer {
   /** Resolves when it has ended, asked or not. */
   readonly ended: Promise<void>
   stop(): Promise<void>
-}
-
-/** A TCP port on the loopback address that nobody listens on. */
-export function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer()
-    server.once('error', reject)
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address()
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
-    })
-  })
 }
 
 export interface RedisOptions {

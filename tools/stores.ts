@@ -7,10 +7,10 @@ import { clickhouseDir, redisDir } from '../shared/config/own-stores.ts'
 import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
+import { findFreePort } from '../shared/free-port.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createLog } from '../shared/telemetry/log.ts'
-import { findFreePort } from './redis-server.ts'
 import type { Part, Supervisor } from './supervisor.ts'
 
 /**

@@ -1,10 +1,10 @@
 import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { type ClickHouseAccess, writeAccess } from '../../shared/config/own-stores.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
+import { findFreePort, probePort } from '../../shared/free-port.ts'
 import { writeConfiguration } from './configuration.ts'
 import { exitAtOnce, lockFolder, makePipe, openLibraries, runClickHouseLocal } from './native.ts'
 
@@ -137,17 +137,14 @@ function writeFiles<T>(dataDir: string, write: () => T): T {
  * The port, or a free one for 0: the engine binds what it is told and reports no choice of its own.
  * @throws DataError `config` when it cannot be listened on.
  */
-function requirePort(host: string, port: number): Promise<number> {
-  return new Promise((fulfil, reject) => {
-    const probe = createServer()
-    probe.once('error', (cause) =>
-      reject(new DataError('config', `ClickHouse cannot listen on ${host}:${port}: ${toReason(cause)}`, { cause })),
-    )
-    probe.listen(port, host, () => {
-      const address = probe.address()
-      probe.close(() => fulfil(typeof address === 'object' && address !== null ? address.port : port))
-    })
-  })
+async function requirePort(host: string, port: number): Promise<number> {
+  try {
+    if (port === 0) return await findFreePort(host)
+    await probePort(host, port)
+    return port
+  } catch (cause) {
+    throw new DataError('config', `ClickHouse cannot listen on ${host}:${port}: ${toReason(cause)}`, { cause })
+  }
 }
 
 async function untilReady(

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { expect, it } from 'vitest'
-import { findFreePort } from '../../tools/redis-server.ts'
+import { findFreePort } from '../../shared/free-port.ts'
 import { type OwnClickHouse, startOwnClickHouse } from '../support/own-clickhouse.ts'
 
 const BATCHES_BEFORE_KILL = 150

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Credentials } from '../../shared/config/own-stores.ts'
-import { findFreePort } from '../../tools/redis-server.ts'
+import { findFreePort } from '../../shared/free-port.ts'
 import { type OwnClickHouse, startOwnClickHouse, TEST_DATABASES } from '../support/own-clickhouse.ts'
 
 const OWN = `${TEST_DATABASES}users`

@@ -5,8 +5,8 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
+import { findFreePort } from '../../shared/free-port.ts'
 import { toProgram } from '../../tools/children.ts'
-import { findFreePort } from '../../tools/redis-server.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** As an operator has it who has set nothing. */

@@ -2,6 +2,7 @@ import { type ClientRequest, createServer, type IncomingMessage, request, type S
 import type { AddressInfo } from 'node:net'
 import { pipeline } from 'node:stream'
 import { buffer, text } from 'node:stream/consumers'
+import { toReason } from '../../shared/errors.ts'
 
 export interface ClusterDdl {
   readonly url: string
@@ -51,7 +52,7 @@ async function serve(incoming: IncomingMessage, response: ServerResponse, option
   const cluster = / ON CLUSTER '(\w+)'/.exec(sql)?.[1]
   const servers = cluster === undefined ? [options.first()] : options.serversOf(cluster)
   const statement = cluster === undefined ? sql : toPlain(sql, cluster, options.keepsReplicas)
-  const answers = await Promise.all(servers.map((url) => run(incoming, url, statement)))
+  const answers = await Promise.all(servers.map((url) => run(incoming, url, statement).catch(toFailure(url))))
   const told = answers.find(({ status }) => status !== 200) ?? answers[0]
   if (told === undefined) throw new Error(`no server is in the cluster ${cluster}`)
   response.writeHead(told.status, told.headers).end(told.body)
@@ -103,6 +104,11 @@ interface Answer {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly body: Buffer
+}
+
+/** What the client hears of a server that did not answer: which it was, and why. */
+const toFailure = (server: string) => (error: unknown) => {
+  return { status: 502, headers: {}, body: Buffer.from(`no answer from ${server}: ${toReason(error)}`) }
 }
 
 function run(incoming: IncomingMessage, server: string, statement: string): Promise<Answer> {

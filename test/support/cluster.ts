@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findFreePort } from '../../tools/redis-server.ts'
+import { findFreePort } from '../../shared/free-port.ts'
 import { startClusterDdl } from './cluster-ddl.ts'
 import { type OwnClickHouse, startOwnClickHouse } from './own-clickhouse.ts'
 

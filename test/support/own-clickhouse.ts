@@ -43,8 +43,11 @@ export async function startOwnClickHouse(options: Partial<OwnServerOptions> = {}
     users,
   }
   const file = join(import.meta.dirname, 'own-clickhouse-process.ts')
-  const child = startChild('ClickHouse', file, {}, [JSON.stringify(all)])
-  const url = String((await untilReady(child)).url)
+  const child = startChild('ClickHouse', file, {}, [JSON.stringify(all)], { keepsOutput: true })
+  const ready = await untilReady(child).catch((cause: unknown) => {
+    throw new Error(`no ClickHouse over ${dataDir}: ${child.lastOutput().trim()}`, { cause })
+  })
+  const url = String(ready.url)
   const exited = once(child.process, 'exit')
   return {
     url,

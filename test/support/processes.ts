@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Config } from '../../shared/config/config.ts'
+import { findFreePort } from '../../shared/free-port.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
-import { findFreePort } from '../../tools/redis-server.ts'
 import { toStoreSettings } from './store-settings.ts'
 
 const FILES = { worker: 'workers/programs/worker.ts', scheduler: 'workers/programs/scheduler.ts' } as const

@@ -2,7 +2,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { findFreePort, type RedisServer, startRedis } from '../../tools/redis-server.ts'
+import { findFreePort } from '../../shared/free-port.ts'
+import { type RedisServer, startRedis } from '../../tools/redis-server.ts'
 
 export interface RedisClusterServers {
   readonly url: string

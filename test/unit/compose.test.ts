@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { describe, expect, inject, it } from 'vitest'
 import { z } from 'zod'
+import { findFreePort } from '../../shared/free-port.ts'
 import { CADENCES } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { findFreePort } from '../../tools/redis-server.ts'
 import { silent } from '../support/silent.ts'
 
 const root = join(import.meta.dirname, '../..')
