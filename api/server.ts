@@ -9,6 +9,12 @@ import { createReaders } from './serving/slow-readers.ts'
 /** A hundred names of 200 characters, each up to nine bytes long as percent-encoded UTF-8 (contract section 2). */
 const MAX_HEADER_BYTES = 256 * 1024
 
+/**
+ * How long a connection is kept for a next request: longer than proxies keep theirs, which is a minute mostly. The side
+ * that sends requests has to be the one that closes, or a request meets a connection that is being closed.
+ */
+const KEEP_ALIVE_MS = 75_000
+
 /** What is wrong with bytes that Node's parser gave up on; its codes are documented in node:errors. */
 function toRequestProblem(code: string | undefined): Problem {
   if (code === 'HPE_HEADER_OVERFLOW') {
@@ -48,7 +54,8 @@ export function createApiServer(options: AppOptions): Server {
   const app = createApp({ ...options, readers })
   const refuse = ({ socket }: IncomingMessage, problem: Problem) =>
     socket.end(toRawResponse(problem, options.config.api.publicUrl))
-  const server = createServer({ maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false }, (request, response) => {
+  const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS }
+  const server = createServer(limits, (request, response) => {
     const problem = toHeadProblem(request)
     if (problem !== undefined) return void refuse(request, problem)
     // Whoever keeps its connection learns with the answer that the next request belongs elsewhere.

@@ -26,7 +26,8 @@ interface DdlOptions {
  * the engine, which is `clickhouse-local` here, ends its process when a native connection is reset.
  */
 export async function startClusterDdl(options: DdlOptions): Promise<ClusterDdl> {
-  const server = createServer((incoming, response) => {
+  // A client that was busy for a while must not meet a connection that is being closed.
+  const server = createServer({ keepAliveTimeout: 75_000 }, (incoming, response) => {
     void serve(incoming, response, options).catch((error: unknown) => response.destroy(error as Error))
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -10,7 +10,7 @@ export interface TestCluster {
   settings(shards: number): Readonly<Record<string, string>>
   /** Ends a server as a crash would (SIGKILL), by its number from 1. */
   kill(shard: number): Promise<void>
-  /** Starts a killed server on its data and its port. */
+  /** Starts a server that has ended on its data and its port; one that runs goes on. */
   start(shard: number): Promise<void>
   stop(): Promise<void>
 }
@@ -54,7 +54,7 @@ export async function startCluster(servers: number, { replicated = false }: Clus
     }),
     kill: async (shard) => nodes[shard - 1]?.kill(),
     start: async (shard) => {
-      nodes[shard - 1] = await startShard(shard)
+      if (nodes[shard - 1]?.hasEnded()) nodes[shard - 1] = await startShard(shard)
     },
     stop: async () => {
       await ddl.close()

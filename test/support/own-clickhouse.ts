@@ -15,6 +15,8 @@ export interface OwnClickHouse {
   readonly settings: Readonly<Record<string, string>>
   /** Null while it runs and after a signal. */
   exitCode(): number | null
+  /** Whether it has ended, in whichever way. */
+  hasEnded(): boolean
   /** Stops it in order and removes its data, unless the data folder was given. */
   stop(): Promise<void>
   /** Ends it as a crash would (SIGKILL); the data stays. */
@@ -62,6 +64,7 @@ export async function startOwnClickHouse(options: Partial<OwnServerOptions> = {}
       CLICKHOUSE_READ_PASSWORD: users.reader.password,
     },
     exitCode: () => child.process.exitCode,
+    hasEnded: () => child.process.exitCode !== null || child.process.signalCode !== null,
     async stop() {
       await child.stop()
       if (options.dataDir === undefined) await rm(dataDir, { recursive: true, force: true })
