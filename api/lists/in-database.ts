@@ -39,7 +39,7 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
     settings: JSON_SETTINGS,
   })
   let isWhole = false
-  for await (const line of toLines(stream)) {
+  for await (const line of toLines(stream, source.name)) {
     const [key = '', asOf = '', marketCap = '', json = ''] = line.split('\t')
     isWhole = json === END
     if (!isWhole)
@@ -50,17 +50,25 @@ ORDER BY is_end, isNull(market_cap), -ifNull(market_cap, 0), name, key`,
         bytes: Buffer.from(json),
       }
   }
-  if (!isWhole) throw new DataError('storage', `ClickHouse, ${source.name}: the list of records broke off`)
+  if (!isWhole) throw toBrokenOff(source.name, new Error('its end is missing'))
 }
 
+/** What passes, because the database went away in between: the client may come back. */
+const toBrokenOff = (name: string, cause: unknown) =>
+  new DataError('storage', `ClickHouse, ${name}: the list of records broke off`, { cause })
+
 /** Lines end with a line break and nothing else: a text may hold what other systems break lines with. */
-async function* toLines(stream: AsyncIterable<Buffer>): AsyncGenerator<string> {
+async function* toLines(stream: AsyncIterable<Buffer>, name: string): AsyncGenerator<string> {
   const decoder = new TextDecoder()
   let rest = ''
-  for await (const bytes of stream) {
-    const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
-    rest = lines.pop() ?? ''
-    yield* lines
+  try {
+    for await (const bytes of stream) {
+      const lines = (rest + decoder.decode(bytes, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      yield* lines
+    }
+  } catch (cause) {
+    throw toBrokenOff(name, cause)
   }
 }
 
