@@ -40,8 +40,8 @@ function holds(value: number | string | null, { operator, literal }: Filter): bo
   return value !== null && HOLDS[operator](compareValues(value, literal))
 }
 
-/** What a record takes beyond its JSON, about: the entry, and a few members read out of it. */
-const RECORD_BYTES = 200
+/** What a record takes beyond its JSON, about: the entry, its places in the kept orders, and the members read out of it. */
+const RECORD_BYTES = 500
 
 /** What stands in a place for an unknown value, which comes after all others whatever it is. */
 export const toEmpty = ({ kind }: Member): number | string => (kind === 'text' ? '' : 0)
@@ -90,4 +90,4 @@ export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
 }
 
 /** Orders that are kept of a set: what people ask for again and again is fewer. */
-const MAX_ORDERS = 64
+const MAX_ORDERS = 16
