@@ -7,8 +7,13 @@ import { join } from 'node:path'
 export async function openUnnamed(): Promise<FileHandle> {
   const path = join(tmpdir(), `dao-data-${randomUUID()}`)
   const file = await open(path, 'wx+', 0o600)
-  await unlink(path)
-  return file
+  try {
+    await unlink(path)
+    return file
+  } catch (error) {
+    await file.close()
+    throw error
+  }
 }
 
 /** Writes all of the bytes at a place of a file. */
