@@ -6,7 +6,8 @@ import { Problem } from '../problem/problem.ts'
 import { toObject } from '../records/columns.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
-import { answerQuestion, inFrame } from '../series/asked-series.ts'
+import { answerQuestion } from '../series/asked-series.ts'
+import { inFrame, toTokenFrame } from '../series/frame.ts'
 import type { SeriesQuestion } from '../series/questions.ts'
 import type { SeriesSource } from '../series/series-source.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
@@ -60,7 +61,5 @@ export async function answerAskedPrices(
   const answered = { ...covered, tokens: [token.key], interval, resumed: token.key, resume: covered.from }
   const coarse = points === 0 ? 0 : await countCoarse(call.db, answered, Promise.resolve(points))
   const described = { ...answer, headers: { ...answer.headers, ...toCoarseHeaders(coarse) } }
-  return isTable
-    ? described
-    : inFrame(described, `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`, '}')
+  return isTable ? described : inFrame(described, toTokenFrame(token))
 }

@@ -5,6 +5,7 @@ import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
+import { toTokenFrame } from '../series/frame.ts'
 import {
   type CountedSource,
   countSlices,
@@ -68,11 +69,6 @@ function describe({ now, representation }: Pick<Call, 'now' | 'representation'>,
   }
 }
 
-const toFrame = ({ token }: PriceSeries) => ({
-  before: `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`,
-  after: '}',
-})
-
 /** The points of one token as the interface's JSON, oldest first: few as bytes, many as a stream. */
 export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answer> {
   const { range, interval, limit = Number.POSITIVE_INFINITY } = series
@@ -105,7 +101,7 @@ async function answerShort(call: Call, series: PriceSeries, most: number): Promi
   ])
   const points = countSlices(slices)
   const found = { points, asOf: findNewest(slices), newest, coarse, isCut: countSlices(all) > points }
-  return { body: toArray(slices, toFrame(series)), isQuick: !isRead(), ...describe(call, series, found) }
+  return { body: toArray(slices, toTokenFrame(token)), isQuick: !isRead(), ...describe(call, series, found) }
 }
 
 /**
@@ -122,7 +118,7 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
   const coarse = peekCoarsePoints(memory, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)
   if (coarse === undefined) return undefined
   const found = { points: countSlices(slices), asOf: findNewest(slices), newest, coarse, isCut: false }
-  return { body: toArray(slices, toFrame(series)), isQuick: true, ...describe(call, series, found) }
+  return { body: toArray(slices, toTokenFrame(token)), isQuick: true, ...describe(call, series, found) }
 }
 
 /** Streamed, with kept pieces where there are any. */
@@ -144,5 +140,11 @@ async function answerLong(call: Call, series: PriceSeries, most: number): Promis
   const rest = { ...asked, from: asOf === null ? range.to : startAfter(asOf, interval) }
   const isCut = points === limit && (await hasPoints(db, interval, rest))
   const described = describe(call, series, { points, asOf, newest, coarse, isCut })
-  return { ...described, digest: `${token.id} ${token.name} ${interval} ${digest}`, ...toFrame(series), open, holds }
+  return {
+    ...described,
+    digest: `${token.id} ${token.name} ${interval} ${digest}`,
+    ...toTokenFrame(token),
+    open,
+    holds,
+  }
 }

@@ -8,8 +8,9 @@ import { toObject } from '../records/columns.ts'
 import { idValue } from '../records/values.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
 import { tokenKind } from '../route/entities.ts'
-import { answerQuestion, inFrame } from './asked-series.ts'
+import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './filled.ts'
+import { inFrame, toTokenFrame } from './frame.ts'
 import { checkChosen, chosenParameters } from './questions.ts'
 import { checkRange } from './series.ts'
 import type { SeriesSource } from './series-source.ts'
@@ -88,7 +89,7 @@ export function defineCandles(candles: Candles): Route {
       }
       const { answer } = await answerQuestion(call, source, query)
       if (representation.format !== 'json') return answer
-      return inFrame(answer, `{"name":${JSON.stringify(token.name)},"id":"${token.id}","data":`, '}')
+      return inFrame(answer, toTokenFrame(token))
     },
   })
 }
