@@ -1,3 +1,4 @@
+import { HISTORY_START } from '../../shared/intervals.ts'
 import { time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 
@@ -6,6 +7,7 @@ export const asOfParameter = {
   asOf: time(
     'The records as they were known at this moment: of each the last observation at or before it, unless that was stale by then; what was not stored then is null, and changes are computed from the stored series.',
     '2024-01-01T00:00:00Z',
+    { earliest: HISTORY_START },
   ).optional(),
 }
 

@@ -9,7 +9,7 @@ import { defineKeyset } from '../records/keyset.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { toFilledSchema } from './filled.ts'
-import { checkInterval, type SeriesQuestion } from './questions.ts'
+import { checkFill, checkInterval, type SeriesQuestion } from './questions.ts'
 import { nextGridTime, type SeriesRange, toSeriesRange } from './series.ts'
 import { chooseInterval, findNewestOf } from './series-extent.ts'
 import { type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
@@ -132,6 +132,7 @@ export async function answerQuestion(
 ): Promise<AskedAnswer> {
   const { start, end, limit, fill, points, order = usual } = question
   checkInterval(question)
+  checkFill(question)
   const now = call.now()
   const toRange = (interval: Interval) => toSeriesRange({ start, end, interval }, now)
   const [finest] = source.intervals
@@ -153,17 +154,4 @@ export async function answerQuestion(
   }
   const covered = { from: found.first, to: found.last + INTERVAL_SECONDS[interval] * 1000, open: range.open }
   return { answer, interval, covered, points: found.points, first: found.first, last: found.last }
-}
-
-/** A list of points as JSON within the frame of whose they are. */
-export function inFrame<A extends Answer>(answer: A, before: string, after: string): A {
-  if ('body' in answer) {
-    return { ...answer, body: Buffer.concat([Buffer.from(before), answer.body, Buffer.from(after)]) }
-  }
-  return {
-    ...answer,
-    digest: `${before} ${answer.digest}`,
-    before: before + answer.before,
-    after: answer.after + after,
-  }
 }

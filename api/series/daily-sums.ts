@@ -1,6 +1,6 @@
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, HISTORY_START, toBucketStart } from '../../shared/intervals.ts'
 import type { Answer } from '../answers/answer.ts'
 import { optionalLimit, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
@@ -24,7 +24,9 @@ export const dailySumParameters = {
     description: `From how many days ago on, at most ${MAX_DAYS}; 10 when neither it nor \`start\` is given.`,
     examples: [30],
   }),
-  start: time('First moment, inclusive.', '2024-01-01').optional(),
+  start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', {
+    earliest: HISTORY_START,
+  }).optional(),
   end: time('Last moment, exclusive; now when it is not given.', '2024-02-01').optional(),
   ...seriesParameters(['1d', '7d'], 'asc'),
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Interval } from '../../shared/intervals.ts'
+import { HISTORY_START, type Interval } from '../../shared/intervals.ts'
 import { oneOf } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 
@@ -55,6 +55,12 @@ export function checkInterval({ interval, points: asked }: SeriesQuestion): void
   if (interval === undefined || asked === undefined) return
   const detail = 'points stands instead of interval: give one of them, for example points=100.'
   throw new Problem('invalid_parameter', detail, { param: 'points' })
+}
+
+/** @throws Problem `invalid_parameter` where buckets are asked for of a time of which nothing is collected. */
+export function checkFill({ fill: asked, start }: SeriesQuestion & { readonly start: number }): void {
+  if (asked === undefined || start >= Date.parse(HISTORY_START)) return
+  throw new Problem('invalid_parameter', `With fill, start must not be before ${HISTORY_START}.`, { param: 'start' })
 }
 
 /** @throws Problem as `checkInterval`, and `missing_parameter` where neither is given. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { indexPoints } from '../../../shared/datasets/index-points.ts'
-import { countBuckets, DAY_MS, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
+import { countBuckets, DAY_MS, HISTORY_START, INTERVALS, type TimeRange } from '../../../shared/intervals.ts'
 import type { BasketIndex } from '../../../shared/registry/index-records.ts'
 import { type Answer, MOST_KEPT } from '../../answers/answer.ts'
 import { SERIES_HEADERS } from '../../http/headers.ts'
@@ -63,7 +63,9 @@ export const indexHistoricRoute = defineRoute({
   query: {
     period: days(`Days back from now, at most ${MAX_DAYS}; 1 when neither it nor \`start\` is given.`),
     days: days('The same as `period`; when both are given they must be equal.'),
-    start: time('First moment, inclusive, not before the launch.', '2024-01-01').optional(),
+    start: time('First moment, inclusive; points begin with the launch.', '2024-01-01', {
+      earliest: HISTORY_START,
+    }).optional(),
     end: time('Last moment, exclusive; now when it is not given.', '2024-01-08T00:00:00Z').optional(),
     ...seriesParameters(INTERVALS, 'asc'),
     ...optionalPage('points', { max: 1_000_000 }),
