@@ -17,14 +17,13 @@ const withFormat = (url: string, format: string) => `${url}${url.includes('?') ?
 function toPython(url: string, operation: Operation): string {
   if (!isTable(operation))
     return `import requests\n\nanswer = requests.get("${url}")\nanswer.raise_for_status()\nprint(answer.json())`
-  return `import duckdb
-import pandas as pd
+  return `import pandas as pd\n\nframe = pd.read_csv("${withFormat(url, 'csv')}")\nprint(frame.head())`
+}
 
-frame = pd.read_csv("${withFormat(url, 'csv')}")
-print(frame.head())
-
-# The same in DuckDB:
-duckdb.sql("SELECT * FROM read_csv('${withFormat(url, 'csv')}')").show()`
+function toDuckDb(url: string, operation: Operation) {
+  if (!isTable(operation)) return []
+  const code = `SELECT * FROM read_csv('${withFormat(url, 'csv')}');`
+  return [{ name: 'DuckDB', language: 'sql', code }]
 }
 
 /** The same request in the languages that most readers write. */
@@ -43,5 +42,6 @@ export function toSamples(base: string, path: string, operation: Operation) {
       code: `const response = await fetch('${url}')\nif (!response.ok) throw new Error((await response.json()).detail)\nconsole.log(await response.json())`,
     },
     { name: 'Python', language: 'python', code: toPython(url, operation) },
+    ...toDuckDb(url, operation),
   ]
 }
