@@ -1,5 +1,5 @@
 import { toUnavailable } from '../problem/problem.ts'
-import { type Asker, createLines } from './lines.ts'
+import { type Asker, createLines, type Lines } from './lines.ts'
 
 /** Whoever is working; gives the place back, once however often it is called. */
 export type Leave = () => void
@@ -60,7 +60,6 @@ const NEWEST_WEIGHT = 0.1
 
 interface Waiting {
   asker: Asker
-  readonly since: number
   begin(): void
   giveUp(error: unknown): void
 }
@@ -85,25 +84,101 @@ function createPace(places: number, clock: () => number) {
 
 const refusal = () => toUnavailable('Too many answers are waited for at once.')
 
+type Pace = ReturnType<typeof createPace>
+
+/** Tells who would have to wait too long. */
+function createJudge({ patience = PATIENCE, modest = MODEST, clock }: QueueOptions, lines: Lines<Waiting>, pace: Pace) {
+  let emptyAt = clock()
+  return {
+    empty: () => {
+      emptyAt = clock()
+    },
+    isTooLong: (asker: Asker): boolean => {
+      const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
+      const isModest = lines.lengthOf(asker.client) < modest
+      if (isOverloaded && !isModest) return pace.expect(lines.ahead(asker)) > patience.overloadMs
+      const isBurst = lines.lengthOf(asker.client) < BURST
+      return pace.expect(isBurst ? 0 : lines.ahead(asker)) > patience.usualMs
+    },
+  }
+}
+
+/** What becomes of one who waits. */
+interface Fates {
+  /** Takes the place that is free now. */
+  take(): Leave
+  refuse(waiting: Waiting): void
+  readonly lateMs: number
+  /** Called whenever somebody has come or gone before its turn. */
+  changed(): void
+}
+
+/** Puts somebody in line, from now until its turn, its leaving or its being given up. */
+function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fates: Fates): Ticket {
+  let isOver = false
+  let [resolve, reject]: [(place: Leave) => void, (reason: unknown) => void] = [() => {}, () => {}]
+  const turn = new Promise<Leave>((...settle) => {
+    ;[resolve, reject] = settle
+  })
+  const waiting: Waiting = {
+    asker,
+    begin: () => {
+      stop()
+      resolve(fates.take())
+    },
+    giveUp: (error) => {
+      stop()
+      lines.remove(waiting.asker, waiting)
+      fates.changed()
+      reject(error)
+    },
+  }
+  const leave = () => waiting.giveUp(left.reason)
+  const late = setTimeout(() => fates.refuse(waiting), fates.lateMs)
+  const stop = () => {
+    isOver = true
+    clearTimeout(late)
+    left.removeEventListener('abort', leave)
+  }
+  left.addEventListener('abort', leave, { once: true })
+  lines.add(asker, waiting)
+  fates.changed()
+  return {
+    turn,
+    alsoFor: (other) => {
+      if (isOver || other.client === waiting.asker.client) return
+      if (lines.ahead(other) >= lines.ahead(waiting.asker)) return
+      lines.remove(waiting.asker, waiting)
+      waiting.asker = other
+      lines.add(other, waiting)
+    },
+  }
+}
+
 /**
  * So much work at once, and a short queue that is fair between clients and their routes. When it is full, who came last
  * to the longest line is refused.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { places, most, patience = PATIENCE, modest = MODEST, meters, clock } = options
+  const { places, most, patience = PATIENCE, meters, clock } = options
   const lines = createLines<Waiting>()
   const pace = createPace(places, clock)
+  const judge = createJudge(options, lines, pace)
   let taken = 0
-  let emptyAt = clock()
 
   const changed = () => {
-    if (lines.size === 0) emptyAt = clock()
+    if (lines.size === 0) judge.empty()
     meters.waiting(lines.size)
   }
-  const take = (): Leave => {
+  const refuse = (waiting: Waiting) => {
+    meters.refused()
+    waiting.giveUp(refusal())
+  }
+  const take = (cameAt: number): Leave => {
     if (taken === 0) pace.begins()
     taken += 1
     const since = clock()
+    meters.waited((since - cameAt) / 1000)
     let isOver = false
     return () => {
       if (isOver) return
@@ -114,76 +189,24 @@ export function createQueue(options: QueueOptions): Queue {
       changed()
     }
   }
-  const isTooLong = (asker: Asker) => {
-    const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
-    const isModest = lines.lengthOf(asker.client) < modest
-    if (isOverloaded && !isModest) return pace.expect(lines.ahead(asker)) > patience.overloadMs
-    const isBurst = lines.lengthOf(asker.client) < BURST
-    return pace.expect(isBurst ? 0 : lines.ahead(asker)) > patience.usualMs
-  }
-  const refuse = (waiting: Pick<Waiting, 'giveUp'>) => {
-    meters.refused()
-    waiting.giveUp(refusal())
-  }
   /** @throws Problem `unavailable` when there is none for this asker. */
   const makeRoom = (asker: Asker) => {
     const isFull = lines.size >= most
-    const displaced = isFull && !isTooLong(asker) ? lines.giveWay(asker) : undefined
+    const isTooLong = judge.isTooLong(asker)
+    const displaced = isFull && !isTooLong ? lines.giveWay(asker) : undefined
     if (displaced !== undefined) return refuse(displaced)
-    if (!isFull && !isTooLong(asker)) return
+    if (!isFull && !isTooLong) return
     meters.refused()
     throw refusal()
-  }
-  const wait = (asker: Asker, left: AbortSignal): Ticket => {
-    let waiting: Waiting | undefined
-    const turn = new Promise<Leave>((resolve, reject) => {
-      const leave = () => own.giveUp(left.reason)
-      const late = setTimeout(() => refuse(own), GIVEN_UP_AFTER * patience.usualMs)
-      const stop = () => {
-        clearTimeout(late)
-        left.removeEventListener('abort', leave)
-        waiting = undefined
-      }
-      const own: Waiting = {
-        asker,
-        since: clock(),
-        begin: () => {
-          stop()
-          meters.waited((clock() - own.since) / 1000)
-          resolve(take())
-        },
-        giveUp: (error) => {
-          stop()
-          lines.remove(own.asker, own)
-          changed()
-          reject(error)
-        },
-      }
-      waiting = own
-      left.addEventListener('abort', leave, { once: true })
-      lines.add(asker, own)
-      changed()
-    })
-    return {
-      turn,
-      alsoFor: (other) => {
-        if (waiting === undefined || other.client === waiting.asker.client) return
-        if (lines.ahead(other) >= lines.ahead(waiting.asker)) return
-        lines.remove(waiting.asker, waiting)
-        waiting.asker = other
-        lines.add(other, waiting)
-      },
-    }
   }
   return {
     enter: (asker, left) => {
       left.throwIfAborted()
-      if (taken < places) {
-        meters.waited(0)
-        return { turn: Promise.resolve(take()), alsoFor: () => {} }
-      }
+      const cameAt = clock()
+      if (taken < places) return { turn: Promise.resolve(take(cameAt)), alsoFor: () => {} }
       makeRoom(asker)
-      return wait(asker, left)
+      const lateMs = GIVEN_UP_AFTER * patience.usualMs
+      return createTicket(lines, asker, left, { take: () => take(cameAt), refuse, lateMs, changed })
     },
   }
 }
