@@ -4,7 +4,7 @@ import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { DataChanged, openFramed } from '../answers/frame.ts'
-import { chooseEncoding } from '../http/accept.ts'
+import { chooseEncoding, type Encoding } from '../http/accept.ts'
 import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
 import { createEncoder } from '../http/encoding.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
@@ -128,6 +128,16 @@ interface StreamingOptions {
   readonly queue: Queue
 }
 
+/** In which form an answer goes to a client: how it is packed, and whether it is made whole first. */
+function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
+  const { isPacked, isBinary } = FORMATS[format ?? 'json']
+  const hasRange = isBinary && request.headers.range !== undefined
+  const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
+  const tag = toTagValue(digest)
+  const isWhole = isBinary && encoding === 'identity' && (request.method === 'HEAD' || isPartWanted(request, tag))
+  return { encoding, tag, isWhole }
+}
+
 /**
  * Sends long answers as ClickHouse writes them. What a slow client has not taken waits on the disk, so that the
  * statement ends early; where there is no room, it goes at the pace of the client. The query ends when the client leaves,
@@ -139,31 +149,12 @@ interface StreamingOptions {
 export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
   const downloads = createPlaces(readers, MAX_DOWNLOADS)
   const statements = createPlaces(readers, MAX_STATEMENTS)
-  return async (exchange, asker, answer, head, now, left) => {
-    left.throwIfAborted()
-    const { request, response } = exchange
-    const { isPacked, isBinary } = FORMATS[answer.format ?? 'json']
-    const hasRange = isBinary && request.headers.range !== undefined
-    const encoding = isPacked || hasRange ? 'identity' : chooseEncoding(request.headers['accept-encoding'])
-    const tag = toTagValue(answer.digest)
-    const all = () => [
-      ...FIXED_HEADERS,
-      ...head.headers,
-      ...['ETag', toEntityTag(tag, encoding)],
-      ...toMomentHeaders(exchange, head, now, 'made'),
-      ...exchange.extra,
-      ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
-    ]
-    if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, all()).end()
-    const isWhole = isBinary && encoding === 'identity' && (request.method === 'HEAD' || isPartWanted(request, tag))
-    const open = (signal: AbortSignal) => openFramed(answer, signal)
-    const whole = isWhole ? await files.get(tag, asker, open, left) : undefined
-    if (whole !== undefined)
-      return sendWhole(exchange, whole, toPart(request, toEntityTag(tag, 'identity'), whole.length), all())
-    if (request.method === 'HEAD') return void response.writeHead(200, all()).end()
-    downloads.take(response)
+  const deliver = async (
+    { response }: Exchange,
+    { asker, answer, left }: { asker: Asker; answer: StreamAnswer; left: AbortSignal },
+    { encoding, toHeaders }: { encoding: Encoding; toHeaders: () => string[] },
+  ) => {
     const over = new AbortController()
-    const signal = AbortSignal.any([left, over.signal])
     let leaveQueue: Leave = () => {}
     const ended = () => {
       leaveQueue()
@@ -175,12 +166,12 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     try {
       leaveQueue = await queue.enter(asker, left).turn
       statements.take(response)
-      const opened = await openFramed(answer, signal)
+      const opened = await openFramed(answer, AbortSignal.any([left, over.signal]))
       const rest = spools.through(opened, { blocked: leaveQueue, ended })
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
       })
-      response.writeHead(200, all())
+      response.writeHead(200, toHeaders())
       const encoder = createEncoder(encoding)
       await (encoder === undefined ? pipeline(framed, response) : pipeline(framed, encoder, response))
     } catch (error) {
@@ -188,6 +179,30 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     } finally {
       over.abort()
       ended()
+    }
+  }
+  return async (exchange, asker, answer, head, now, left) => {
+    left.throwIfAborted()
+    const { request, response } = exchange
+    const { encoding, tag, isWhole } = toForm(exchange, answer)
+    const toHeaders = () => [
+      ...FIXED_HEADERS,
+      ...head.headers,
+      ...['ETag', toEntityTag(tag, encoding)],
+      ...toMomentHeaders(exchange, head, now, 'made'),
+      ...exchange.extra,
+      ...(encoding === 'identity' ? [] : ['Content-Encoding', encoding]),
+    ]
+    if (isKnownTo(request.headers['if-none-match'], tag)) return void response.writeHead(304, toHeaders()).end()
+    const open = (signal: AbortSignal) => openFramed(answer, signal)
+    const whole = isWhole ? await files.get(tag, asker, open, left) : undefined
+    if (whole !== undefined)
+      return sendWhole(exchange, whole, toPart(request, toEntityTag(tag, 'identity'), whole.length), toHeaders())
+    if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
+    downloads.take(response)
+    try {
+      await deliver(exchange, { asker, answer, left }, { encoding, toHeaders })
+    } finally {
       downloads.leave(response)
     }
   }
