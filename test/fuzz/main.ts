@@ -3,7 +3,10 @@ import { SingleBar } from 'cli-progress'
 import { runFuzz } from './run.ts'
 
 const HELP = `npm run fuzz -- [--url http://127.0.0.1:3000] [--requests 100000] [--seed 1] [--at-once 8]
-Sends generated requests over all routes to a running API and checks every answer. Exits with 1 when one is not as it may be.`
+  [--against http://127.0.0.1:3001]
+Sends generated requests over all routes to a running API and checks every answer. With
+--against, another API over the same data, such as one with API_CACHE_MB=0 and the same PUBLIC_URL, has to answer the same bytes.
+Exits with 1 when an answer is not as it may be.`
 
 const { values } = parseArgs({
   options: {
@@ -11,6 +14,7 @@ const { values } = parseArgs({
     requests: { type: 'string', default: '100000' },
     seed: { type: 'string', default: '1' },
     'at-once': { type: 'string', default: '8' },
+    against: { type: 'string' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -21,6 +25,7 @@ else {
   bar.start(requests, 0)
   const { statuses, faults } = await runFuzz({
     url: values.url,
+    ...(values.against === undefined ? {} : { against: values.against }),
     requests,
     seed: Number(values.seed),
     atOnce: Number(values['at-once']),

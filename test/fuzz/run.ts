@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { problemBody } from '../../api/problem/problem.ts'
 import { toFilledSchema } from '../../api/series/filled.ts'
 import { createRandom } from '../support/random.ts'
+import { compareAnswers } from './compare.ts'
 import { type FuzzRequest, type Known, toRequest } from './requests.ts'
 
 /** What came of it: answers by status, and each request whose answer is not one that may be. */
@@ -49,17 +50,19 @@ function learn(known: Known, { route }: FuzzRequest, response: Response, body: B
 /**
  * Sends so many generated requests to an API, some at once, and judges each answer: no failure but 503, every problem and every
  * JSON answer of its documented shape, nothing that the engine says. The same seed asks the same where the answers are the same
- * and one is asked at a time.
+ * and one is asked at a time. With `against` each is asked of both services as well, and has to be the same bytes.
  */
 export async function runFuzz(options: {
   url: string
+  /** Another service over the same data, which has to answer the same. */
+  against?: string
   requests: number
   seed: number
   atOnce: number
   now: number
   onProgress?: (done: number) => void
 }): Promise<FuzzResult> {
-  const { url, requests, seed, atOnce, now, onProgress } = options
+  const { url, against, requests, seed, atOnce, now, onProgress } = options
   const random = createRandom(seed)
   const known: Known = { ids: [], names: [], next: new Map() }
   const statuses = new Map<number, number>()
@@ -72,7 +75,8 @@ export async function runFuzz(options: {
       const response = await fetch(url + request.url)
       const body = Buffer.from(await response.arrayBuffer())
       statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
-      const fault = judge(request, response, body)
+      const own = judge(request, response, body)
+      const fault = own ?? (against === undefined ? undefined : await compareAnswers(url, against, request.url))
       if (fault === undefined) learn(known, request, response, body)
       else faults.push({ url: request.url, fault })
       onProgress?.(sent)
