@@ -17,8 +17,10 @@ import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { indexCompositionRoute } from './routes/index/composition.ts'
+import { indexCompositionsRoute } from './routes/index/compositions.ts'
 import { indexHistoricRoute } from './routes/index/historic.ts'
 import { indexTokenRoute } from './routes/index/token-data.ts'
+import { indexWeightsRoute } from './routes/index/weights.ts'
 import { marksRoute } from './routes/marks.ts'
 import { searchRoute } from './routes/search.ts'
 import { coverageRoute } from './routes/status/coverage.ts'
@@ -63,5 +65,7 @@ export const routes = [
   historicTwitterSentimentRoute,
   indexTokenRoute,
   indexCompositionRoute,
+  indexCompositionsRoute,
+  indexWeightsRoute,
   indexHistoricRoute,
 ] as const satisfies readonly Route[]
