@@ -107,7 +107,10 @@ function toAnswer<E extends Named>({ sections }: Profile<E>, { id, name }: E, to
     return reason === undefined ? [] : [{ section: section.name, reason }]
   })
   const head = `"_id":${JSON.stringify(id)},"name":${JSON.stringify(name)}`
-  const [times, ends] = [known(told.map(({ asOf }) => asOf)), known(told.map(({ staleAt }) => staleAt))]
+  const ends = known(told.map(({ staleAt }) => staleAt))
+  // A record that people keep does not say how old what is collected is.
+  const collected = known(told.map(({ asOf, staleAt }) => (staleAt === null ? null : asOf)))
+  const times = collected.length > 0 ? collected : known(told.map(({ asOf }) => asOf))
   return {
     body: Buffer.from(`{${[head, ...members].join()},"unavailable":${JSON.stringify(unavailable)}}`),
     asOf: times.length === 0 ? null : Math.max(...times),
@@ -153,7 +156,7 @@ export function defineProfile<E extends Named>(profile: Profile<E>): Route {
     path: profile.path,
     tag: profile.tag,
     summary: profile.summary,
-    description: `Each section is the record that its own path has of the ${kind.noun}: ${sections.map(({ name, route }) => `\`${name}\` of ${route.path}`).join(', ')}. One without a record is null, and \`unavailable\` says why. \`X-Data-As-Of\` is the time of the newest datum of all; \`X-Data-Stale\` says that some section is stale.`,
+    description: `Each section is the record that its own path has of the ${kind.noun}: ${sections.map(({ name, route }) => `\`${name}\` of ${route.path}`).join(', ')}. One without a record is null, and \`unavailable\` says why. \`X-Data-As-Of\` is the time of the newest datum that was collected; \`X-Data-Stale\` says that some section is stale.`,
     one: kind as never,
     query: {},
     response: toResponse(profile),
