@@ -73,11 +73,17 @@ const toRecord = ({ name, plural, schema }: GroupSums) =>
       [name]: idValue.describe(`Id of the ${name}, a record of /data/${plural}.`),
       tokens: uint32.describe('Live tokens that are listed in /data/tokens.'),
       daos: uint32.describe('Live DAOs.'),
-      marketCapUsd: numberOrNull.describe('Sum of the known market caps of the tokens, in US dollars.'),
-      treasuryUsd: numberOrNull.describe('Sum of the known treasuries of the DAOs, in US dollars.'),
-      volume24hUsd: numberOrNull.describe('Sum of the known `volume24h` of the tokens, in US dollars.'),
+      marketCapUsd: numberOrNull.describe(
+        'Sum of the known market caps of the tokens, in US dollars; null where none is known.',
+      ),
+      treasuryUsd: numberOrNull.describe(
+        'Sum of the known treasuries of the DAOs, in US dollars; null where none is known.',
+      ),
+      volume24hUsd: numberOrNull.describe(
+        'Sum of the known `volume24h` of the tokens, in US dollars; null where none is known.',
+      ),
       change24h: numberOrNull.describe(
-        'Change over 24 hours, in percent, of what the tokens are worth together at their supplies of now: over those whose market cap and change of price are known.',
+        'Change over 24 hours, in percent, of what the tokens are worth together at their supplies of now: over those whose market cap and change of price are known, and null where none are.',
       ),
     })
     .meta({ id: schema, description: `The tokens and DAOs of one ${name} together.` })

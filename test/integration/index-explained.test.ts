@@ -263,7 +263,7 @@ describe('/data/index/weights', () => {
   })
 
   it('has nothing of a time before the launch, and refuses the future', async () => {
-    expect((await get('/data/index/weights', { asOf: '2022-01-01' })).body).toEqual([])
+    expect((await get('/data/index/weights', { asOf: '2022-03-01' })).body).toEqual([])
     const response = await fetch(`${pipeline.url}/data/index/weights?asOf=2030-01-01`)
     expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'asOf' })
   })

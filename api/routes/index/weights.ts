@@ -15,8 +15,12 @@ const weight = z
     priceUsd: numberOrNull.describe(
       'Its first price in the slot, in US dollars: the one that the value of the Index is made of. Null of a token that left and has none.',
     ),
-    valueUsd: numberOrNull.describe('`quantity` times `priceUsd`, in US dollars.'),
-    weight: numberOrNull.describe('Its share of the value of the basket; all of them sum to 1.'),
+    valueUsd: numberOrNull.describe(
+      '`quantity` times `priceUsd`, in US dollars; null where the price is no longer known.',
+    ),
+    weight: numberOrNull.describe(
+      'Its share of the value of the basket; all of them sum to 1. Null where a price is no longer known.',
+    ),
     contribution24h: numberOrNull.describe(
       'What of the change of the Index over 24 hours its price made, in percentage points; null where the Index had no value 24 hours before.',
     ),
