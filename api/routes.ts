@@ -1,10 +1,13 @@
 import type { Route } from './route/define-route.ts'
+import { categorySumsRoute } from './routes/aggregated/categories.ts'
+import { chainSumsRoute } from './routes/aggregated/chains.ts'
 import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { governanceRoute } from './routes/daos/governance.ts'
+import { daoProfileRoute } from './routes/daos/profile.ts'
 import { ratingsRoute } from './routes/daos/ratings.ts'
 import { historicDiscordRoute } from './routes/daos/socials/historic-discord.ts'
 import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.ts'
@@ -17,8 +20,10 @@ import { daosRoute } from './routes/daos.ts'
 import { liveRoute } from './routes/health/live.ts'
 import { readyRoute } from './routes/health/ready.ts'
 import { indexCompositionRoute } from './routes/index/composition.ts'
+import { indexCompositionsRoute } from './routes/index/compositions.ts'
 import { indexHistoricRoute } from './routes/index/historic.ts'
 import { indexTokenRoute } from './routes/index/token-data.ts'
+import { indexWeightsRoute } from './routes/index/weights.ts'
 import { marksRoute } from './routes/marks.ts'
 import { searchRoute } from './routes/search.ts'
 import { coverageRoute } from './routes/status/coverage.ts'
@@ -29,6 +34,7 @@ import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
 import { historicOhlcRoute } from './routes/tokens/historic-ohlc.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
+import { tokenProfileRoute } from './routes/tokens/profile.ts'
 import { tokensRoute } from './routes/tokens.ts'
 
 /** Every route, in the order of the documentation. A new endpoint is one file and one line here. */
@@ -40,9 +46,13 @@ export const routes = [
   historicOhlcRoute,
   historicDexTradesRoute,
   historicDexOhlcvRoute,
+  tokenProfileRoute,
   daosRoute,
+  daoProfileRoute,
   marketCapRoute,
   treasuryValueRoute,
+  categorySumsRoute,
+  chainSumsRoute,
   searchRoute,
   categoriesRoute,
   chainsRoute,
@@ -63,5 +73,7 @@ export const routes = [
   historicTwitterSentimentRoute,
   indexTokenRoute,
   indexCompositionRoute,
+  indexCompositionsRoute,
+  indexWeightsRoute,
   indexHistoricRoute,
 ] as const satisfies readonly Route[]

@@ -56,10 +56,18 @@ export const LIST_HEADERS = {
   'X-Total-Count': 'How many records match, whatever `limit` says.',
 } as const
 
+/** The headers of what the Index is made of. Contributions and rebalancing sum to the change. */
+export const INDEX_HEADERS = {
+  'X-Index-Value': 'What the basket is worth in US dollars: the value of the slot in `/data/index/historic`.',
+  'X-Index-Change-24h': 'Change of that value over 24 hours, in percent; absent where there was none.',
+  'X-Index-Rebalance-24h':
+    'What of that change is none of prices: what the basket was worth more after new compositions came into force, in percentage points.',
+} as const
+
 const EXPOSED = [
   ...[
     ...[ANSWER_HEADERS, SERIES_HEADERS, COARSE_HEADERS],
-    ...[RECORD_HEADERS, RANGE_HEADERS, PAGE_HEADERS, LIST_HEADERS],
+    ...[RECORD_HEADERS, RANGE_HEADERS, PAGE_HEADERS, LIST_HEADERS, INDEX_HEADERS],
   ].flatMap((headers) => Object.keys(headers)),
   'Retry-After',
 ].join(', ')

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Answer } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
@@ -15,7 +16,7 @@ import { toKeyset } from './keyset.ts'
 import { createRecordSet } from './record-set.ts'
 
 /** Records that the process has at hand, and the time of the newest of them in Unix milliseconds. */
-export interface KnownRecords extends Pick<Answer, 'expiresAt'> {
+export interface KnownRecords extends Pick<Answer, 'expiresAt' | 'headers'> {
   readonly records: readonly object[]
   readonly asOf: number | null
 }
@@ -33,13 +34,17 @@ interface KnownList {
   /** Whether it can be asked for as it was at a moment. */
   readonly hasPast?: boolean
   /** The records, as they were at a moment in Unix milliseconds if it is given. */
-  find(surroundings: Surroundings, asOf: number | undefined): KnownRecords
+  find(surroundings: Surroundings, asOf: number | undefined): KnownRecords | Promise<KnownRecords>
+  /** Whose commits change the records, where they are made of what is stored; the first one's cadence says when they are stale. */
+  readonly datasets?: readonly DatasetFacts[]
+  /** Headers of its own, name to description. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 export const EVERYTHING = { all: true, keys: [], exact: [] } as const
 
 /**
- * A route that lists a few records that are not in ClickHouse, never cut, in their own order unless it is asked for another one
+ * A route that lists a few records that are not in ClickHouse as they are, never cut, in their own order unless it is asked for another one
  * (contract section 8). Only binary formats need the database, which writes them.
  */
 export function defineKnownList(list: KnownList): Route {
@@ -53,8 +58,8 @@ export function defineKnownList(list: KnownList): Route {
     description: list.description,
     query: { ...questions.parameters, ...(list.hasPast === true ? asOfParameter : {}) },
     record: list.record,
-    datasets: [],
-    headers: LIST_HEADERS,
+    datasets: list.datasets ?? [],
+    headers: { ...LIST_HEADERS, ...list.headers },
     handle: async (call): Promise<Answer> => {
       const { query } = call
       const at = query.asOf as number | undefined
@@ -62,7 +67,8 @@ export function defineKnownList(list: KnownList): Route {
       const sort = questions.toSort(query.sort)
       const filters = questions.toFilters(query.filter)
       const asked: Asked = { selection: EVERYTHING, sort, filters, keyset: toKeyset(sort) }
-      return answerKnown(call, { name: list.name, ...list.find(call, at) }, asked)
+      const answer = await answerKnown(call, { name: list.name, ...(await list.find(call, at)) }, asked)
+      return at === undefined ? answer : { ...answer, staleAt: null }
     },
   })
 }
@@ -73,7 +79,7 @@ export function defineKnownList(list: KnownList): Route {
  */
 export async function answerKnown(
   { db, representation }: { db: Database; representation: Representation },
-  { name, records, asOf, expiresAt }: KnownRecords & { readonly name: string },
+  { name, records, asOf, expiresAt, headers }: KnownRecords & { readonly name: string },
   asked: Asked,
 ): Promise<Answer> {
   const set = createRecordSet(
@@ -85,7 +91,8 @@ export async function answerKnown(
     })),
   )
   const answer = answerFromSet(set, asked, representation)
-  const head = { asOf, ...toListHead(answer, representation), ...(expiresAt === undefined ? {} : { expiresAt }) }
+  const own = toListHead(answer, representation)
+  const head = { asOf, headers: { ...own.headers, ...headers }, ...(expiresAt === undefined ? {} : { expiresAt }) }
   if (!FORMATS[representation.format].isBinary) return { ...answer, ...head }
   const wanted = answerFromSet(set, asked, { ...representation, format: 'json', hasAllFields: true })
   const type = toJsonType(z.array(representation.record))

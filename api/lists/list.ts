@@ -99,6 +99,13 @@ interface List {
   readonly where?: string
 }
 
+/** A list's route, and what it is made of. */
+export interface ListRoute extends Route {
+  readonly record: z.ZodObject
+  /** All of its records, as they were known at a moment in Unix milliseconds if it is given and the list has a past. */
+  toSource(surroundings: Pick<Surroundings, 'config' | 'registry'>, at?: number): ListSource
+}
+
 /** The records of a list, each with what orders it: `key`, `name`, `market_cap`, `as_of`. */
 function toRecordsSql(list: List, isPast: boolean): string {
   const { from, alias } = list.of
@@ -117,7 +124,7 @@ WHERE ${isListed} AND ({all: Bool} OR has({keys: Array(UInt64)}, ${alias}.key)) 
  * 8). Its records are read once a commit and asked in memory; where there is no room for them, and for binary formats,
  * ClickHouse answers, the same bytes.
  */
-export function defineList(list: List): Route {
+export function defineList(list: List): ListRoute {
   const { kind, tag, noun } = list.of
   const questions = toQuestions(list.record)
   const sql = { now: toRecordsSql(list, false), past: toRecordsSql(list, true) }
@@ -138,7 +145,13 @@ export function defineList(list: List): Route {
     const isTimeless = list.isCurated === true || at !== undefined
     return { ...answer, ...toListHead(answer, representation), ...(isTimeless ? { staleAt: null } : {}) }
   }
-  return defineRoute({
+  const toSource: ListRoute['toSource'] = ({ config, registry }, at) => ({
+    name: list.name,
+    sql: at === undefined ? sql.now : sql.past,
+    there: at === undefined ? undefined : kind.all(registry).flatMap((one) => (wasThere(one, at) ? [one.key] : [])),
+    params: { charts: `${config.api.publicUrl}/charts/24h/`, at },
+  })
+  const route = defineRoute({
     operation: list.operation,
     path: list.path,
     aliases: list.aliases ?? [],
@@ -163,13 +176,7 @@ export function defineList(list: List): Route {
     },
     handle: async (call) => {
       const { at, asked, key } = toQuestion(call)
-      const there = at === undefined ? undefined : kind.all(call.registry).filter((entity) => wasThere(entity, at))
-      const source: ListSource = {
-        name: list.name,
-        sql: at === undefined ? sql.now : sql.past,
-        there: there?.map((entity) => entity.key),
-        params: { charts: `${call.config.api.publicUrl}/charts/24h/`, at },
-      }
+      const source = toSource(call, at)
       const set = isBinary(call) ? undefined : await findRecordSet(call, { key, datasets: list.datasets }, source)
       const answer =
         set === undefined
@@ -178,10 +185,12 @@ export function defineList(list: List): Route {
       return toAnswer(call.representation, answer, at)
     },
   })
+  return { ...route, record: list.record, toSource }
 }
 
 const isBinary = ({ representation }: { readonly representation: Representation }) =>
   FORMATS[representation.format].isBinary
 
 /** Whether something was listed at a moment: what is live, and what ended later. */
-const wasThere = ({ live, until }: Listable, at: number) => live || (until !== undefined && isThereAt({ until }, at))
+export const wasThere = ({ live, until }: Listable, at: number) =>
+  live || (until !== undefined && isThereAt({ until }, at))

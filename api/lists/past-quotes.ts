@@ -1,3 +1,4 @@
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 
@@ -8,6 +9,15 @@ const AT = "fromUnixTimestamp64Milli({at: Int64}, 'UTC')"
 export const knownAt = (column: string, staleAfterMs: number, agoMs = 0): string => {
   const at = agoMs === 0 ? AT : `(${AT} - INTERVAL ${agoMs} MILLISECOND)`
   return `(${column} <= ${at} AND ${column} > ${at} - INTERVAL ${staleAfterMs} MILLISECOND)`
+}
+
+/** Of each entity of a dataset the last row that was known at the moment, as a table to join. */
+export const lastKnown = (dataset: DatasetFacts): string => {
+  const { table, entity, time } = dataset.series
+  return `(
+  SELECT * FROM ${table} FINAL WHERE ${knownAt(time, toStaleAt(0, dataset))}
+  ORDER BY ${time} DESC LIMIT 1 BY ${entity}
+)`
 }
 
 const HOUR_MS = 3_600_000

@@ -3,23 +3,15 @@ import { daoLinks } from '../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { ACCOUNT_IDS, twitterCounts } from '../../shared/datasets/twitter.ts'
 import { defineList, listedDaos } from '../lists/list.ts'
+import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from '../lists/token-members.ts'
 import { toObject } from '../records/columns.ts'
-import { idValue, timeValue, uint8, uint32 } from '../records/values.ts'
+import { idValue, timeValue, uint32 } from '../records/values.ts'
 
 /** A Token as a DAO's record embeds it: without financial data. */
 const embeddedToken = z
   .strictObject({
-    _id: idValue.describe('Id of the token.'),
-    name: z.string().describe('Name of the token.'),
-    symbol: z.string().describe('Its ticker symbol; several tokens may share one.'),
-    contractAddress: z.string().describe('Address of its contract on `chain`; in lower case on EVM chains.'),
-    decimal: uint8.describe('Decimal places of an amount on the chain.'),
-    live: z.boolean().describe('Whether data is collected of it: those that ended only show up with `asOf`.'),
-    dao: idValue.describe('Id of the DAO that it belongs to.'),
-    cmcId: z.string().nullable().describe('Id at CoinMarketCap; null where it is not listed there.'),
-    chain: idValue.describe('Id of its chain, a record of /data/chains.'),
-    livePrice: z.boolean().describe('Whether its price is collected every five minutes.'),
-    chart24h: z.url().describe('URL of an SVG image of its price over the last 24 hours.'),
+    ...tokenFacts,
+    ...tokenLinks,
   })
   .meta({ id: 'DaoToken', description: 'The token of a DAO, without financial data.' })
 
@@ -60,9 +52,6 @@ const filled = (field: string) => `coalesce(d.${field}, nullIf(d.links['${field}
 const TWITTER_ID = `coalesce(d.twitter_id, nullIf(JSONExtractString(ifNull(
       (SELECT value FROM job_state FINAL WHERE job = '${twitterCounts.name}' AND name = '${ACCOUNT_IDS}'), '{}'), toString(d.key)), ''))`
 
-const TOKEN = `t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id, t.chain_id, t.live_price,
-      concat({charts: String}, t.id, '.svg')`
-
 export const daosRoute = defineList({
   operation: 'listDaos',
   path: '/data/daos',
@@ -78,7 +67,7 @@ export const daosRoute = defineList({
   asOf: 'd.updated_at',
   values: `d.id, d.name, ${filled('image')}, d.category_ids, d.mission, ${filled('website')}, ${filled('twitter')},
     ${filled('discord')}, ${filled('telegram')}, ${filled('whitepaper')}, d.tokenomics, d.chain_ids,
-    if(t.id = '', NULL, ${toObject(embeddedToken, TOKEN)}),
+    if(t.id = '', NULL, ${toObject(embeddedToken, `${TOKEN_FACTS}, ${TOKEN_LINKS}`)}),
     d.live, d.created_at, d.updated_at, d.changes, ${TWITTER_ID}, d.slug, d.verified, d.description, d.is_otc,
     d.snapshot_name, d.treasury_addresses`,
   joins: 'LEFT JOIN (SELECT * FROM tokens FINAL) AS t ON t.key = d.token_key',

@@ -1,10 +1,10 @@
 import { z } from 'zod'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { toStaleAt } from '../../shared/store/freshness.ts'
 import { defineList, listedTokens } from '../lists/list.ts'
-import { knownAt } from '../lists/past-quotes.ts'
-import { idValue, numberOrNull, timeValue, uint8 } from '../records/values.ts'
+import { lastKnown } from '../lists/past-quotes.ts'
+import { TOKEN_FACTS, TOKEN_LINKS, tokenFacts, tokenLinks } from '../lists/token-members.ts'
+import { numberOrNull, timeValue } from '../records/values.ts'
 
 /** How much the price changed, in percent. */
 const priceChange = (over: string) =>
@@ -44,18 +44,9 @@ const financialData = z
 /** A Token with its financial data, as the interface document lists it. */
 const tokenRecord = z
   .strictObject({
-    _id: idValue.describe('Id of the token.'),
-    name: z.string().describe('Name of the token.'),
-    symbol: z.string().describe('Its ticker symbol; several tokens may share one.'),
-    contractAddress: z.string().describe('Address of its contract on `chain`; in lower case on EVM chains.'),
-    decimal: uint8.describe('Decimal places of an amount on the chain.'),
-    live: z.boolean().describe('Whether data is collected of it: those that ended only show up with `asOf`.'),
-    dao: idValue.describe('Id of the DAO that it belongs to.'),
-    cmcId: z.string().nullable().describe('Id at CoinMarketCap; null where it is not listed there.'),
-    chain: idValue.describe('Id of its chain, a record of /data/chains.'),
+    ...tokenFacts,
     financialData,
-    livePrice: z.boolean().describe('Whether its price is collected every five minutes.'),
-    chart24h: z.url().describe('URL of an SVG image of its price over the last 24 hours.'),
+    ...tokenLinks,
   })
   .meta({ id: 'Token', description: 'A token of a DAO with its financial data.' })
 
@@ -73,17 +64,13 @@ export const tokensRoute = defineList({
   asOf: 'q.observed_at',
   // The value locked in the DAO's protocols stands in where the market-data provider gives none, unless it is days
   // older than the quote.
-  values: `t.id, t.name, t.symbol, t.contract_address, t.decimals, t.live, t.dao_id, t.cmc_id, t.chain_id,
+  values: `${TOKEN_FACTS},
     tuple(q.observed_at, q.market_cap, q.percent_change_1h, q.percent_change_24h, q.percent_change_7d,
       q.percent_change_30d, q.percent_change_60d, q.percent_change_90d, q.price, q.volume_24h, q.volume_change_24h,
       q.total_supply, q.circulating_supply, q.fully_diluted_market_cap, q.max_supply, coalesce(q.tvl, if(p.observed_at >= q.observed_at - INTERVAL 2 DAY, toNullable(p.tvl_usd), NULL))),
-    t.live_price, concat({charts: String}, t.id, '.svg')`,
+    ${TOKEN_LINKS}`,
   joins: 'LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM protocol_tvl_latest FINAL) AS p ON p.dao = t.dao_key',
-  pastJoins: `LEFT JOIN
-(
-  SELECT dao, observed_at, tvl_usd FROM protocol_tvl FINAL WHERE ${knownAt('observed_at', toStaleAt(0, protocolTvl))}
-  ORDER BY observed_at DESC LIMIT 1 BY dao
-) AS p ON p.dao = t.dao_key`,
+  pastJoins: `LEFT JOIN (SELECT dao, observed_at, tvl_usd FROM ${lastKnown(protocolTvl)}) AS p ON p.dao = t.dao_key`,
   // A token without a quote has no time of its last update, which the interface never lets be null: it is not listed
   // yet.
   where: 'q.token = t.key',

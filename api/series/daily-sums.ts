@@ -1,13 +1,21 @@
+import { z } from 'zod'
+import type { DayMembers } from '../../shared/datasets/day-members.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { DAY_MS, HISTORY_START, toBucketStart } from '../../shared/intervals.ts'
+import { type Lifetime, toLifetimes } from '../../shared/registry/ends.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import type { Answer } from '../answers/answer.ts'
-import { optionalLimit, time } from '../parameters/kinds.ts'
+import { SERIES_HEADERS } from '../http/headers.ts'
+import { oneOf, optionalLimit, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
 import type { Representation } from '../records/representation.ts'
-import type { Surroundings } from '../route/define-route.ts'
+import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
 import { answerQuestion } from './asked-series.ts'
+import { type SumNames, toSumRecords } from './daily-sum-records.ts'
+import { toPoints } from './filled.ts'
+import { toLikeForLikeSql } from './like-for-like.ts'
 import { countSlices, findNewest } from './pieces.ts'
 import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
 import { NO_FRAME, toArray, toSlice } from './rows.ts'
@@ -16,12 +24,62 @@ import type { SeriesSource } from './series-source.ts'
 import { isOfWholeRows, readWhole } from './whole-series.ts'
 
 const MAX_DAYS = 10_000
+const DEFAULT_DAYS = 10
+const TIME = 'recordedAt'
 const VALUES = 'recorded_at, tuple(value_usd, tuple(member_count))'
 
+interface DailySums extends SumNames {
+  readonly operation: string
+  readonly path: string
+  readonly summary: string
+  readonly description: string
+  readonly dataset: DatasetFacts & Pick<Dataset, 'table'>
+  /** What each member has of a day's sum. */
+  readonly members: DayMembers
+  /** All that may be members. */
+  readonly all: (registry: Registry) => readonly (Lifetime & { readonly key: number })[]
+}
+
+const LIKE_FOR_LIKE =
+  'With `basis=like-for-like` each day is compared with the day before, or with `interval=7d` with the day a week before: the two sums are over those that have a value on both days, so that one that is new, or gone, is neither growth nor loss.'
+
+/**
+ * A route of sums over all members of the registry by day: as they were stored, or like for like (contract sections 2, 8
+ * and 9).
+ */
+export function defineDailySums(sums: DailySums): Route {
+  const { plain, alike } = toSumRecords(sums)
+  return defineRoute({
+    operation: sums.operation,
+    path: sums.path,
+    tag: 'Aggregated',
+    summary: sums.summary,
+    description: `${sums.description} ${LIKE_FOR_LIKE}`,
+    query: dailySumParameters,
+    record: plain,
+    response: z.union([toPoints({ record: plain, time: TIME }), toPoints({ record: alike, time: TIME })]),
+    datasets: [sums.dataset],
+    headers: SERIES_HEADERS,
+    handle: ({ query: { basis, ...query }, ...call }) => {
+      const stored = toStoredSource(sums.dataset, plain)
+      if (basis === undefined) return answerStored(call, sums.dataset, stored, query)
+      const source: SeriesSource = {
+        ...stored,
+        name: `${sums.dataset.name}-like-for-like`,
+        record: alike,
+        hasOwnPoints: true,
+        sql: (interval) => toLikeForLikeSql(alike, sums.members, interval),
+        params: toLifetimes(sums.all(call.registry)),
+      }
+      return answerAsked(call, source, query)
+    },
+  })
+}
+
 /** The parameters of a series of daily sums: `limit` means days back (contract section 2). */
-export const dailySumParameters = {
+const dailySumParameters = {
   limit: optionalLimit('days', { max: MAX_DAYS }).meta({
-    description: `From how many days ago on, at most ${MAX_DAYS}; 10 when neither it nor \`start\` is given.`,
+    description: `From how many days ago on, at most ${MAX_DAYS}; ${DEFAULT_DAYS} when neither it nor \`start\` is given.`,
     examples: [30],
   }),
   start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', {
@@ -29,28 +87,39 @@ export const dailySumParameters = {
   }).optional(),
   end: time('Last moment, exclusive; now when it is not given.', '2024-02-01').optional(),
   ...seriesParameters(['1d', '7d'], 'asc'),
+  basis: oneOf(
+    ['like-for-like'],
+    'What the sum changed for those that are in both days, instead of the sum of everybody.',
+    'like-for-like',
+  ).optional(),
 }
 
+type Call = Surroundings & { readonly representation: Representation; readonly signal: AbortSignal }
 type Query = SeriesQuestion & { [Name in 'limit' | 'start' | 'end']?: number | undefined }
 
+/** The sums of the last days or of a range, as a question wants them. */
+async function answerAsked(call: Call, source: SeriesSource, query: Query): Promise<Answer> {
+  checkRange(query)
+  const { limit, ...question } = query
+  const back = query.start !== undefined && limit === undefined ? 0 : call.now() - (limit ?? DEFAULT_DAYS) * DAY_MS
+  const start = Math.max(query.start ?? 0, back)
+  return (await answerQuestion(call, source, { ...question, start })).answer
+}
+
 /**
- * The points of the last days or of a range, oldest first unless it is asked for otherwise: a record is the day, the sum and how
- * many have a part in it.
+ * The stored points, oldest first unless it is asked for otherwise: a record is the day, the sum and how many have a part in
+ * it. Those of the last days are put together from what is kept.
  */
-export async function answerDailySums(
-  call: Surroundings & { readonly representation: Representation; readonly signal: AbortSignal },
-  series: DatasetFacts & Pick<Dataset, 'table'>,
+async function answerStored(
+  call: Call,
+  series: DailySums['dataset'],
+  source: SeriesSource,
   query: Query,
 ): Promise<Answer> {
-  checkRange(query)
+  if (query.start !== undefined || query.end !== undefined || !isPlain(query, 'asc', '1d'))
+    return answerAsked(call, source, query)
   const at = call.now()
-  const days = query.limit ?? 10
-  if (query.start !== undefined || query.end !== undefined || !isPlain(query, 'asc', '1d')) {
-    const back = query.start !== undefined && query.limit === undefined ? 0 : at - days * DAY_MS
-    const { limit: _, ...question } = query
-    const start = Math.max(query.start ?? 0, back)
-    return (await answerQuestion(call, toSource(call, series), { ...question, start })).answer
-  }
+  const days = query.limit ?? DEFAULT_DAYS
   const from = toBucketStart(at - days * DAY_MS - 1, '1d') + DAY_MS
   const { records, ...answer } = await answerFrom(call, series, from)
   const range = { from, to: toBucketStart(at, '1d') + DAY_MS, open: true }
@@ -59,14 +128,12 @@ export async function answerDailySums(
   return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }
 }
 
-const toSource = (
-  { representation: { record } }: { representation: Representation },
-  dataset: DatasetFacts,
-): SeriesSource => ({
+/** The sums as they are stored. */
+const toStoredSource = (dataset: DatasetFacts, record: z.ZodObject): SeriesSource => ({
   name: dataset.name,
   dataset,
   record,
-  time: 'recordedAt',
+  time: TIME,
   intervals: ['1d', '7d'],
   sql: () => `SELECT toDateTime64(recorded_at, 3, 'UTC') AS row_at, row_at AS as_of,
   ${toObject(record, VALUES)} AS record
@@ -77,7 +144,7 @@ WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND recorded
 
 /** The points from a time on. */
 async function answerFrom(
-  call: Parameters<typeof answerDailySums>[0],
+  call: Call,
   { name, table }: Pick<Dataset, 'name' | 'table'>,
   from: number,
 ): Promise<Answer & { records: number }> {

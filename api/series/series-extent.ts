@@ -4,24 +4,21 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { SeriesRange } from './series.ts'
 import { type SeriesSource, toBucketSql, toPointsSql } from './series-source.ts'
 
-/**
- * The coarsest interval that gives at least so many points of a range, or the finest where none does (contract section 8).
- * @throws DataError `storage`
- */
-export async function chooseInterval(
+/** How many points each interval has of a range. */
+async function countPoints(
   db: Database,
   source: SeriesSource,
   toRange: (interval: Interval) => SeriesRange,
-  points: number,
-): Promise<Interval> {
-  const [finest] = source.intervals
+  intervals: readonly Interval[],
+): Promise<readonly (readonly [Interval, number])[]> {
+  const [finest] = intervals as [Interval]
   const { from, to } = toRange(finest)
-  const schema = z.object(Object.fromEntries(source.intervals.map((interval) => [`of_${interval}`, z.int()])))
-  const ranges = source.intervals.map((interval) => {
+  const schema = z.object(Object.fromEntries(intervals.map((interval) => [`of_${interval}`, z.int()])))
+  const ranges = intervals.map((interval) => {
     const range = toRange(interval)
     return { [`from_${interval}`]: range.from, [`to_${interval}`]: range.to }
   })
-  const counts = source.intervals.map((interval) => {
+  const counts = intervals.map((interval) => {
     const bucket = toBucketSql('bucket', interval)
     const at = `toUnixTimestamp64Milli(${bucket})`
     return `uniqExactIf(${bucket}, ${at} >= {from_${interval}: Int64} AND ${at} < {to_${interval}: Int64}) AS of_${interval}`
@@ -33,8 +30,24 @@ export async function chooseInterval(
     settings: { max_threads: 2 },
     schema,
   })
-  const enough = source.intervals.filter((interval) => Number(row?.[`of_${interval}`] ?? 0) >= points)
-  return enough.at(-1) ?? finest
+  return intervals.map((interval) => [interval, Number(row?.[`of_${interval}`] ?? 0)])
+}
+
+/**
+ * The coarsest interval that gives at least so many points of a range, or the finest where none does (contract section 8).
+ * @throws DataError `storage`
+ */
+export async function chooseInterval(
+  db: Database,
+  source: SeriesSource,
+  toRange: (interval: Interval) => SeriesRange,
+  points: number,
+): Promise<Interval> {
+  const { intervals, hasOwnPoints = false } = source
+  const alike = hasOwnPoints ? intervals.map((interval) => [interval]) : [intervals]
+  const counts = (await Promise.all(alike.map((some) => countPoints(db, source, toRange, some)))).flat()
+  const enough = counts.filter(([, count]) => count >= points)
+  return enough.at(-1)?.[0] ?? intervals[0]
 }
 
 /** The newest time of an open range's last two weeks, in Unix milliseconds; null where there is none. */

@@ -23,6 +23,8 @@ export interface SeriesSource {
    */
   sql(interval: Interval): string
   readonly params: Readonly<Record<string, unknown>>
+  /** Set where an interval has points in other buckets than the finest one has. */
+  readonly hasOwnPoints?: boolean
 }
 
 /** All grids begin on the first Monday (contract section 4). */

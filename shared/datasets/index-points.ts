@@ -28,3 +28,16 @@ export const indexPoints = defineDataset({
   entity: 'index_key',
   series: { table: 'index_points', entity: 'index_key', time: 'observed_at' },
 })
+
+/**
+ * The price of each member in each 5-minute slot of a range in which it has one: `token`, `slot`, `first_price` and `first_at`.
+ * It is the first observation in the slot; no other slot's price stands in. Parameters: `tokens`, and `from` and `to` in
+ * Unix milliseconds.
+ */
+export const SLOT_PRICES = `SELECT token, toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC') AS slot, argMin(price, observed_at) AS first_price,
+      min(observed_at) AS first_at
+    FROM token_prices FINAL
+    WHERE has({tokens: Array(UInt64)}, token)
+      AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
+      AND observed_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
+    GROUP BY token, slot`

@@ -1,5 +1,6 @@
 import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import { dailySumRow } from './daily-sum.ts'
+import { type DayMembers, isMember, withinDays } from './day-members.ts'
 import { defineDataset } from './define-dataset.ts'
 
 /** The treasuries by day of all DAOs together that were live then. */
@@ -11,3 +12,13 @@ export const treasuryValue = defineDataset({
   entities: () => [WHOLE_REGISTRY],
   series: { table: 'treasury_values', time: 'recorded_at' },
 })
+
+/**
+ * The first treasury of the day of each DAO that counts on it. A value of 0 means that none of its holdings has a price, so it counts as
+ * unknown. Two sources do not count the same things: what another one tells is not compared.
+ */
+export const toTreasuryValues: DayMembers = (backMs) => `
+  SELECT toStartOfDay(observed_at, 'UTC') AS day, tuple(dao, argMin(source, observed_at)) AS member, argMin(value_usd, observed_at) AS usd
+  FROM dao_treasuries FINAL
+  WHERE ${withinDays('observed_at', backMs)} AND value_usd > 0 AND ${isMember('dao', 'observed_at', 'daos')}
+  GROUP BY dao, day`

@@ -13,9 +13,13 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   getTokenCandles: '/data/tokens/historic-ohlc?name=Uniswap&interval=1d&start=2026-05-01&limit=3',
   getTokenDexTrades: '/data/tokens/historic-dex-trades?name=Uniswap&limit=2',
   getTokenDexCandles: '/data/tokens/historic-dex-ohlcv?name=Uniswap&interval=1h&start=2026-05-06&limit=2',
+  getTokenProfile: '/data/tokens/profile?name=dYdX',
   listDaos: '/data/daos?name=Uniswap&limit=1',
+  getDaoProfile: '/data/daos/profile?name=Nouns',
   getTotalMarketCapHistory: '/data/aggregated/market-cap?limit=3',
   getTotalTreasuryValueHistory: '/data/aggregated/treasury-value?limit=3',
+  listCategorySums: '/data/aggregated/categories?filter=tokens%3E12',
+  listChainSums: '/data/aggregated/chains?filter=tokens%3E20',
   search: '/data/search?q=uni&limit=3',
   listCategories: '/data/categories?filter=slug%3Dlending',
   listChains: '/data/chains?filter=chainId%3D1',
@@ -36,6 +40,8 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   getDaoTwitterSentimentHistory: '/data/daos/socials/historic-twitter-sentiment?name=Uniswap&limit=2',
   getIndexToken: '/data/index/token-data',
   getIndexComposition: '/data/index/composition',
+  listIndexCompositions: '/data/index/compositions',
+  listIndexWeights: '/data/index/weights',
   getIndexHistory: '/data/index/historic?period=1',
 }
 

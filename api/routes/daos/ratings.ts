@@ -1,9 +1,8 @@
 import { z } from 'zod'
 import { daoRatings } from '../../../shared/datasets/ratings.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
-import { toStaleAt } from '../../../shared/store/freshness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { knownAt } from '../../lists/past-quotes.ts'
+import { lastKnown } from '../../lists/past-quotes.ts'
 import { idValue, timeValue } from '../../records/values.ts'
 
 const score = (of: string) => z.number().min(0).max(100).describe(`Score of ${of}, from 0 to 100.`)
@@ -50,9 +49,5 @@ export const ratingsRoute = defineList({
   SELECT * FROM dao_ratings_latest FINAL
   WHERE observed_at > (SELECT max(observed_at) FROM dao_ratings_latest) - INTERVAL 7 DAY
 ) AS r ON r.dao = d.key`,
-  pastJoins: `INNER JOIN
-(
-  SELECT * FROM dao_ratings FINAL WHERE ${knownAt('observed_at', toStaleAt(0, daoRatings))}
-  ORDER BY observed_at DESC LIMIT 1 BY dao
-) AS r ON r.dao = d.key`,
+  pastJoins: `INNER JOIN ${lastKnown(daoRatings)} AS r ON r.dao = d.key`,
 })

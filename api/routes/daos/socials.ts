@@ -3,9 +3,8 @@ import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { discordMembers } from '../../../shared/datasets/discord.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterCounts } from '../../../shared/datasets/twitter.ts'
-import { toStaleAt } from '../../../shared/store/freshness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { knownAt } from '../../lists/past-quotes.ts'
+import { lastKnown } from '../../lists/past-quotes.ts'
 import { countOrNull, idValue, numberOrNull, timeValue } from '../../records/values.ts'
 
 const followerChange = (over: string) =>
@@ -66,9 +65,6 @@ LEFT JOIN
   SELECT dao, toNullable(observed_at) AS at, active_members, total_members FROM (SELECT * FROM ${discord})
 ) AS g ON g.dao = d.key`
 
-const toKnownRows = ({ table, ...dataset }: typeof twitterCounts | typeof discordMembers) =>
-  `${table} FINAL WHERE ${knownAt('observed_at', toStaleAt(0, dataset))} ORDER BY observed_at DESC LIMIT 1 BY dao`
-
 export const socialsRoute = defineList({
   operation: 'listDaoSocials',
   path: '/data/daos/socials',
@@ -83,6 +79,6 @@ export const socialsRoute = defineList({
   values: `d.id, d.name, tuple(g.active_members, g.total_members, g.at),
     tuple(x.follower_count, x.following_count, x.tweet_count, x.change_1, x.change_7, x.change_30, x.at)`,
   joins: toCommunities('twitter_counts_latest FINAL', 'discord_members_latest FINAL'),
-  pastJoins: toCommunities(toKnownRows(twitterCounts), toKnownRows(discordMembers)),
+  pastJoins: toCommunities(lastKnown(twitterCounts), lastKnown(discordMembers)),
   where: 'isNotNull(x.at) OR isNotNull(g.at)',
 })

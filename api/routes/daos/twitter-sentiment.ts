@@ -2,9 +2,8 @@ import { z } from 'zod'
 import { daoLinks } from '../../../shared/datasets/daos.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { twitterSentiment } from '../../../shared/datasets/twitter-sentiment.ts'
-import { toStaleAt } from '../../../shared/store/freshness.ts'
 import { defineList, listedDaos } from '../../lists/list.ts'
-import { knownAt } from '../../lists/past-quotes.ts'
+import { lastKnown } from '../../lists/past-quotes.ts'
 import { SHARES, shareValues } from '../../lists/sentiment-shares.ts'
 import { idValue, timeValue } from '../../records/values.ts'
 
@@ -37,6 +36,5 @@ export const twitterSentimentRoute = defineList({
   asOf: 's.observed_at',
   values: 'd.id, d.name, tuple(s.positive, s.neutral, s.negative, s.observed_at)',
   joins: toSentiment('twitter_sentiment_latest FINAL'),
-  pastJoins: toSentiment(`twitter_sentiment FINAL WHERE ${knownAt('observed_at', toStaleAt(0, twitterSentiment))}
-  ORDER BY observed_at DESC LIMIT 1 BY dao`),
+  pastJoins: toSentiment(lastKnown(twitterSentiment)),
 })

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { IndexPointRow } from '../../../shared/datasets/index-points.ts'
+import { type IndexPointRow, SLOT_PRICES } from '../../../shared/datasets/index-points.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
 import type { BasketIndex, Composition } from '../../../shared/registry/index-records.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
@@ -49,8 +49,7 @@ const storedPoint = point.extend({ composition: z.string() })
 
 type Point = z.infer<typeof storedPoint>
 
-// A member's price in a slot is its first observation in that slot; no other slot's price stands in. The sum goes in
-// the order of the parameters, because sums of floats depend on their order.
+// The sum goes in the order of the parameters, because sums of floats depend on their order.
 const COMPUTED = `
 SELECT toUnixTimestamp(slot) * 1000 AS at, now64(3, 'UTC') AS read_at, newest_at AS observed_at,
   arrayFilter(token -> NOT has(present, token), {tokens: Array(UInt64)}) AS lacking,
@@ -61,13 +60,7 @@ FROM
   SELECT slot, groupArray(token) AS present, groupArray(first_price) AS prices, max(first_at) AS newest_at
   FROM
   (
-    SELECT token, toStartOfInterval(observed_at, INTERVAL 5 MINUTE, 'UTC') AS slot, argMin(price, observed_at) AS first_price,
-      min(observed_at) AS first_at
-    FROM token_prices FINAL
-    WHERE has({tokens: Array(UInt64)}, token)
-      AND observed_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
-      AND observed_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-    GROUP BY token, slot
+    ${SLOT_PRICES}
   )
   GROUP BY slot
 )

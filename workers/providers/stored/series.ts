@@ -1,4 +1,5 @@
 import { type DailySumRow, dailySumRow } from '../../../shared/datasets/daily-sum.ts'
+import { type DayMembers, withinDays } from '../../../shared/datasets/day-members.ts'
 import { DAY_MS, type TimeRange, toBucketStart } from '../../../shared/intervals.ts'
 import { type Lifetime, toLifetimes } from '../../../shared/registry/ends.ts'
 import type { Entity } from '../../../shared/registry/entities.ts'
@@ -11,11 +12,7 @@ export interface DailySum {
   readonly name: string
   /** Where the sums are stored. */
   readonly table: string
-  /**
-   * A SELECT of one row per day and member: `day`, the day's start as DateTime, and `usd`, the member's value. It gets
-   * the days as `{from: Int64}`, inclusive, and `{to: Int64}`, exclusive, in Unix milliseconds.
-   */
-  readonly members: string
+  readonly members: DayMembers
 }
 
 /** What is stored already, as the source of what is computed from it. */
@@ -43,21 +40,6 @@ export async function sumDays(run: Run<StoredSeries, Summed>, sum: DailySum): Pr
   return (await Promise.all(changed)).flat()
 }
 
-/** The condition that a time lies in the days that a statement is asked for. */
-export const withinDays = (column: string) =>
-  `${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
-
-/**
- * The condition that a member counts on a day: one of `table` that is live, or that had not ended, as `Summed` says.
- */
-export const isMember = (
-  key: string,
-  day: string,
-  table: string,
-) => `${key} IN (SELECT key FROM ${table} FINAL WHERE live OR has({ended: Array(UInt64)}, key))
-    AND (NOT has({ended: Array(UInt64)}, ${key}) OR toUnixTimestamp(${day}) < {endedAt: Array(UInt32)}[indexOf({ended: Array(UInt64)}, ${key})])
-    AND toUnixTimestamp(${day}) >= {begunAt: Array(UInt32)}[indexOf({begun: Array(UInt64)}, ${key})]`
-
 export const storedSeries: Provider<StoredSeries, Summed> = {
   name: 'stored-series',
   covers: () => true,
@@ -78,7 +60,7 @@ SELECT toDateTime64(day, 3, 'UTC') AS recorded_at, anyIf(value, is_new) AS value
 FROM
 (
   SELECT day, toFloat64(sum(toDecimal256(usd, 12))) AS value, count() AS count, true AS is_new
-  FROM (${members})
+  FROM (${members()})
   GROUP BY day
   UNION ALL
   SELECT toDateTime(recorded_at, 'UTC') AS day, value_usd AS value, member_count AS count, false AS is_new

@@ -1,0 +1,22 @@
+import { toDueEnd } from '../../shared/coverage/wanted.ts'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { readRanges } from './ranges.ts'
+
+/**
+ * Why there is nothing current of an entity in a dataset, as the ledger says of its newest buckets: what failed counts most,
+ * then the newest word.
+ * @throws DataError `storage`, Problem `not_found` for an entity that the dataset cannot be about.
+ */
+export async function findReason(
+  { db, registry }: { readonly db: Database; readonly registry: Registry },
+  { dataset, id }: { readonly dataset: DatasetFacts; readonly id: string },
+  now: number,
+): Promise<string> {
+  const from = toDueEnd(dataset, now) - INTERVAL_SECONDS[dataset.cadence] * 1000
+  const ranges = (await readRanges(db, registry, { dataset, id, from, to: now }, now)).toReversed()
+  const told = ranges.find(({ state }) => state === 'failed') ?? ranges.find(({ reason }) => reason !== null)
+  return told?.reason ?? 'what is stored of it is not current'
+}

@@ -1,0 +1,144 @@
+import { z } from 'zod'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { daoTreasury } from '../../shared/datasets/treasury.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { toMembers } from '../records/members.ts'
+import { idValue, numberOrNull, uint32 } from '../records/values.ts'
+import type { Route, Surroundings } from '../route/define-route.ts'
+import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
+import { defineKnownList } from './known-list.ts'
+import { type ListRoute, wasThere } from './list.ts'
+
+interface GroupSums {
+  readonly operation: string
+  readonly path: string
+  readonly summary: string
+  /** What tokens and DAOs are grouped by: the member that names it, which the lists take as a parameter too. */
+  readonly name: 'category' | 'chain'
+  readonly plural: string
+  /** What the documentation calls a record. */
+  readonly schema: string
+  /** What is said of the members of a group beyond that. */
+  readonly note: string
+  readonly groups: (registry: Registry) => readonly { readonly id: string; readonly slug: string }[]
+  /** Slugs of the groups that an entity belongs to. */
+  readonly groupsOf: <E extends Named>(kind: EntityKind<E>, registry: Registry, entity: E) => readonly string[]
+  /** The lists whose records are summed up. */
+  readonly tokens: ListRoute
+  readonly treasuries: ListRoute
+}
+
+const row = z.object({ key: z.number(), as_of: z.int(), values: z.array(z.number().nullable()) })
+
+/** Some members of each record of a list, in the order of the keys of those that they are of. */
+function readMembers(surroundings: Surroundings, list: ListRoute, paths: readonly string[], at: number | undefined) {
+  const members = toMembers(list.record)
+  const { name, sql, params, there } = list.toSource(surroundings, at)
+  const values = paths.map((path) => `toNullable(${members.get(path)?.sql})`).join(', ')
+  return surroundings.db.rows({
+    name: `${name}-members`,
+    sql: `SELECT key, toUnixTimestamp64Milli(as_of) AS as_of, [${values}] AS values FROM (${sql}) ORDER BY key`,
+    params: { ...params, all: there === undefined, keys: there ?? [] },
+    schema: row,
+  })
+}
+
+type Row = z.infer<typeof row>
+
+/** The sum of what is known of a member, null where nothing is. */
+function sumOf(rows: readonly Row[], member: number): number | null {
+  const known = rows.map(({ values }) => values[member] ?? null).filter((value) => value !== null)
+  return known.length === 0 ? null : known.reduce((sum, value) => sum + value, 0)
+}
+
+const TOKEN_MEMBERS = ['financialData.marketCap', 'financialData.volume24h', 'financialData.percentChange24h'] as const
+const [CAP, VOLUME, CHANGE] = [0, 1, 2] as const
+
+/** The change of what tokens are worth together, each at its supply of now, in percent; null where none is known. */
+function toChange(rows: readonly Row[]): number | null {
+  let [now, before] = [0, 0]
+  for (const { values } of rows) {
+    const [cap, change] = [values[CAP] ?? null, values[CHANGE] ?? null]
+    // What lost everything, or more than there is, has no earlier value.
+    if (cap === null || change === null || change <= -100) continue
+    now += cap
+    before += cap / (1 + change / 100)
+  }
+  return before > 0 ? 100 * (now / before - 1) : null
+}
+
+const toRecord = ({ name, plural, schema }: GroupSums) =>
+  z
+    .strictObject({
+      [name]: idValue.describe(`Id of the ${name}, a record of /data/${plural}.`),
+      tokens: uint32.describe('Live tokens that are listed in /data/tokens.'),
+      daos: uint32.describe('Live DAOs.'),
+      marketCapUsd: numberOrNull.describe(
+        'Sum of the known market caps of the tokens, in US dollars; null where none is known.',
+      ),
+      treasuryUsd: numberOrNull.describe(
+        'Sum of the known treasuries of the DAOs, in US dollars; null where none is known.',
+      ),
+      volume24hUsd: numberOrNull.describe(
+        'Sum of the known `volume24h` of the tokens, in US dollars; null where none is known.',
+      ),
+      change24h: numberOrNull.describe(
+        'Change over 24 hours, in percent, of what the tokens are worth together at their supplies of now: over those whose market cap and change of price are known, and null where none are.',
+      ),
+    })
+    .meta({ id: schema, description: `The tokens and DAOs of one ${name} together.` })
+
+/** A route of what tokens and DAOs amount to by group, from the records that their lists have (contract section 9). */
+export function defineGroupSums(sums: GroupSums): Route {
+  const { name, tokens, treasuries } = sums
+  return defineKnownList({
+    operation: sums.operation,
+    path: sums.path,
+    tag: 'Aggregated',
+    summary: sums.summary,
+    description: `Sums over the records of /data/tokens and /data/daos/treasury with this \`${name}\`, the largest market cap first. ${sums.note} A sum is null where nothing of it is known; one without any tokens and DAOs is listed as well. With \`asOf\` over the records of that moment.`,
+    name: `aggregated-${sums.plural}`,
+    record: toRecord(sums),
+    hasPast: true,
+    datasets: [tokenPrices, daoTreasury],
+    find: async (surroundings, at) => {
+      const [ofTokens, ofTreasuries] = await Promise.all([
+        readMembers(surroundings, tokens, TOKEN_MEMBERS, at),
+        readMembers(surroundings, treasuries, ['treasuryData.valueUsd'], at),
+      ])
+      const times = [...ofTokens, ...ofTreasuries].map((one) => one.as_of)
+      return {
+        records: sumGroups(sums, surroundings.registry, { tokens: ofTokens, treasuries: ofTreasuries, at }),
+        asOf: times.length === 0 ? null : times.reduce((one, other) => Math.max(one, other)),
+      }
+    },
+  })
+}
+
+/** The record of each group, the largest market cap first. */
+function sumGroups(
+  { name, groups, groupsOf }: GroupSums,
+  registry: Registry,
+  rows: { readonly tokens: readonly Row[]; readonly treasuries: readonly Row[]; readonly at: number | undefined },
+) {
+  const { at } = rows
+  const toGroups = <E extends Named>(kind: EntityKind<E>) => {
+    const slugs = new Map(kind.all(registry).map((one) => [one.key, groupsOf(kind, registry, one)]))
+    return (slug: string) => (one: { readonly key: number }) => slugs.get(one.key)?.includes(slug) ?? false
+  }
+  const [isToken, isDao] = [toGroups(tokenKind), toGroups(daoKind)]
+  const daos = registry.daos.filter((dao) => (at === undefined ? dao.live : wasThere(dao, at)))
+  const records = groups(registry).map(({ id, slug }) => {
+    const tokens = rows.tokens.filter(isToken(slug))
+    return {
+      [name]: id,
+      tokens: tokens.length,
+      daos: daos.filter(isDao(slug)).length,
+      marketCapUsd: sumOf(tokens, CAP),
+      treasuryUsd: sumOf(rows.treasuries.filter(isDao(slug)), 0),
+      volume24hUsd: sumOf(tokens, VOLUME),
+      change24h: toChange(tokens),
+    }
+  })
+  return records.sort((a, b) => (b.marketCapUsd ?? -1) - (a.marketCapUsd ?? -1))
+}

@@ -1,0 +1,170 @@
+import { z } from 'zod'
+import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { toStaleAt } from '../../shared/store/freshness.ts'
+import type { Answer } from '../answers/answer.ts'
+import { findReason } from '../coverage/reason.ts'
+import { parseParameters, readQuery } from '../parameters/parse.ts'
+import { Problem } from '../problem/problem.ts'
+import { idValue } from '../records/values.ts'
+import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
+import type { EntityKind, Named } from '../route/entities.ts'
+
+/** A section of a profile: the record that another route has of the same entity, or of one that belongs to it. */
+export interface Section<E extends Named> {
+  /** The member of the profile. */
+  readonly name: string
+  /** Whose record it is: a list's, or the first of a series. */
+  readonly route: Route
+  /** The id of whom the record is; the entity itself unless it is given. Undefined where there is nobody, for `nobody` to say why. */
+  readonly of?: (entity: E, registry: Registry) => string | undefined
+  readonly nobody?: string
+  /** The route's parameters; `id` alone unless they are given. */
+  readonly query?: (id: string) => Readonly<Record<string, string>>
+  /** Whose ledger says why there is no record; without any, `otherwise` does. */
+  readonly datasets: readonly DatasetFacts[]
+  readonly otherwise?: string
+}
+
+interface Profile<E extends Named> {
+  readonly operation: string
+  readonly path: string
+  readonly tag: string
+  readonly summary: string
+  readonly kind: EntityKind<E>
+  /** What the documentation calls the answer. */
+  readonly schema: string
+  readonly sections: readonly Section<E>[]
+}
+
+/** What a section says: the text of its record, or why there is none. */
+interface Told {
+  readonly json: string
+  readonly reason: string | undefined
+  readonly asOf: number | null
+  readonly staleAt: number | null
+  readonly expiresAt: number
+}
+
+/** The ledger may change without a commit: a reason is looked up again after so long. */
+const REASON_HOLDS_MS = 60_000
+
+const NONE = { json: 'null', asOf: null, staleAt: null, expiresAt: Number.POSITIVE_INFINITY } as const
+
+type Call = Surroundings & { readonly signal: AbortSignal }
+
+/** The answer of a section's route; undefined where it has no data. */
+async function askRoute(
+  call: Call,
+  route: Route,
+  query: Readonly<Record<string, string>>,
+): Promise<Answer | undefined> {
+  const asked = parseParameters(route.query, readQuery(`?${new URLSearchParams(query)}`))
+  try {
+    return await route.settle(asked, 'json', call).answer(call.signal, call.now())
+  } catch (error) {
+    if (error instanceof Problem && error.code === 'no_data') return undefined
+    throw error
+  }
+}
+
+/** Why a section has no record. */
+async function toReason<E extends Named>(call: Call, section: Section<E>, id: string): Promise<string> {
+  const { datasets, otherwise = 'there is no record of it' } = section
+  const reasons = await Promise.all(
+    datasets.map(async (dataset) => {
+      const reason = await findReason(call, { dataset, id }, call.now())
+      return datasets.length > 1 ? `${dataset.name}: ${reason}` : reason
+    }),
+  )
+  return reasons.length === 0 ? otherwise : reasons.join('; ')
+}
+
+async function tell<E extends Named>(call: Call, section: Section<E>, entity: E): Promise<Told> {
+  const { route, of = ({ id }) => id, nobody = 'there is nobody whose it could be', query = (id) => ({ id }) } = section
+  const id = of(entity, call.registry)
+  if (id === undefined) return { ...NONE, reason: nobody }
+  const answer = await askRoute(call, route, query(id))
+  if (answer !== undefined && !('body' in answer)) throw new Error(`${route.path} is too long for a section`)
+  // The record as the other route writes it: reading and writing it again would change its digits.
+  const json = answer?.body.toString().replace(/^\[|\]$/g, '') ?? ''
+  if (answer === undefined || json === '') {
+    return { ...NONE, reason: await toReason(call, section, id), expiresAt: call.now() + REASON_HOLDS_MS }
+  }
+  const [main] = route.datasets
+  const byCadence = answer.asOf === null || main === undefined ? null : toStaleAt(answer.asOf, main)
+  const { asOf, staleAt = byCadence, expiresAt = Number.POSITIVE_INFINITY } = answer
+  return { json, reason: undefined, asOf, staleAt, expiresAt }
+}
+
+const known = (times: readonly (number | null)[]) => times.filter((time) => time !== null)
+
+/** The whole of a profile out of what its sections say. */
+function toAnswer<E extends Named>({ sections }: Profile<E>, { id, name }: E, told: readonly Told[]): Answer {
+  const members = sections.map((section, index) => `${JSON.stringify(section.name)}:${told[index]?.json}`)
+  const unavailable = sections.flatMap((section, index) => {
+    const reason = told[index]?.reason
+    return reason === undefined ? [] : [{ section: section.name, reason }]
+  })
+  const head = `"_id":${JSON.stringify(id)},"name":${JSON.stringify(name)}`
+  const ends = known(told.map(({ staleAt }) => staleAt))
+  // A record that people keep does not say how old what is collected is.
+  const collected = known(told.map(({ asOf, staleAt }) => (staleAt === null ? null : asOf)))
+  const times = collected.length > 0 ? collected : known(told.map(({ asOf }) => asOf))
+  return {
+    body: Buffer.from(`{${[head, ...members].join()},"unavailable":${JSON.stringify(unavailable)}}`),
+    asOf: times.length === 0 ? null : Math.max(...times),
+    staleAt: ends.length === 0 ? null : Math.min(...ends),
+    expiresAt: Math.min(...told.map(({ expiresAt }) => expiresAt)),
+  }
+}
+
+/** The schema of a section's records. */
+function toSchema({ route }: Pick<Section<Named>, 'route'>): z.ZodType {
+  if (route.record === undefined) throw new Error(`${route.path} has no records`)
+  return route.record.nullable().describe(`The record of ${route.path}; null where \`unavailable\` says why.`)
+}
+
+function toResponse<E extends Named>({ kind, schema, sections }: Profile<E>) {
+  const { noun } = kind
+  const names = sections.map(({ name }) => name) as [string, ...string[]]
+  const unavailable = z
+    .strictObject({
+      section: z.enum(names).describe('The member that is null.'),
+      reason: z.string().describe('Why, as what is known of the collecting of its data says.'),
+    })
+    .meta({ id: `${schema}Unavailable`, description: 'A section of a profile that is not there.' })
+  return z
+    .strictObject({
+      _id: idValue.describe(`Id of the ${noun}.`),
+      name: z.string().describe(`Name of the ${noun}.`),
+      ...Object.fromEntries(sections.map((section) => [section.name, toSchema(section)])),
+      unavailable: z.array(unavailable).describe('The sections without a record, with the reason.'),
+    })
+    .meta({ id: schema, description: `Everything that is known of one ${noun}.` })
+}
+
+/**
+ * A route of everything that is known of one entity: its sections are the records of other routes, byte for byte (contract
+ * section 9).
+ */
+export function defineProfile<E extends Named>(profile: Profile<E>): Route {
+  const { kind, sections } = profile
+  const datasets = [...new Set(sections.flatMap(({ route }) => route.datasets))]
+  return defineRoute({
+    operation: profile.operation,
+    path: profile.path,
+    tag: profile.tag,
+    summary: profile.summary,
+    description: `Each section is the record that its own path has of the ${kind.noun}: ${sections.map(({ name, route }) => `\`${name}\` of ${route.path}`).join(', ')}. One without a record is null, and \`unavailable\` says why. \`X-Data-As-Of\` is the time of the newest datum that was collected; \`X-Data-Stale\` says that some section is stale.`,
+    one: kind as never,
+    query: {},
+    response: toResponse(profile),
+    datasets,
+    handle: async (call): Promise<Answer> => {
+      const entity = call.found as unknown as E
+      const told = await Promise.all(sections.map((section) => tell(call, section, entity)))
+      return toAnswer(profile, entity, told)
+    },
+  })
+}

@@ -1,0 +1,17 @@
+import { defineGroupSums } from '../../lists/group-sums.ts'
+import { treasuryRoute } from '../daos/treasury.ts'
+import { tokensRoute } from '../tokens.ts'
+
+export const categorySumsRoute = defineGroupSums({
+  operation: 'listCategorySums',
+  path: '/data/aggregated/categories',
+  summary: 'Tokens, DAOs and what they are worth, by category',
+  name: 'category',
+  plural: 'categories',
+  schema: 'CategorySums',
+  note: 'A token belongs to the categories of its DAO; a DAO of several counts in each, so the sums are not to be added up.',
+  groups: ({ categories }) => categories,
+  groupsOf: (kind, registry, entity) => kind.categoriesOf(registry, entity),
+  tokens: tokensRoute,
+  treasuries: treasuryRoute,
+})

@@ -1,0 +1,54 @@
+import { z } from 'zod'
+import { defineKnownList } from '../../lists/known-list.ts'
+import { idValue, timeValue } from '../../records/values.ts'
+
+const element = z
+  .strictObject({
+    token: idValue.describe('Id of the token.'),
+    symbol: z.string().describe('Symbol of the token.'),
+    quantity: z.number().describe('Whole tokens in one basket.'),
+  })
+  .meta({ id: 'IndexElement', description: 'A token of a composition with its quantity.' })
+
+const composition = z
+  .strictObject({
+    _id: idValue.describe('Id of the composition: `composition` of the points of /data/index/historic.'),
+    from: timeValue.describe('Since when it is in force: of every slot that begins then or later.'),
+    to: timeValue.nullable().describe('When the next one came into force, exclusive; null while it is in force.'),
+    elements: z.array(element).describe('What one basket holds.'),
+  })
+  .meta({ id: 'IndexComposition', description: 'What the Index held for some time.' })
+
+export const indexCompositionsRoute = defineKnownList({
+  operation: 'listIndexCompositions',
+  path: '/data/index/compositions',
+  tag: 'Index',
+  summary: 'Everything that the Index ever held, and since when',
+  description:
+    'Every composition so far, oldest first. With the prices of /data/tokens/historic-financial each value of the Index can be computed again: /guides/index-values says how. With `asOf` those that had come into force by then.',
+  name: 'index-compositions',
+  record: composition,
+  hasPast: true,
+  find: ({ registry: { index }, now }, asOf) => {
+    const at = asOf ?? now()
+    const known = index.compositions.filter(({ validFrom }) => validFrom <= at)
+    const next = index.compositions.find(({ validFrom }) => validFrom > now())
+    return {
+      records: known.map(({ id, validFrom, elements }, place): z.infer<typeof composition> => {
+        const following = known[place + 1]
+        return {
+          _id: id,
+          from: new Date(validFrom).toISOString(),
+          to: following === undefined ? null : new Date(following.validFrom).toISOString(),
+          elements: elements.map(({ token, quantity }) => ({
+            token: token.id,
+            symbol: token.symbol,
+            quantity: Number(quantity),
+          })),
+        }
+      }),
+      asOf: known.at(-1)?.validFrom ?? null,
+      ...(next === undefined || asOf !== undefined ? {} : { expiresAt: next.validFrom }),
+    }
+  },
+})

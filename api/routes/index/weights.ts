@@ -1,0 +1,96 @@
+import { z } from 'zod'
+import { indexPoints } from '../../../shared/datasets/index-points.ts'
+import type { Element } from '../../../shared/registry/index-records.ts'
+import { type Contributions, toContributions, toSlots, toWorth } from '../../basket/contributions.ts'
+import { findSlot, readRuns, readSlotPrices } from '../../basket/runs.ts'
+import { INDEX_HEADERS } from '../../http/headers.ts'
+import { defineKnownList } from '../../lists/known-list.ts'
+import { idValue, numberOrNull } from '../../records/values.ts'
+
+const weight = z
+  .strictObject({
+    token: idValue.describe('Id of the token.'),
+    symbol: z.string().describe('Symbol of the token.'),
+    quantity: z.number().describe('Whole tokens in one basket; 0 of a token that left it within the 24 hours.'),
+    priceUsd: numberOrNull.describe(
+      'Its first price in the slot, in US dollars: the one that the value of the Index is made of. Null of a token that left and has none.',
+    ),
+    valueUsd: numberOrNull.describe(
+      '`quantity` times `priceUsd`, in US dollars; null where the price is no longer known.',
+    ),
+    weight: numberOrNull.describe(
+      'Its share of the value of the basket; all of them sum to 1. Null where a price is no longer known.',
+    ),
+    contribution24h: numberOrNull.describe(
+      'What of the change of the Index over 24 hours its price made, in percentage points; null where the Index had no value 24 hours before.',
+    ),
+  })
+  .meta({ id: 'IndexWeight', description: 'What a token is in the value of the Index, and in its change.' })
+
+type Weight = z.infer<typeof weight>
+
+export const indexWeightsRoute = defineKnownList({
+  operation: 'listIndexWeights',
+  path: '/data/index/weights',
+  tag: 'Index',
+  summary: 'What each token is worth in the Index, and what it contributed to its change',
+  description:
+    "The members of the basket in the newest 5-minute slot in which the Index has a value, the largest first: `valueUsd` of all sum to that value, which `X-Index-Value` says. `contribution24h` is quantity times the change of the price since the slot 24 hours before, as a share of the value there, under each composition that was in force on the way; a token that left on the way is listed with a quantity of 0. A rebalance is nobody's contribution: what the new basket was worth more or less than the old one, at the prices of the slot in which it came into force, is `X-Index-Rebalance-24h`. All contributions and that sum to `X-Index-Change-24h`. With `asOf` the newest slot that was known then; nothing where that was stale.",
+  name: 'index-weights',
+  record: weight,
+  hasPast: true,
+  datasets: [indexPoints],
+  headers: INDEX_HEADERS,
+  find: async ({ db, registry: { index }, now }, asOf) => {
+    const slot = await findSlot(db, index, { now: now(), asOf })
+    if (slot === undefined) return { records: [], asOf: null }
+    const runs = await readRuns(db, index, slot.at)
+    const elements = [...slot.composition.elements, ...runs.flatMap(({ composition }) => composition.elements)]
+    const tokens = [...new Set(elements.map(({ token }) => token.key))]
+    const priceIn = await readSlotPrices(db, tokens, toSlots(runs, slot.at))
+    const priceOf = (token: number) => priceIn(token, slot.at)
+    const value = toWorth(slot.composition, priceOf)
+    const contributions = toContributions(runs, slot.at, priceIn)
+    const members = new Set(slot.composition.elements.map(({ token }) => token.key))
+    const left = new Map(elements.flatMap((one) => (members.has(one.token.key) ? [] : [[one.token.key, one] as const])))
+    const gone = [...left.values()].map((one) => ({ ...one, quantity: '0' }))
+    const records = [...slot.composition.elements, ...gone].map((one) =>
+      toRecord(one, { value, price: priceOf(one.token.key), contributions }),
+    )
+    const headers = {
+      ...(Number.isFinite(value) ? { 'X-Index-Value': String(value) } : {}),
+      ...toChange(contributions),
+    }
+    return { records: records.sort((a, b) => (b.valueUsd ?? 0) - (a.valueUsd ?? 0)), asOf: slot.asOf, headers }
+  },
+})
+
+const toChange = (contributions: Contributions | undefined) =>
+  contributions && {
+    'X-Index-Change-24h': String(contributions.change),
+    'X-Index-Rebalance-24h': String(contributions.rebalance),
+  }
+
+function toRecord(
+  { token, quantity }: Element,
+  known: {
+    readonly value: number
+    readonly price: number | undefined
+    readonly contributions: Contributions | undefined
+  },
+): Weight {
+  const { price = null, value, contributions } = known
+  const held = Number(quantity)
+  // Of what is not held nothing has to be known to say what it is worth.
+  const valueUsd = held === 0 ? 0 : price === null ? null : held * price
+  const share = valueUsd === null ? Number.NaN : valueUsd / value
+  return {
+    token: token.id,
+    symbol: token.symbol,
+    quantity: held,
+    priceUsd: price,
+    valueUsd,
+    weight: Number.isFinite(share) ? share : null,
+    contribution24h: contributions?.of.get(token.key) ?? null,
+  }
+}

@@ -1,0 +1,204 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { daoProfileRoute } from '../../api/routes/daos/profile.ts'
+import { tokenProfileRoute } from '../../api/routes/tokens/profile.ts'
+import { writeNotes } from '../../shared/coverage/notes.ts'
+import { daoRatings } from '../../shared/datasets/ratings.ts'
+import { DAY_MS, HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import type { Pipeline } from '../support/pipeline.ts'
+import { createRandom } from '../support/random.ts'
+import { createSite, SITE_NOW } from '../support/site.ts'
+
+const SEED = 77
+const profile = z.looseObject({
+  _id: z.string(),
+  name: z.string(),
+  unavailable: z.array(z.strictObject({ section: z.string(), reason: z.string().min(1) })),
+})
+const ranges = z.array(z.object({ reason: z.string().nullable() }))
+
+/** Where each section is read, and whose ledger tells of it. */
+const TOKEN_SECTIONS = {
+  token: ['tokens', 'prices'],
+  holders: ['tokens/holders', 'holders'],
+  dex: ['tokens/dex-data', 'dex-trades'],
+} as const
+const DAO_SECTIONS = {
+  treasury: ['daos/treasury', 'treasury'],
+  ratings: ['daos/ratings', 'ratings'],
+  socials: ['daos/socials', 'twitter', 'discord'],
+  telegram: ['daos/socials/historic-telegram', 'telegram'],
+  twitterSentiment: ['daos/twitter-sentiment', 'twitter-sentiment'],
+} as const
+
+const clock = { now: SITE_NOW }
+const random = createRandom(SEED)
+let pipeline: Pipeline
+let db: Database
+let commits: HandFeed
+let api: TestApi
+
+beforeAll(async () => {
+  pipeline = await createSite()
+  db = createDatabase(pipeline.config.clickhouse, 'read')
+  commits = createHandFeed()
+  api = await startApi({ config: pipeline.config, db, registry: pipeline.registry, commits, now: () => clock.now })
+})
+afterAll(async () => {
+  await api?.close()
+  await db?.close()
+  await pipeline?.close()
+})
+
+const ask = (path: string, query: Record<string, string>) =>
+  fetch(`${api.url}/data/${path}?${new URLSearchParams(query)}`)
+async function read(path: string, query: Record<string, string>) {
+  const response = await ask(path, query)
+  const text = await response.text()
+  expect(response.status, `${path} ${JSON.stringify(query)} ${text}`).toBe(200)
+  return text
+}
+/** The first record of a list or series, as it is written there; nothing where there is none. */
+async function readFirst(path: string, query: Record<string, string>) {
+  const { pathname } = new URL(`${api.url}/data/${path}`)
+  const text = await read(path, pathname.includes('historic') ? { ...query, limit: '1' } : query)
+  return text === '[]' ? undefined : text.slice(1, -1)
+}
+
+async function expectSections(
+  text: string,
+  id: string | undefined,
+  sections: Readonly<Record<string, readonly [path: string, ...datasets: string[]]>>,
+) {
+  const { unavailable, ...found } = profile.parse(JSON.parse(text))
+  for (const [name, [path, ...datasets]] of Object.entries(sections)) {
+    const record = id === undefined ? undefined : await readFirst(path, { id })
+    const reason = unavailable.find(({ section }) => section === name)?.reason
+    if (record !== undefined) {
+      expect(text, name).toContain(`"${name}":${record}`)
+      expect(reason, name).toBeUndefined()
+      continue
+    }
+    expect(found[name], name).toBeNull()
+    if (id === undefined) {
+      expect(reason).toBe('it has no token')
+      continue
+    }
+    const start = new Date(SITE_NOW - 3 * DAY_MS).toISOString()
+    for (const dataset of datasets) {
+      const told = ranges.parse(JSON.parse(await read('status/coverage', { dataset, id, start })))
+      const reasons = told.flatMap((range) => (range.reason === null ? [] : [range.reason]))
+      expect(
+        [...reasons, 'what is stored of it is not current'].some((one) => reason?.includes(one)),
+        `${name}: ${reason}; ${dataset}: ${reasons.join()}`,
+      ).toBe(true)
+    }
+  }
+}
+
+describe('/data/daos/profile', () => {
+  it('has the records of the other paths, and of the rest the reason', async () => {
+    const { daos } = pipeline.registry
+    const special = daos.filter((dao) => !dao.live || dao.token === null)
+    const some = Array.from({ length: 8 }, () => random.pick(daos.filter(({ live }) => live)))
+    const seen = { unavailable: 0, available: 0 }
+    for (const dao of [...special.slice(0, 5), ...some]) {
+      const text = await read('daos/profile', { id: dao.id })
+      const body = daoProfileRoute.response.parse(JSON.parse(text))
+      expect(JSON.stringify(body)).toBe(JSON.stringify(JSON.parse(text)))
+      await expectSections(text, dao.id, DAO_SECTIONS)
+      await expectSections(text, dao.token ?? undefined, TOKEN_SECTIONS)
+      const { unavailable, dao: record } = profile.parse(body)
+      expect(record === null).toBe(!dao.live)
+      seen.unavailable += unavailable.length
+      seen.available += Object.keys(DAO_SECTIONS).length + 4 - unavailable.length
+    }
+    expect(Math.min(...Object.values(seen))).toBeGreaterThan(10)
+  })
+
+  it('says what failed, from a minute after it did', async () => {
+    const without = pipeline.registry.daos.filter(({ live }) => live)
+    const unrated = new Map<string, Dao>()
+    for (const dao of without.slice(0, 20)) {
+      if ((await readFirst('daos/ratings', { id: dao.id })) === undefined) unrated.set(dao.id, dao)
+    }
+    const [dao] = unrated.values()
+    if (dao === undefined) throw new Error('every DAO has a rating')
+    const reasonOf = async () => {
+      const { unavailable } = profile.parse(JSON.parse(await read('daos/profile', { id: dao.id })))
+      return unavailable.find(({ section }) => section === 'ratings')?.reason
+    }
+    const before = await reasonOf()
+    const today = toBucketStart(SITE_NOW, '1d')
+    await writeNotes(pipeline.database.db, daoRatings, [
+      {
+        ...{ entity: dao.key, lane: 'live', from: today, to: today + DAY_MS, state: 'failed' },
+        ...{ provider: 'file', reason: 'the file is gone', since: today + HOUR_MS, tries: 2, nextTry: SITE_NOW },
+      },
+    ])
+    expect(await reasonOf()).toBe(before)
+    clock.now += 60_001
+    try {
+      expect(await reasonOf()).toBe(`the file is gone (since ${new Date(today + HOUR_MS).toISOString()})`)
+    } finally {
+      clock.now = SITE_NOW
+    }
+  })
+
+  it('is about one DAO, by id or name', async () => {
+    const aave = pipeline.registry.daoBySlug.get('aave') as Dao
+    expect(await read('daos/profile', { name: 'aave' })).toBe(await read('daos/profile', { id: aave.id }))
+    expect((await ask('daos/profile', {})).status).toBe(400)
+    expect((await ask('daos/profile', { id: 'f'.repeat(24) })).status).toBe(404)
+    expect((await ask('daos/profile', { id: aave.id, fields: '_id' })).status).toBe(400)
+  })
+
+  it('changes with each of its sections, and is as new as the newest', async () => {
+    const id = (pipeline.registry.daoBySlug.get('aave') as Dao).id
+    const first = await ask('daos/profile', { id })
+    const token = await ask('tokens', { name: 'Aave', limit: '1' })
+    expect(first.headers.get('x-data-as-of')).toBe(token.headers.get('x-data-as-of'))
+    const [record] = await db.rows({
+      name: 'holders',
+      sql: 'SELECT token, total_holders AS count FROM token_holders_latest FINAL WHERE token = {token: UInt64}',
+      params: { token: pipeline.registry.tokens.find(({ symbol }) => symbol === 'AAVE')?.key },
+      schema: z.object({ token: z.number(), count: z.number() }),
+    })
+    const at = new Date(SITE_NOW - 1000).toISOString()
+    const rows = [{ token: record?.token, observed_at: at, total_holders: 987654, top100_share: 1, holders: [] }]
+    await pipeline.database.db.insert({ table: 'token_holders', rows })
+    expect(await (await ask('daos/profile', { id })).text()).toBe(await first.text())
+    commits.commit('holders')
+    expect(await read('daos/profile', { id })).toContain('"totalHolders":987654')
+  })
+})
+
+describe('/data/tokens/profile', () => {
+  it('has the records of the other paths, and of the rest the reason', async () => {
+    const { tokens, index, daoBySlug } = pipeline.registry
+    const members = new Set(index.compositions.at(-1)?.elements.map(({ token }) => token.id))
+    const some = Array.from({ length: 8 }, () => random.pick(tokens.filter(({ live }) => live)))
+    const [member] = index.compositions.at(-1)?.elements.map(({ token }) => token) ?? []
+    for (const token of [...tokens.filter(({ live }) => !live).slice(0, 4), ...some, member]) {
+      if (token === undefined) continue
+      const text = await read('tokens/profile', { id: token.id })
+      const body = tokenProfileRoute.response.parse(JSON.parse(text))
+      expect(JSON.stringify(body)).toBe(JSON.stringify(JSON.parse(text)))
+      await expectSections(text, token.id, TOKEN_SECTIONS)
+      const { unavailable, index: weight, dao } = profile.parse(body)
+      const reasonOf = (name: string) => unavailable.find(({ section }) => section === name)?.reason
+      const weights = await readFirst('index/weights', { filter: `token=${token.id}` })
+      if (weights === undefined) expect(reasonOf('index')).toBe('it is not in the Index')
+      else expect(text).toContain(`"index":${weights}`)
+      expect(weight === null).toBe(weights === undefined)
+      if (weight !== null) expect(members).toContain(token.id)
+      expect((dao as { _id?: string } | null)?._id).toBe(
+        daoBySlug.get(token.dao)?.live ? daoBySlug.get(token.dao)?.id : undefined,
+      )
+      expect(reasonOf('dao')).toBe(dao === null ? 'its DAO is not live' : undefined)
+    }
+  })
+})
