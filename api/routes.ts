@@ -11,6 +11,8 @@ import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.t
 import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
 import { socialsRoute } from './routes/daos/socials.ts'
+import { treasuryHistoricRoute } from './routes/daos/treasury/historic.ts'
+import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
@@ -28,6 +30,7 @@ import { historicDexOhlcvRoute } from './routes/tokens/historic-dex-ohlcv.ts'
 import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
 import { historicOhlcRoute } from './routes/tokens/historic-ohlc.ts'
+import { holdersHistoricRoute } from './routes/tokens/holders/historic.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokensRoute } from './routes/tokens.ts'
 
@@ -35,6 +38,7 @@ import { tokensRoute } from './routes/tokens.ts'
 export const routes = [
   tokensRoute,
   holdersRoute,
+  holdersHistoricRoute,
   dexDataRoute,
   historicFinancialRoute,
   historicOhlcRoute,
@@ -54,6 +58,8 @@ export const routes = [
   readyRoute,
   governanceRoute,
   treasuryRoute,
+  holdingsRoute,
+  treasuryHistoricRoute,
   ratingsRoute,
   socialsRoute,
   historicTwitterRoute,

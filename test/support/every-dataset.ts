@@ -70,6 +70,26 @@ async function storeTokens(db: Database, keys: readonly number[], now: number): 
   })
 }
 
+/** Of a stablecoin at two addresses, of something without a price, and of what a source tells by its symbol only. */
+function toHoldings(value: number) {
+  const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
+  const one = { chain: 'ethereum', address: address(1), contract: usdc, symbol: 'A"B', price_source: 'goldrush' }
+  return [
+    { ...one, quantity: 1, value_usd: value / 2, kind: 'stable' },
+    { ...one, address: address(2), quantity: 0.5, value_usd: value / 2, kind: 'stable' },
+    {
+      ...one,
+      contract: address(3),
+      symbol: 'LP,2',
+      quantity: 1e8 / 7,
+      value_usd: null,
+      price_source: null,
+      kind: 'other',
+    },
+    { ...one, chain: 'OwnTokens', address: null, contract: null, quantity: 3, value_usd: 0, kind: 'own' },
+  ]
+}
+
 async function storeDaos(db: Database, keys: readonly number[], now: number): Promise<void> {
   const midnight = now - (now % DAY)
   const at = (ago: number) => new Date(midnight - ago * DAY).toISOString()
@@ -105,10 +125,7 @@ async function storeDaos(db: Database, keys: readonly number[], now: number): Pr
       },
     })),
     dao_treasuries: each(2, (dao, ago) => ({
-      dao,
-      observed_at: at(ago),
-      value_usd: 10 + ago,
-      tokens,
+      ...{ dao, observed_at: at(ago), value_usd: 10 + ago, tokens, holdings: toHoldings(10 + ago), spam_count: 2 },
       source: 'goldrush',
     })),
     dao_ratings: keys.map((dao) => ({
