@@ -74,7 +74,7 @@ LEFT JOIN (SELECT id, chain_id, contract_address FROM tokens FINAL) AS t
 const SQL = { now: toRecords(false), past: toRecords(true) }
 
 const found = z.object({
-  holdings: z.int(),
+  held: z.int(),
   spam_count: z.int().nullable(),
   price_sources: z.array(z.string()),
 })
@@ -84,7 +84,7 @@ async function readFacts(db: Database, params: Readonly<Record<string, unknown>>
   const [row] = await db.rows({
     name: 'holdings-facts',
     sql: toRow(
-      `length(holdings) AS holdings, spam_count,
+      `length(holdings) AS held, spam_count,
   arraySort(arrayDistinct(arrayMap(one -> assumeNotNull(one.price_source), arrayFilter(one -> isNotNull(one.price_source), holdings)))) AS price_sources`,
       isPast,
     ),
@@ -99,7 +99,7 @@ type Facts = z.infer<typeof found>
 
 /** @throws Problem `no_data` where nothing is known of a DAO's treasury, or only what it comes to. */
 function requireHoldings(facts: Facts | undefined): asserts facts is Facts {
-  if (facts !== undefined && facts.holdings > 0) return
+  if (facts !== undefined && facts.held > 0) return
   const why =
     facts === undefined ? 'Its treasury was not read.' : 'Only the total of each token was kept of its treasury.'
   throw new Problem('no_data', `There are no holdings of this DAO for that moment. ${why}`)
