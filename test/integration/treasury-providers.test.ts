@@ -121,7 +121,7 @@ describe('goldrush', () => {
     const { server, source } = await connect(goldrush, answering({ balances: () => data(unpriced), coins }))
     const row = await source.fetchTreasury(alfa, TODAY, signal)
     expect(row).toMatchObject({ value_usd: 15 })
-    expect((row?.holdings as object[])[0]).toMatchObject({ contract: address(7), price_source: 'defillama' })
+    expect([row?.holdings].flat()[0]).toMatchObject({ contract: address(7), price_source: 'defillama' })
     expect(row?.tokens).toHaveLength(100)
     const asked = server.requests.map(({ url }) => url.href).filter((href) => href.includes('/coins/'))
     expect(asked).toHaveLength(2)

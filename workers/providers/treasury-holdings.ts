@@ -96,7 +96,7 @@ function toHoldingRows(sums: readonly Sum[], kindOf: TreasuryDao['kindOf']): Can
 
 function sumContracts(holdings: readonly Holding[]): Sum[] {
   const sums = new Map<string, Sum>()
-  for (const holding of order(holdings)) {
+  for (const holding of holdings) {
     const key = `${holding.chain}:${holding.contract ?? holding.symbol}`
     const [before, one] = [sums.get(key), { parts: [holding], total: holding }]
     sums.set(key, before === undefined ? one : join(before, one))

@@ -97,12 +97,14 @@ async function readFacts(db: Database, params: Readonly<Record<string, unknown>>
 
 type Facts = z.infer<typeof found>
 
-/** @throws Problem `no_data` where nothing is known of a DAO's treasury, or only what it comes to. */
-function requireHoldings(facts: Facts | undefined): asserts facts is Facts {
-  if (facts !== undefined && facts.held > 0) return
-  const why =
-    facts === undefined ? 'Its treasury was not read.' : 'Only the total of each token was kept of its treasury.'
-  throw new Problem('no_data', `There are no holdings of this DAO for that moment. ${why}`)
+/**
+ * @throws Problem `no_data` where nothing is known of a DAO's treasury, or only what it comes to. A past moment for which
+ *   nothing was known is an empty list.
+ */
+function requireHoldings(facts: Facts | undefined, isPast: boolean): void {
+  if (facts === undefined ? isPast : facts.held > 0) return
+  const why = facts === undefined ? 'Its treasury was not read.' : 'Only what its tokens come to was kept.'
+  throw new Problem('no_data', `There are no holdings of this DAO. ${why}`)
 }
 
 const toHeaders = ({ spam_count, price_sources }: Facts): Record<keyof typeof HOLDING_HEADERS, string> => ({
@@ -121,7 +123,7 @@ export const holdingsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'What the treasury of one DAO holds, by asset, chain and address',
   description:
-    'Each asset on each chain at each address, as far as the source tells them apart, largest value first, and what has no price last. The values come to the `valueUsd` of `/data/daos/treasury` of the same moment. Spam is left out. A DAO of whose treasury nothing is known, or only what it comes to, has no holdings: `no_data`.',
+    'Each asset on each chain at each address, as far as the source tells them apart, largest value first, and what has no price last. The values come to the `valueUsd` of `/data/daos/treasury` of the same moment. Spam is left out. A DAO of whose treasury nothing is known, or only what its tokens come to, has no holdings: `no_data`. With `asOf` before anything was known the list is empty.',
   one: daoKind,
   query: { ...questions.parameters, ...asOfParameter, ...page('holdings', { default: 100, max: 500 }) },
   record: holding,
@@ -134,7 +136,7 @@ export const holdingsRoute = defineRoute({
     const isPast = query.asOf !== undefined
     const params = { dao: dao.key, id: dao.id, at: query.asOf, ...toParams(registry) }
     const facts = await readFacts(db, params, isPast)
-    requireHoldings(facts)
+    requireHoldings(facts, isPast)
     const sort = questions.toSort(query.sort)
     const filters = questions.toFilters(query.filter)
     const asked: Asked = { selection: EVERYTHING, sort, filters, keyset: toKeyset(sort), limit: query.limit }
@@ -147,7 +149,7 @@ export const holdingsRoute = defineRoute({
     const head = toListHead(answer, representation)
     return {
       ...answer,
-      headers: { ...head.headers, ...toHeaders(facts) },
+      headers: { ...head.headers, ...(facts === undefined ? {} : toHeaders(facts)) },
       ...(isPast ? { staleAt: null } : {}),
     }
   },
