@@ -46,13 +46,12 @@ async function storeTokens(db: Database, keys: readonly number[], now: number): 
     { address: address(n + 1), amount: 0.1, amount_usd: 7.25, share: 0 },
   ]
   const observed_at = new Date(now - 3_600_000).toISOString()
-  const snapshots = keys.map((token, n) => ({
-    token,
-    observed_at,
-    total_holders: 5 + n,
-    top100_share: 12.5,
-    holders: holders(n),
-  }))
+  const snapshots = keys.flatMap((token, n) =>
+    Array.from({ length: 6 }, (_, ago) => ({
+      ...{ token, observed_at: new Date(now - 3_600_000 - ago * DAY).toISOString() },
+      ...{ total_holders: 5 + n + ago, top100_share: 12.5, holders: holders(n) },
+    })),
+  )
   await db.insert({ table: 'token_holders', rows: snapshots })
   const windows = ['24h', '7d', '30d', 'max'].flatMap((name) => [
     [`inflow_${name}`, 1.5],
@@ -86,6 +85,7 @@ function toHoldings(value: number) {
       price_source: null,
       kind: 'other',
     },
+    { ...one, chain: 'moon', address: null, contract: address(4), quantity: 1e-7, value_usd: 0, kind: 'other' },
     { ...one, chain: 'OwnTokens', address: null, contract: null, quantity: 3, value_usd: 0, kind: 'own' },
   ]
 }
@@ -124,7 +124,7 @@ async function storeDaos(db: Database, keys: readonly number[], now: number): Pr
         lexicon: 'test-1',
       },
     })),
-    dao_treasuries: each(2, (dao, ago) => ({
+    dao_treasuries: each(9, (dao, ago) => ({
       ...{ dao, observed_at: at(ago), value_usd: 10 + ago, tokens, holdings: toHoldings(10 + ago), spam_count: 2 },
       source: 'goldrush',
     })),
