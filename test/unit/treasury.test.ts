@@ -293,6 +293,15 @@ describe('DefiLlama treasuries', () => {
     expect(values(holdings)).toContainEqual(['ethereum', 'ALFA', 250, 5000])
   })
 
+  it('name chains as the registry does, and tell whose own tokens are', () => {
+    const series = { tokens: [{ date: TODAY / 1000, tokens: { A: 1 } }], tokensInUsd: [] }
+    const names = ['Binance', 'BSC', 'OP Mainnet', 'Optimism', 'xDai', 'Polygon', 'Base-OwnTokens', 'Polygon zkEVM']
+    const holdings = toLatestHoldings({ chainTvls: Object.fromEntries(names.map((name) => [name, series])) }, TODAY)
+    const chains = ['bnb', 'bnb', 'optimism', 'optimism', 'gnosis', 'polygon', 'base', 'polygon-zkevm']
+    expect(holdings.map(({ chain }) => chain)).toEqual(chains)
+    expect(holdings.map(({ isOwn }) => isOwn === true)).toEqual(names.map((name) => name.includes('Own')))
+  })
+
   it('leave a day out that one series lacks between its others', () => {
     const point = (day: number, quantity: number) => ({ date: (TODAY - day * DAY) / 1000, tokens: { A: quantity } })
     const full = { tokens: [3, 2, 1].map((day) => point(day, 1)), tokensInUsd: [3, 2, 1].map((day) => point(day, 5)) }
