@@ -14,6 +14,8 @@ import { historicTelegramRoute } from './routes/daos/socials/historic-telegram.t
 import { historicTwitterRoute } from './routes/daos/socials/historic-twitter.ts'
 import { historicTwitterSentimentRoute } from './routes/daos/socials/historic-twitter-sentiment.ts'
 import { socialsRoute } from './routes/daos/socials.ts'
+import { treasuryHistoricRoute } from './routes/daos/treasury/historic.ts'
+import { holdingsRoute } from './routes/daos/treasury/holdings.ts'
 import { treasuryRoute } from './routes/daos/treasury.ts'
 import { twitterSentimentRoute } from './routes/daos/twitter-sentiment.ts'
 import { daosRoute } from './routes/daos.ts'
@@ -33,6 +35,7 @@ import { historicDexOhlcvRoute } from './routes/tokens/historic-dex-ohlcv.ts'
 import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
 import { historicOhlcRoute } from './routes/tokens/historic-ohlc.ts'
+import { holdersHistoricRoute } from './routes/tokens/holders/historic.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokenProfileRoute } from './routes/tokens/profile.ts'
 import { tokensRoute } from './routes/tokens.ts'
@@ -41,6 +44,7 @@ import { tokensRoute } from './routes/tokens.ts'
 export const routes = [
   tokensRoute,
   holdersRoute,
+  holdersHistoricRoute,
   dexDataRoute,
   historicFinancialRoute,
   historicOhlcRoute,
@@ -64,6 +68,8 @@ export const routes = [
   readyRoute,
   governanceRoute,
   treasuryRoute,
+  holdingsRoute,
+  treasuryHistoricRoute,
   ratingsRoute,
   socialsRoute,
   historicTwitterRoute,

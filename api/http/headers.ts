@@ -64,10 +64,16 @@ export const INDEX_HEADERS = {
     'What of that change is none of prices: what the basket was worth more after new compositions came into force, in percentage points.',
 } as const
 
+/** The headers of a treasury's holdings. */
+export const HOLDING_HEADERS = {
+  'X-Price-Sources': 'Whose prices the values are of, with commas between.',
+  'X-Spam-Count': 'How many tokens were left out as spam; `unknown` where the source does not tell them.',
+} as const
+
 const EXPOSED = [
   ...[
     ...[ANSWER_HEADERS, SERIES_HEADERS, COARSE_HEADERS],
-    ...[RECORD_HEADERS, RANGE_HEADERS, PAGE_HEADERS, LIST_HEADERS, INDEX_HEADERS],
+    ...[RECORD_HEADERS, RANGE_HEADERS, PAGE_HEADERS, LIST_HEADERS, INDEX_HEADERS, HOLDING_HEADERS],
   ].flatMap((headers) => Object.keys(headers)),
   'Retry-After',
 ].join(', ')

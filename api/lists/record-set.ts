@@ -40,6 +40,12 @@ function holds(value: number | string | null, { operator, literal }: Filter): bo
   return value !== null && HOLDS[operator](compareValues(value, literal))
 }
 
+/** What orders records that are equal otherwise: of what has no name its symbol. */
+function toName(record: unknown): string {
+  const { name, symbol } = record as { name?: unknown; symbol?: unknown }
+  return String(name ?? symbol ?? '')
+}
+
 /** What a record takes beyond its JSON, about: the entry, its places in the kept orders, and the members read out of it. */
 const RECORD_BYTES = 500
 
@@ -52,7 +58,7 @@ export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
   const columns = new Map<string, readonly (number | string | null)[]>()
   const orders = new Map<string, readonly number[]>()
   let names: readonly string[] | undefined
-  const toNames = () => records.map((record) => String((parse(record) as { name?: unknown }).name ?? ''))
+  const toNames = () => records.map((record) => toName(parse(record)))
   const columnOf = (member: Member) => {
     const known = columns.get(member.path)
     if (known !== undefined) return known

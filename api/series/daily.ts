@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { countBuckets, DAY_MS, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
-import type { Dao } from '../../shared/registry/entities.ts'
+import { countBuckets, DAY_MS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import type { Answer } from '../answers/answer.ts'
@@ -13,7 +12,7 @@ import { toObject } from '../records/columns.ts'
 import { refuseCursor } from '../records/cursor.ts'
 import type { Representation } from '../records/representation.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
-import { daoKind } from '../route/entities.ts'
+import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './filled.ts'
 import { countSlices, cutSlices, findNewest } from './pieces.ts'
@@ -25,15 +24,38 @@ import type { SeriesSource } from './series-source.ts'
 import { isOfWholeRows, readWhole } from './whole-series.ts'
 import type { RowsStatement } from './written-rows.ts'
 
+/** Whose a series is. */
+interface SeriesOwner {
+  readonly kind: EntityKind<Named>
+  readonly tag: string
+  /** The column of the rows that names the owner, and the member of a point that does, where one does. */
+  readonly column: string
+}
+
+const DAO: SeriesOwner = { kind: daoKind, tag: 'DAOs', column: 'dao' }
+export const TOKEN: SeriesOwner = { kind: tokenKind, tag: 'Tokens', column: 'token' }
+
+const INTERVALS_OF_DAYS = ['1d', '7d'] as const
+export const ONLY_DAYS = ['1d'] as const
+
 interface DailySeries {
   readonly operation: string
   readonly path: string
   readonly aliases?: readonly string[]
   readonly summary: string
   readonly description: string
+  /** Whose owner it has; a DAO unless it is given. */
+  readonly of?: SeriesOwner
+  /** Days and weeks unless they are given. */
+  readonly intervals?: readonly [Interval, ...Interval[]]
   readonly dataset: DatasetFacts
-  /** A point: its time, `_id`, `dao` and what was counted. */
+  /** A point: its time, `_id` and the owner's id where it has them, and what was counted. */
   readonly point: z.ZodObject
+  /**
+   * Rows of which there is one a day, with the owner's column, the time of the point as `day` and that of the observation as
+   * `observed_at`; those of the dataset's table unless they are given. `{entity: UInt64}` is the owner.
+   */
+  readonly rows?: string
   /** What was counted, from the table's row. */
   readonly values: string
 }
@@ -53,10 +75,10 @@ type Found = z.infer<typeof summary> & { readonly answer: Answer }
 /** The first `limit` points of a range, newest first, out of all points of a DAO. */
 async function findKept(
   call: SeriesCall,
-  statement: RowsStatement & { readonly params: { readonly dao: number; readonly dataset: string } },
+  statement: RowsStatement & { readonly params: { readonly entity: number; readonly dataset: string } },
   { limit, ...range }: TimeRange & { readonly limit: number },
 ): Promise<Found> {
-  const { dao: entity, dataset } = statement.params
+  const { entity, dataset } = statement.params
   const slice = toSliceBack(await readWhole(call, { dataset, entity }, statement), range)
   const page = cutSlices([slice], limit)
   const points = countSlices(page)
@@ -67,9 +89,7 @@ async function findKept(
   return { answer, points, is_cut: isCut, oldest }
 }
 
-const INTERVALS_OF_DAYS = ['1d', '7d'] as const
-
-type AskedCall = Parameters<typeof answerQuestion>[0] & { readonly found: Dao }
+type AskedCall = Parameters<typeof answerQuestion>[0] & { readonly found: Named }
 
 /** The member of a point that says when: the first. */
 const timeOf = (point: z.ZodObject) => Object.keys(point.shape)[0] ?? ''
@@ -80,26 +100,35 @@ interface SeriesQuery {
   readonly limit: number
 }
 
+/** Where the points of a series are: the rows, the time of a point, and that of what it is made of. */
+function toPlaces({ rows, dataset: { series } }: DailySeries) {
+  if (rows === undefined) return { table: `${series.table} FINAL`, at: series.time, asOf: series.time }
+  return { table: rows, at: 'day', asOf: 'observed_at' }
+}
+
 /**
- * A route of a DAO's daily points, newest first (contract section 2). The id of a point derives from dataset, DAO and
+ * A route of daily points of a DAO or a token, newest first (contract section 2). The id of a point derives from dataset, DAO and
  * time like every id (contract section 3), in ClickHouse, which writes the points.
  */
 export function defineDailySeries(series: DailySeries): Route {
-  const { table, time: at } = series.dataset.series
-  const points = (limit: string) => `
-FROM ${table} FINAL
-WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')
-ORDER BY dao DESC, ${at} DESC
+  const { of: { kind, tag, column } = DAO, intervals = INTERVALS_OF_DAYS } = series
+  const { table, at, asOf } = toPlaces(series)
+  const within = `
+FROM ${table}
+WHERE ${column} = {entity: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+  const points = (limit: string) => `${within}
+ORDER BY ${column} DESC, ${at} DESC
 LIMIT ${limit}`
   const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
     toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
-  const record = `${toObject(series.point, `${at}, ${id}, {id: String}, ${series.values}`)} AS record`
-  const sql = `SELECT ${at} AS as_of, toUnixTimestamp64Milli(as_of) AS page_key,
+  const whose = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
+  const record = `${toObject(series.point, `${at}, ${whose}${series.values}`)} AS record`
+  const sql = `SELECT ${asOf} AS as_of, toUnixTimestamp64Milli(${at}) AS page_key,
   ${record}${points('{limit: UInt32}')}`
-  const all = `SELECT ${at} AS row_at, ${at} AS as_of, ${record}
-FROM ${table} FINAL
-WHERE dao = {dao: UInt64}
-ORDER BY dao DESC, ${at} DESC`
+  const all = `SELECT ${at} AS row_at, ${asOf} AS as_of, ${record}
+FROM ${table}
+WHERE ${column} = {entity: UInt64}
+ORDER BY ${column} DESC, ${at} DESC`
 
   const summarize = async (db: Database, params: Readonly<Record<string, unknown>>) => {
     const statement = `SELECT least(count(), {limit: UInt32}) AS points, count() > {limit: UInt32} AS is_cut,
@@ -122,18 +151,17 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
   }
 
   const answerOther = async (call: AskedCall, query: SeriesQuery & SeriesQuestion): Promise<Answer> => {
-    const { found: dao } = call
-    const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name }
+    const { found: owner } = call
+    const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
     const source: SeriesSource = {
       name: series.dataset.name,
       dataset: series.dataset,
       record: series.point,
       time: timeOf(series.point),
-      constants: { dao: '{id: String}' },
-      intervals: INTERVALS_OF_DAYS,
-      sql: () => `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, row_at AS as_of, ${record}
-FROM ${table} FINAL
-WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${at} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`,
+      constants: { [column]: '{id: String}' },
+      intervals,
+      sql: () =>
+        `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, toDateTime64(${asOf}, 3, 'UTC') AS as_of, ${record}${within}`,
       params,
     }
     const start = query.start ?? (await findOldest(call.db, source, call.now()))
@@ -144,28 +172,28 @@ WHERE dao = {dao: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, '
     operation: series.operation,
     path: series.path,
     aliases: series.aliases ?? [],
-    tag: 'DAOs',
+    tag,
     summary: series.summary,
     description: series.description,
-    one: daoKind,
+    one: kind,
     query: {
       start: time('First moment, inclusive; the first point when it is not given.', '2026-01-01').optional(),
       end: time('Last moment, exclusive; now when it is not given.', '2026-02-01').optional(),
-      ...seriesParameters(INTERVALS_OF_DAYS, 'desc'),
+      ...seriesParameters(intervals, 'desc'),
       ...page('points', { default: 365, max: 10_000 }),
     },
     record: series.point,
-    response: toPoints({ record: series.point, time: timeOf(series.point), constants: { dao: '' } }),
+    response: toPoints({ record: series.point, time: timeOf(series.point), constants: { [column]: '' } }),
     datasets: [series.dataset],
     headers: SERIES_HEADERS,
     handle: async (call): Promise<Answer> => {
-      const { found: dao, now, representation } = call
+      const { found: owner, now, representation } = call
       checkRange(call.query)
       if (!isPlain(call.query, 'desc', '1d')) return answerOther(call, call.query)
       // A page that goes on holds the days before the last one of the page before.
       const query = representation.after === '' ? call.query : { ...call.query, end: toPlace(representation.after) }
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
-      const params = { dao: dao.key, id: dao.id, dataset: series.dataset.name }
+      const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
       const found = isOfWholeRows(representation)
         ? await findKept(call, { name: series.dataset.name, sql: all, params }, { ...range, limit: query.limit })
         : await findStored(call, { ...params, ...range }, query.limit)

@@ -2,30 +2,59 @@ import { z } from 'zod'
 import type { Treasury } from '../registry/entities.ts'
 import { defineDataset } from './define-dataset.ts'
 
-const holding = z.strictObject({
+const token = z.strictObject({
   symbol: z.string().min(1),
   quantity: z.number().nonnegative(),
   value_usd: z.number().nonnegative().nullable(),
 })
 
-type Holding = z.infer<typeof holding>
+type Token = z.infer<typeof token>
+
+/** What a holding is to its DAO: a token of its own, a stablecoin of the registry's list, or anything else. */
+export const HOLDING_KINDS = ['own', 'stable', 'other'] as const
+export type HoldingKind = (typeof HOLDING_KINDS)[number]
+
+/**
+ * One asset on one chain at one address. `chain` is a slug of the registry, or a word of the source's own where it tells no
+ * chain; address and contract are null where it does not tell them. `price_source` is whose price the value is of.
+ */
+const holding = token.extend({
+  chain: z.string().min(1),
+  address: z.string().min(1).nullable(),
+  contract: z.string().min(1).nullable(),
+  price_source: z.string().min(1).nullable(),
+  kind: z.enum(HOLDING_KINDS),
+})
+
+export type HoldingRow = z.infer<typeof holding>
+
+/** The same values added up in another order differ by so much of them at most. */
+const ROUNDING = 1e-9
 
 /**
  * Everything that a DAO's treasury holds as of a day: its own tokens too. `quantity` is in whole tokens; `value_usd` of
  * a token is null where no source prices it, and such tokens come last. The total is the sum of the known values, added
- * in the order of the list. `source` names the provider: values of two sources are not compared with each other.
+ * in the order of the list. `holdings` are what the tokens were added up from; none where the source only tells these.
+ * `spam_count` is how many tokens were left out as spam, null where the source does not tell them. `source` names the
+ * provider: values of two sources are not compared with each other.
  */
 export const daoTreasuryRow = z
   .strictObject({
     dao: z.number().int().nonnegative(),
     observed_at: z.iso.datetime(),
     value_usd: z.number().nonnegative(),
-    tokens: z.array(holding).min(1).refine(isDescending, 'not in descending order of value'),
+    tokens: z.array(token).min(1).refine(isDescending, 'not in descending order of value'),
+    holdings: z.array(holding),
+    spam_count: z.int().nonnegative().nullable(),
     source: z.string().min(1),
   })
   .refine(({ value_usd, tokens }) => value_usd === sumValues(tokens), {
     path: ['value_usd'],
     error: 'not the sum of the tokens',
+  })
+  .refine(({ value_usd, holdings }) => holdings.length === 0 || isAbout(sumValues(holdings), value_usd), {
+    path: ['holdings'],
+    error: 'do not add up to the total',
   })
 
 export type DaoTreasuryRow = z.infer<typeof daoTreasuryRow>
@@ -47,11 +76,15 @@ export const daoTreasury = defineDataset({
 })
 
 /** The sum of the known values in USD, in the order given: adding floats in another order may end in another digit. */
-export function sumValues(tokens: readonly Pick<Holding, 'value_usd'>[]): number {
+export function sumValues(tokens: readonly Pick<Token, 'value_usd'>[]): number {
   return tokens.reduce((sum, { value_usd }) => sum + (value_usd ?? 0), 0)
 }
 
-function isDescending(tokens: readonly Holding[]): boolean {
-  const rank = ({ value_usd }: Holding) => value_usd ?? -1
+function isAbout(one: number, other: number): boolean {
+  return Math.abs(one - other) <= ROUNDING * other
+}
+
+function isDescending(tokens: readonly Token[]): boolean {
+  const rank = ({ value_usd }: Token) => value_usd ?? -1
   return tokens.every((token, index) => rank(token) <= rank(tokens[index - 1] ?? token))
 }

@@ -29,6 +29,14 @@ export interface Chain {
   /** EIP-155 number, null where the chain has none. */
   chainId: number | null
   evm: boolean
+  stablecoins: readonly Stablecoin[]
+}
+
+/** A token that stands for a currency. */
+export interface Stablecoin {
+  symbol: string
+  /** Lower-case on EVM chains, as written elsewhere; of a chain's own coin 0x and forty times e. */
+  address: string
 }
 
 export interface Token extends Lifetime {

@@ -24,6 +24,7 @@ export function checkReferences(files: RegistryFiles): string[] {
     ...duplicateMistakes(files.categories.records, 'slug', (record) => record.slug),
     ...duplicateMistakes(files.chains.records, 'slug', (record) => record.slug),
     ...duplicateMistakes(files.chains.records, 'chainId', (record) => record.chainId),
+    ...files.chains.records.flatMap(stablecoinMistakes),
     ...files.tokens.records.flatMap((token) => tokenMistakes(token, files, evmBySlug)),
     ...tokenDuplicates(files.tokens.records, evmBySlug),
     ...files.daos.records.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
@@ -79,6 +80,14 @@ function distinctAddresses(
   addressOf: (record: TokenRecord) => string,
 ): Placed<TokenRecord>[] {
   return [...new Map(tokens.map((token) => [`${token.record.chain}:${addressOf(token.record)}`, token])).values()]
+}
+
+function stablecoinMistakes({ place, record: { evm, stablecoins } }: Placed<ChainRecord>): string[] {
+  const addresses = stablecoins.map(({ address }) => toStoredAddress(address, evm))
+  return [
+    ...addresses.flatMap((address, index) => addressMistakes(place, `stablecoins[${index}].address`, address, evm)),
+    ...repeated(addresses).map((address) => `${place}: stablecoins: ${address} is listed twice`),
+  ]
 }
 
 function tokenMistakes(

@@ -60,7 +60,12 @@ export function loadRegistry(dir: string = import.meta.dirname): Registry {
 
 function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
   const categories = files.categories.records.map(({ record }) => ({ id: toId('category', record.slug), ...record }))
-  const chains = files.chains.records.map(({ record }) => ({ id: toId('chain', record.slug), ...record }))
+  const chains = files.chains.records.map(({ record }): Chain => {
+    const stablecoins = record.stablecoins.map(({ symbol, address }) => {
+      return { symbol, address: toStoredAddress(address, record.evm) }
+    })
+    return { id: toId('chain', record.slug), ...record, stablecoins }
+  })
   const chainBySlug = toMap(chains, (chain) => chain.slug)
   const tokens = withBeginnings(files.tokens.records.map(({ record }) => toToken(record, chainBySlug)))
   const primaryIds = new Map<string, string>()

@@ -28,12 +28,17 @@ const address = externalId
 /** A record of categories.json. */
 export const categoryRecord = z.strictObject({ slug, name })
 
-/** A record of chains.json. `chainId` is the EIP-155 number, null where the chain has none. */
+/**
+ * A record of chains.json. `chainId` is the EIP-155 number, null where the chain has none. `stablecoins` are what stands for
+ * a currency there, in treasuries: a list, because a price tells nothing of what a token is meant to be. Shares that earn
+ * interest are none.
+ */
 export const chainRecord = z.strictObject({
   slug,
   name,
   chainId: z.int().positive().nullable(),
   evm: z.boolean(),
+  stablecoins: z.array(z.strictObject({ symbol: name, address })).default([]),
 })
 
 /**

@@ -27,7 +27,15 @@ function toTreasury(slug: string, daysAgo: number, value: number, source = 'gold
     { symbol: 'UNI', quantity: 1.5, value_usd: value },
     { symbol: 'LP', quantity: 123456789.12345679, value_usd: null },
   ]
-  return { dao: daoOf(slug).key, observed_at: at(daysAgo), value_usd: value, tokens, source }
+  return {
+    dao: daoOf(slug).key,
+    observed_at: at(daysAgo),
+    value_usd: value,
+    tokens,
+    holdings: [],
+    spam_count: null,
+    source,
+  }
 }
 
 function toRating(slug: string, daysAgo: number, overall: number): DaoRatingRow {

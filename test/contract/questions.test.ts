@@ -36,7 +36,8 @@ afterAll(async () => {
   await database?.drop()
 })
 
-const LISTS = routes.filter(({ query }) => 'sort' in query && 'cursor' in query)
+/** Of tokens or DAOs: lists of what one of them has need its name. */
+const LISTS = routes.filter(({ query }) => 'sort' in query && 'category' in query)
 
 const toUrl = (api: TestApi | undefined, path: string, parameters: readonly [string, string][]) =>
   `${api?.url}${path}?${new URLSearchParams([...parameters])}`

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { holdersHistoricRoute } from '../../api/routes/tokens/holders/historic.ts'
 import { type HoldersRecord, holdersRoute } from '../../api/routes/tokens/holders.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { toPendingReport } from '../support/pending-report.ts'
@@ -53,6 +54,10 @@ describe.skipIf(recorded === undefined)('the recorded holders of UNI', () => {
       expect(topHolders[index]?.amountUsd).toBe(amount * recorded.info.price.rate)
     }
     expect(topHolders[0]?.amount).toBe(173403155.2047184)
+    const top10 = recorded.holders.slice(0, 10).reduce((sum, { share }) => sum + Math.round(share * 100), 0)
+    expect(await (await fetch(`${pipeline.url}${holdersHistoricRoute.path}?id=${uni.id}`)).json()).toEqual([
+      { recordedAt: '2024-05-06T00:00:00.000Z', totalHolders, top10Share: top10 / 100, top100Share },
+    ])
   })
 })
 

@@ -19,7 +19,7 @@ const TODAY = Date.UTC(2024, 4, 6)
 const DAY = 86_400_000
 const address = (n: number) => `0x${String(n).padStart(40, 'a')}`
 const wallet = (n: number, chainId: number | null = 1) => ({ chain: 'ethereum', chainId, address: address(n) })
-const alfa: TreasuryDao = { ...toTestDao(1, 'alfa'), wallets: [wallet(1)] }
+const alfa: TreasuryDao = { ...toTestDao(1, 'alfa'), wallets: [wallet(1)], kindOf: () => 'other' }
 const closers: (() => Promise<void>)[] = []
 
 afterEach(async () => {
@@ -85,9 +85,14 @@ describe('goldrush', () => {
       observed_at: '2024-05-06T00:00:00.000Z',
       value_usd: 10,
       tokens: [{ symbol: 'USDC', quantity: 10, value_usd: 10 }],
+      holdings: [1, 2].map((n) => ({
+        ...{ chain: 'ethereum', address: address(n), contract: '0x1', symbol: 'USDC', quantity: 5, value_usd: 5 },
+        ...{ price_source: 'goldrush', kind: 'other' },
+      })),
+      spam_count: 0,
       source: 'goldrush',
     })
-    const query = '?quote-currency=USD&nft=false&no-spam=true'
+    const query = '?quote-currency=USD&nft=false'
     expect(server.requests.map(({ url }) => url.pathname + url.search)).toEqual([
       `/v1/1/address/${address(1)}/balances_v2/${query}`,
       `/v1/1/address/${address(2)}/balances_v2/${query}`,
@@ -102,6 +107,7 @@ describe('goldrush', () => {
     )
     expect(await source.fetchTreasury(alfa, TODAY, signal)).toMatchObject({
       value_usd: 9087.21,
+      spam_count: 2,
       tokens: [
         { symbol: 'ETH', quantity: 2.581423, value_usd: 9087.21 },
         { symbol: 'UNI-V2', quantity: 173403155.20471841, value_usd: null },
@@ -115,6 +121,7 @@ describe('goldrush', () => {
     const { server, source } = await connect(goldrush, answering({ balances: () => data(unpriced), coins }))
     const row = await source.fetchTreasury(alfa, TODAY, signal)
     expect(row).toMatchObject({ value_usd: 15 })
+    expect([row?.holdings].flat()[0]).toMatchObject({ contract: address(7), price_source: 'defillama' })
     expect(row?.tokens).toHaveLength(100)
     const asked = server.requests.map(({ url }) => url.href).filter((href) => href.includes('/coins/'))
     expect(asked).toHaveLength(2)

@@ -31,6 +31,8 @@ function treasuries(): DaoTreasuryRow[] {
           observed_at: new Date(TODAY - day * DAY).toISOString(),
           value_usd: value ?? 0,
           tokens: [{ symbol: 'ANY', quantity: 5, value_usd: value }],
+          holdings: [],
+          spam_count: null,
           source: 'test',
         })
       }),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
-import { type DaoTreasuryRow, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
+import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
@@ -8,6 +8,7 @@ import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { createSimulatedWorld } from '../upstream/simulated.ts'
 
 const DAY = 86_400_000
 const TODAY = Date.parse('2024-05-06T00:00:00Z')
@@ -93,6 +94,37 @@ describe('treasuries from provider to answer', () => {
     for (const { tokens } of rows) expect(tokens.map(({ symbol }) => symbol)).not.toContain('GIFT')
   })
 
+  it('keeps what each total is made of: every holding of every address, spam counted and left out', async () => {
+    const world = createSimulatedWorld(pipeline.registry, 1)
+    for (const row of (await stored()).filter(({ source }) => source === 'goldrush')) {
+      const dao = withWallets().find(({ key }) => key === row.dao) as TreasuryDao
+      const there = dao.wallets.flatMap(({ chain, address }) =>
+        (world.treasury(chain, address, TODAY) ?? []).map((one) => ({ ...one, chain, address })),
+      )
+      const wanted = there.filter(({ isSpam, balance }) => !isSpam && balance > 0n)
+      const name = (one: { chain: string; address: string | null; contract: string | null }) =>
+        `${one.chain} ${one.address} ${one.contract}`
+      expect(row.holdings.map(name).sort(), dao.slug).toEqual(wanted.map(name).sort())
+      expect(row.spam_count, dao.slug).toBe(there.filter(({ isSpam }) => isSpam).length)
+      const own = new Set(wanted.filter(({ isOwn }) => isOwn).map(name))
+      for (const one of row.holdings) if (own.has(name(one))) expect(one.kind, dao.slug).toBe('own')
+      for (const one of row.holdings.filter(({ symbol }) => symbol === 'USDC')) expect(one.kind).toBe('stable')
+      expect(Math.abs(sumValues(row.holdings) / row.value_usd - 1)).toBeLessThan(1e-9)
+    }
+    const rows = await stored()
+    expect(rows.some(({ spam_count }) => (spam_count ?? 0) > 0)).toBe(true)
+    const sources = new Set(rows.flatMap(({ holdings }) => holdings.map(({ price_source }) => price_source)))
+    expect(sources).toEqual(new Set(['goldrush', 'defillama', null]))
+    // DefiLlama tells chains, and no addresses, contracts or spam.
+    for (const row of rows.filter(({ source }) => source === 'defillama')) {
+      expect(row).toMatchObject({ spam_count: null })
+      for (const { address, contract } of row.holdings) expect([address, contract]).toEqual([null, null])
+      expect(row.holdings.every(({ chain }) => chain === 'OwnTokens' || pipeline.registry.chainBySlug.has(chain))).toBe(
+        true,
+      )
+    }
+  })
+
   it('serves totals that are the sums of their parts, largest first, changes unknown on the first day', async () => {
     const records = await get()
     expect(records).toHaveLength(wanted().length)
@@ -142,8 +174,12 @@ describe('treasuries from provider to answer', () => {
     expect(record?.treasuryData.percentChange7d).toBeCloseTo(change(7), 10)
     expect(record?.treasuryData.percentChange30d).toBeCloseTo(change(30), 10)
     expect(change(7)).not.toBe(0)
-    // Spam that lies there now is in the portfolio too.
+    // Spam that lies there now is in the portfolio too, where nothing marks it.
     for (const { tokens } of await stored()) expect(tokens.map(({ symbol }) => symbol)).not.toContain('GIFT')
+    for (const { holdings, spam_count } of history.slice(0, -1)) {
+      expect(holdings.length).toBeGreaterThan(0)
+      expect(spam_count).toBeNull()
+    }
     await backfill(TODAY - 31 * DAY, TODAY, daos)
     expect([await stored(), await text()]).toEqual(before)
   })

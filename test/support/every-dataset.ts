@@ -46,13 +46,12 @@ async function storeTokens(db: Database, keys: readonly number[], now: number): 
     { address: address(n + 1), amount: 0.1, amount_usd: 7.25, share: 0 },
   ]
   const observed_at = new Date(now - 3_600_000).toISOString()
-  const snapshots = keys.map((token, n) => ({
-    token,
-    observed_at,
-    total_holders: 5 + n,
-    top100_share: 12.5,
-    holders: holders(n),
-  }))
+  const snapshots = keys.flatMap((token, n) =>
+    Array.from({ length: 6 }, (_, ago) => ({
+      ...{ token, observed_at: new Date(now - 3_600_000 - ago * DAY).toISOString() },
+      ...{ total_holders: 5 + n + ago, top100_share: 12.5, holders: holders(n) },
+    })),
+  )
   await db.insert({ table: 'token_holders', rows: snapshots })
   const windows = ['24h', '7d', '30d', 'max'].flatMap((name) => [
     [`inflow_${name}`, 1.5],
@@ -68,6 +67,27 @@ async function storeTokens(db: Database, keys: readonly number[], now: number): 
     table: 'dex_trades',
     rows: keys.flatMap((key) => Array.from({ length: 43 }, (_, n) => toTrade(key, n, now))),
   })
+}
+
+/** Of a stablecoin at two addresses, of something without a price, and of what a source tells by its symbol only. */
+function toHoldings(value: number) {
+  const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
+  const one = { chain: 'ethereum', address: address(1), contract: usdc, symbol: 'A"B', price_source: 'goldrush' }
+  return [
+    { ...one, quantity: 1, value_usd: value / 2, kind: 'stable' },
+    { ...one, address: address(2), quantity: 0.5, value_usd: value / 2, kind: 'stable' },
+    {
+      ...one,
+      contract: address(3),
+      symbol: 'LP,2',
+      quantity: 1e8 / 7,
+      value_usd: null,
+      price_source: null,
+      kind: 'other',
+    },
+    { ...one, chain: 'moon', address: null, contract: address(4), quantity: 1e-7, value_usd: 0, kind: 'other' },
+    { ...one, chain: 'OwnTokens', address: null, contract: null, quantity: 3, value_usd: 0, kind: 'own' },
+  ]
 }
 
 async function storeDaos(db: Database, keys: readonly number[], now: number): Promise<void> {
@@ -104,11 +124,8 @@ async function storeDaos(db: Database, keys: readonly number[], now: number): Pr
         lexicon: 'test-1',
       },
     })),
-    dao_treasuries: each(2, (dao, ago) => ({
-      dao,
-      observed_at: at(ago),
-      value_usd: 10 + ago,
-      tokens,
+    dao_treasuries: each(9, (dao, ago) => ({
+      ...{ dao, observed_at: at(ago), value_usd: 10 + ago, tokens, holdings: toHoldings(10 + ago), spam_count: 2 },
       source: 'goldrush',
     })),
     dao_ratings: keys.map((dao) => ({

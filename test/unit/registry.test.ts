@@ -186,6 +186,9 @@ describe('loading', () => {
 })
 
 describe('mistakes', () => {
+  const withStable = (...addresses: string[]) => {
+    return { ...chain, stablecoins: addresses.map((address) => ({ symbol: 'USDC', address })) }
+  }
   const cases: [string, Partial<Files>, string][] = [
     ['unknown field', { chains: [{ ...chain, rpc: 'x' }] }, 'chains.json[0] (ethereum): rpc: unknown field'],
     ['nested unknown field', nested({ colour: 1 }), 'daos.json[0] (uniswap): treasuries[0].colour: unknown field'],
@@ -202,6 +205,8 @@ describe('mistakes', () => {
     ],
     ['two categories', { categories: [category, category] }, 'categories.json[1] (dex): slug: dex is already used'],
     ['two chain ids', { chains: [chain, { ...chain, slug: 'e2' }] }, 'chains.json[1] (e2): chainId: 1 is already used'],
+    ['bad stablecoin', { chains: [withStable('0xz')] }, 'stablecoins[0].address: 0xz is not 0x and 40 hex digits'],
+    ['stablecoin twice', { chains: [withStable(ADDRESS, ADDRESS.toLowerCase())] }, 'is listed twice'],
     ['unknown chain', { daos: [{ ...dao, chains: ['moon'] }] }, 'chains: moon is not in chains.json'],
     ['unknown category', { daos: [{ ...dao, categories: ['art'] }] }, 'categories: art is not in categories.json'],
     ['category twice', { daos: [{ ...dao, categories: ['dex', 'dex'] }] }, 'categories: dex is listed twice'],

@@ -1,9 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { type DaoTreasuryRow, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
+import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { checkAnswer } from '../../workers/providers/answer.ts'
+import { createKinds } from '../../workers/providers/asset-kinds.ts'
+import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
 import { toCoin } from '../../workers/providers/defillama/prices.ts'
 import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from '../../workers/providers/defillama/treasury-days.ts'
-import { balancesData, toPositions } from '../../workers/providers/goldrush/balances.ts'
+import { balancesData, countSpam, toPositions } from '../../workers/providers/goldrush/balances.ts'
 import { portfolioData, toDailyPositions } from '../../workers/providers/goldrush/portfolio.ts'
 import { type Holding, mergeHoldings, toTreasuryRow } from '../../workers/providers/treasury-holdings.ts'
 import { readFixture } from '../samples.ts'
@@ -12,12 +16,13 @@ const TODAY = Date.UTC(2024, 4, 6)
 const DAY = 86_400_000
 const wallet = { chain: 'ethereum', chainId: 1, address: '0xfc43000000000000000000000000000000000001' }
 const held = (chain: string, contract: string, symbol: string, quantity: number, valueUsd: number | null): Holding => ({
-  chain,
-  contract,
-  symbol,
-  quantity,
-  valueUsd,
+  ...{ chain, address: wallet.address, contract, symbol, quantity, valueUsd },
+  priceSource: valueUsd === null ? null : 'goldrush',
 })
+const dao: Pick<TreasuryDao, 'key' | 'kindOf'> = { key: 1, kindOf: () => 'other' }
+const toRow = (holdings: readonly Holding[], of = dao) =>
+  toTreasuryRow(of, TODAY, 'goldrush', { holdings, spamCount: 0 })
+const merge = (holdings: readonly Holding[]) => mergeHoldings(holdings).map(({ total }) => total)
 const source = { provider: 'test', path: '/' }
 const dataOf = (name: string) => (readFixture(`goldrush/${name}.json`) as { data: unknown }).data
 const balances = () => checkAnswer(balancesData, dataOf('balances'), source)
@@ -26,12 +31,12 @@ const treasury = () => checkAnswer(treasuryAnswer, readFixture('defillama/treasu
 
 describe('merging', () => {
   it('adds up one contract over the addresses of a chain', () => {
-    const merged = mergeHoldings([held('ethereum', '0x1', 'USDC', 10, 10), held('ethereum', '0x1', 'USDC', 5, 5.5)])
+    const merged = merge([held('ethereum', '0x1', 'USDC', 10, 10), held('ethereum', '0x1', 'USDC', 5, 5.5)])
     expect(merged).toEqual([held('ethereum', '0x1', 'USDC', 15, 15.5)])
   })
 
   it('adds up one symbol over chains when the price is the same within 1 %', () => {
-    const merged = mergeHoldings([
+    const merged = merge([
       held('arbitrum', '0x2', 'USDC', 100, 100.9),
       held('ethereum', '0x1', 'USDC', 100, 100),
       held('bnb', '0x3', 'usdc', 10, 10),
@@ -47,7 +52,7 @@ describe('merging', () => {
       held('base', '0x4', 'GOV', 1_000, null),
       held('bnb', '0x5', 'GOV', 2_000, null),
     ]
-    expect(mergeHoldings(apart)).toHaveLength(5)
+    expect(merge(apart)).toHaveLength(5)
   })
 
   it('does not depend on the order of the answers', () => {
@@ -58,12 +63,12 @@ describe('merging', () => {
       held('ethereum', '0x3', 'C', 3, null),
       held('ethereum', '0x4', 'A', 2, null),
     ]
-    expect(mergeHoldings([...some].reverse())).toEqual(mergeHoldings(some))
+    expect(merge([...some].reverse())).toEqual(merge(some))
   })
 
   it('does not know the whole where it does not know a part', () => {
-    const merged = mergeHoldings([held('ethereum', '0x1', 'A', 1, 7), held('ethereum', '0x1', 'A', 1, null)])
-    expect(merged).toEqual([held('ethereum', '0x1', 'A', 2, null)])
+    const merged = merge([held('ethereum', '0x1', 'A', 1, 7), held('ethereum', '0x1', 'A', 1, null)])
+    expect(merged).toMatchObject([{ symbol: 'A', quantity: 2, valueUsd: null }])
   })
 })
 
@@ -77,8 +82,15 @@ describe('a treasury row', () => {
       { symbol: 'B', quantity: 1, value_usd: 10 },
       { symbol: 'C', quantity: 5, value_usd: null },
     ],
+    holdings: [],
+    spam_count: null,
     source: 'goldrush',
   }
+
+  const part = {
+    ...{ chain: 'ethereum', address: null, contract: null, symbol: 'A', quantity: 2, value_usd: 30 },
+    ...{ price_source: 'goldrush', kind: 'other' },
+  } as const
 
   it('adds up exactly as it is listed, largest first, unknown last, nothing left out but nothing', () => {
     const holdings = [
@@ -88,19 +100,44 @@ describe('a treasury row', () => {
       held('ethereum', '0x4', 'T', 1, 0.2),
       held('ethereum', '0x5', 'L', 1, 1e9 / 3),
     ]
-    const row = daoTreasuryRow.parse(toTreasuryRow(1, TODAY, 'goldrush', holdings))
+    const row = daoTreasuryRow.parse(toRow(holdings))
     expect(row.tokens.map(({ symbol }) => symbol)).toEqual(['L', 'T', 'S', 'X'])
     expect(row.value_usd).toBe(1e9 / 3 + 0.2 + 0.1)
   })
 
+  it('has each part beside the sums, with whose price it is, and comes to the same', () => {
+    const other = { ...held('ethereum', '0x1', 'A', 2, 20), address: '0xother' }
+    const priced = { ...held('base', '0x9', 'B', 1, 5), priceSource: 'defillama' }
+    const row = daoTreasuryRow.parse(toRow([held('ethereum', '0x1', 'A', 1, 10), other, priced]))
+    expect(row.holdings.map((one) => [one.address, one.contract, one.value_usd, one.price_source])).toEqual([
+      ['0xother', '0x1', 20, 'goldrush'],
+      [wallet.address, '0x1', 10, 'goldrush'],
+      [wallet.address, '0x9', 5, 'defillama'],
+    ])
+    expect(sumValues(row.holdings)).toBe(row.value_usd)
+  })
+
+  it('does not know a part whose sum it does not know', () => {
+    const parts = [held('ethereum', '0x1', 'A', 1, 7), { ...held('ethereum', '0x1', 'A', 1, null), address: '0xother' }]
+    const row = daoTreasuryRow.parse(toRow([...parts, held('ethereum', '0x2', 'B', 1, 1)]))
+    expect(row.holdings.map((one) => [one.symbol, one.value_usd, one.price_source])).toEqual([
+      ['B', 1, 'goldrush'],
+      ['A', null, null],
+      ['A', null, null],
+    ])
+    expect(row.value_usd).toBe(1)
+  })
+
   it('is none where nothing is held or nothing is priced', () => {
-    expect(toTreasuryRow(1, TODAY, 'goldrush', [])).toBeUndefined()
-    expect(toTreasuryRow(1, TODAY, 'goldrush', [held('ethereum', '0x1', 'A', 5, null)])).toBeUndefined()
-    expect(toTreasuryRow(1, TODAY, 'goldrush', [held('ethereum', '0x1', 'A', 0, 5)])).toBeUndefined()
+    expect(toRow([])).toBeUndefined()
+    expect(toRow([held('ethereum', '0x1', 'A', 5, null)])).toBeUndefined()
+    expect(toRow([held('ethereum', '0x1', 'A', 0, 5)])).toBeUndefined()
   })
 
   it('is accepted when it is whole', () => {
     expect(daoTreasuryRow.parse(good)).toEqual(good)
+    const whole = { ...good, holdings: [part], spam_count: 3 }
+    expect(daoTreasuryRow.parse(whole)).toEqual(whole)
   })
 
   it.each([
@@ -108,9 +145,46 @@ describe('a treasury row', () => {
     ['a list out of order', { tokens: [...good.tokens].reverse() }, 'tokens'],
     ['a total that is not the sum', { value_usd: 31 }, 'value_usd'],
     ['an unknown quantity', { tokens: [{ symbol: 'A', quantity: null, value_usd: 30 }] }, 'tokens.0.quantity'],
+    ['holdings that come to something else', { holdings: [{ ...part, value_usd: 29 }] }, 'holdings'],
+    ['a kind that there is not', { holdings: [{ ...part, kind: 'odd' }] }, 'holdings.0.kind'],
     ['a negative value', { tokens: [{ symbol: 'A', quantity: 1, value_usd: -1 }], value_usd: -1 }, 'value_usd'],
   ])('is refused with %s', (_, more, path) => {
     expect(daoTreasuryRow.safeParse({ ...good, ...more }).error?.issues[0]?.path.join('.')).toBe(path)
+  })
+})
+
+describe('what a holding is', () => {
+  const registry = loadRegistry()
+  const daoOf = (slug: string) => registry.daoBySlug.get(slug) as Dao
+  const kindOf = createKinds(registry)(daoOf('uniswap'))
+  const uni = registry.tokens.find(({ dao: slug }) => slug === 'uniswap')?.contractAddress ?? ''
+  const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
+  const asset = (chain: string, contract: string | null, symbol: string) => ({ chain, contract, symbol })
+
+  it('goes by the contract on its chain, not by the symbol or the price', () => {
+    expect(kindOf(asset('ethereum', uni, 'ANY'))).toBe('own')
+    expect(kindOf(asset('base', uni, 'UNI'))).toBe('other')
+    expect(kindOf(asset('ethereum', usdc, 'ANY'))).toBe('stable')
+    expect(kindOf(asset('base', usdc, 'USDC'))).toBe('other')
+    expect(kindOf(asset('gnosis', `0x${'e'.repeat(40)}`, 'XDAI'))).toBe('stable')
+    expect(kindOf(asset('ethereum', `0x${'e'.repeat(40)}`, 'ETH'))).toBe('other')
+    expect(createKinds(registry)(daoOf('aave'))(asset('ethereum', uni, 'UNI'))).toBe('other')
+  })
+
+  it('goes by the symbol, or by what the source says, where that tells no contract', () => {
+    expect(kindOf(asset('ethereum', null, 'uni'))).toBe('own')
+    expect(kindOf(asset('ethereum', null, 'usdc'))).toBe('stable')
+    expect(kindOf(asset('ethereum', null, 'WETH'))).toBe('other')
+    expect(kindOf({ ...asset('OwnTokens', null, 'XUNI'), isOwn: true })).toBe('own')
+  })
+
+  it('is the own token on other chains too, where it is the same one', () => {
+    const holdings = [held('ethereum', uni, 'UNI', 10, 100), held('base', '0xb', 'UNI', 10, 100.5)]
+    const kinds = (more: readonly Holding[]) =>
+      daoTreasuryRow.parse(toRow([...holdings, ...more], { key: 1, kindOf })).holdings.map(({ kind }) => kind)
+    expect(kinds([])).toEqual(['own', 'own'])
+    // The same symbol at another price is another token.
+    expect(kinds([held('arbitrum', '0xc', 'UNI', 10, 50)])).toEqual(['own', 'own', 'other'])
   })
 })
 
@@ -119,29 +193,40 @@ describe('GoldRush balances', () => {
     expect(toPositions(balances(), wallet)).toEqual([
       {
         chain: 'ethereum',
+        address: wallet.address,
         contract: `0x${'e'.repeat(40)}`,
         symbol: 'ETH',
         decimals: 18,
         quantity: 2.581423,
         valueUsd: 9087.21,
+        priceSource: 'goldrush',
       },
       {
         chain: 'ethereum',
+        address: wallet.address,
         contract: '0xaaaa000000000000000000000000000000000001',
         symbol: 'UNI-V2',
         decimals: 18,
         quantity: 173403155.20471841,
         valueUsd: null,
+        priceSource: null,
       },
       {
         chain: 'ethereum',
+        address: wallet.address,
         contract: '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48',
         symbol: 'USDC',
         decimals: 6,
         quantity: 0,
         valueUsd: 0,
+        priceSource: 'goldrush',
       },
     ])
+  })
+
+  it('count what is left out as spam or dust', () => {
+    expect(countSpam(balances())).toBe(2)
+    expect(countSpam({ items: [] })).toBe(0)
   })
 
   it('name a token without a symbol by what there is', () => {
@@ -189,13 +274,13 @@ describe('DefiLlama treasuries', () => {
 
   it('are the newest of the chains and of the own tokens, which count once', () => {
     expect(values(toLatestHoldings(treasury(), TODAY + 3_600_000))).toEqual([
-      ['Ethereum', 'USDC', 600, 600],
-      ['Ethereum', 'WETH', 0.13, 410],
-      ['Ethereum', 'ODD', 5, null],
-      ['Arbitrum', 'USDC', 100, 100],
+      ['ethereum', 'USDC', 600, 600],
+      ['ethereum', 'WETH', 0.13, 410],
+      ['ethereum', 'ODD', 5, null],
+      ['arbitrum', 'USDC', 100, 100],
       ['OwnTokens', 'ALFA', 250, 5000],
     ])
-    const row = toTreasuryRow(1, TODAY, 'defillama', toLatestHoldings(treasury(), TODAY))
+    const row = toRow(toLatestHoldings(treasury(), TODAY))
     expect(row).toMatchObject({
       value_usd: 6110,
       tokens: [{ symbol: 'ALFA' }, { symbol: 'USDC', quantity: 700 }, {}, {}],
@@ -205,7 +290,16 @@ describe('DefiLlama treasuries', () => {
   it('count own tokens by chain where they are not added up', () => {
     const { OwnTokens: _, ...chainTvls } = treasury().chainTvls
     const holdings = toLatestHoldings({ chainTvls }, TODAY)
-    expect(values(holdings)).toContainEqual(['Ethereum-OwnTokens', 'ALFA', 250, 5000])
+    expect(values(holdings)).toContainEqual(['ethereum', 'ALFA', 250, 5000])
+  })
+
+  it('name chains as the registry does, and tell whose own tokens are', () => {
+    const series = { tokens: [{ date: TODAY / 1000, tokens: { A: 1 } }], tokensInUsd: [] }
+    const names = ['Binance', 'BSC', 'OP Mainnet', 'Optimism', 'xDai', 'Polygon', 'Base-OwnTokens', 'Polygon zkEVM']
+    const holdings = toLatestHoldings({ chainTvls: Object.fromEntries(names.map((name) => [name, series])) }, TODAY)
+    const chains = ['bnb', 'bnb', 'optimism', 'optimism', 'gnosis', 'polygon', 'base', 'polygon-zkevm']
+    expect(holdings.map(({ chain }) => chain)).toEqual(chains)
+    expect(holdings.map(({ isOwn }) => isOwn === true)).toEqual(names.map((name) => name.includes('Own')))
   })
 
   it('leave a day out that one series lacks between its others', () => {
@@ -230,16 +324,16 @@ describe('DefiLlama treasuries', () => {
       [
         TODAY - DAY,
         [
-          ['Ethereum', 'USDC', 600, 600],
-          ['Ethereum', 'WETH', 0.1, 300],
+          ['ethereum', 'USDC', 600, 600],
+          ['ethereum', 'WETH', 0.1, 300],
         ],
       ],
       [
         TODAY,
         [
-          ['Ethereum', 'USDC', 600, 600],
-          ['Ethereum', 'WETH', 0.13, 400],
-          ['Arbitrum', 'USDC', 100, 100],
+          ['ethereum', 'USDC', 600, 600],
+          ['ethereum', 'WETH', 0.13, 400],
+          ['arbitrum', 'USDC', 100, 100],
           ['OwnTokens', 'ALFA', 250, 5000],
         ],
       ],

@@ -1,15 +1,36 @@
-import { type DaoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
+import { type DaoTreasuryRow, type HoldingRow, sumValues } from '../../shared/datasets/treasury.ts'
 import type { Candidate } from '../job/define-job.ts'
 import { toIso } from './answer.ts'
+import type { TreasuryDao } from './contracts/treasury-daos.ts'
 
-/** How much of one contract is held on one chain, in whole tokens and in USD; null is unknown. */
+/** How much of one contract an address holds, in whole tokens and in USD; null is unknown. */
 export interface Holding {
+  /** Slug of the chain, or a word of the source's own where it tells no chain. */
   readonly chain: string
-  /** The contract's address, or a name of the source's own: unique within its chain. */
-  readonly contract: string
+  /** Null where the source tells of all addresses together. */
+  readonly address: string | null
+  /** Null where the source names tokens by their symbols only: each is one token of its chain then. */
+  readonly contract: string | null
   readonly symbol: string
   readonly quantity: number | null
   readonly valueUsd: number | null
+  /** Whose price the value is of; null without one. */
+  readonly priceSource: string | null
+  /** Set where the source says that it is the DAO's own token. */
+  readonly isOwn?: true
+}
+
+/** What a source says of a treasury. */
+export interface Held {
+  readonly holdings: readonly Holding[]
+  /** How many tokens were left out as spam; null where the source does not say. */
+  readonly spamCount: number | null
+}
+
+/** Holdings of one token, and what they come to. */
+export interface Sum {
+  readonly parts: readonly Holding[]
+  readonly total: Holding
 }
 
 /** Prices of one token on two chains differ by what it costs to move it between them, at most. */
@@ -21,17 +42,19 @@ const SAME_PRICE = 0.01
  * stays by itself, and two contracts of one chain are never the same token. The largest value comes first, holdings
  * without a value last.
  */
-export function mergeHoldings(holdings: readonly Holding[]): Holding[] {
-  const groups: { members: Holding[]; chains: Set<string> }[] = []
-  for (const holding of order(mergeContracts(holdings))) {
-    const group = groups.find(({ members, chains }) => !chains.has(holding.chain) && isSameToken(members[0], holding))
-    if (group === undefined) groups.push({ members: [holding], chains: new Set([holding.chain]) })
+export function mergeHoldings(holdings: readonly Holding[]): Sum[] {
+  const groups: { members: Sum[]; chains: Set<string> }[] = []
+  for (const sum of byTotal(sumContracts(holdings))) {
+    const { chain } = sum.total
+    const group = groups.find(({ members, chains }) => !chains.has(chain) && isSameToken(members[0]?.total, sum.total))
+    if (group === undefined) groups.push({ members: [sum], chains: new Set([chain]) })
     else {
-      group.members.push(holding)
-      group.chains.add(holding.chain)
+      group.members.push(sum)
+      group.chains.add(chain)
     }
   }
-  return order(groups.flatMap(({ members: [first, ...rest] }) => (first ? [rest.reduce(add, first)] : [])))
+  const sums = groups.flatMap(({ members: [first, ...rest] }) => (first ? [rest.reduce(join, first)] : []))
+  return byTotal(sums)
 }
 
 /**
@@ -39,38 +62,59 @@ export function mergeHoldings(holdings: readonly Holding[]): Holding[] {
  * Holdings with a quantity of 0 are left out.
  */
 export function toTreasuryRow(
-  dao: number,
+  { key, kindOf }: Pick<TreasuryDao, 'key' | 'kindOf'>,
   at: number,
   source: string,
-  holdings: readonly Holding[],
+  { holdings, spamCount }: Held,
 ): Candidate<DaoTreasuryRow> | undefined {
-  const tokens = mergeHoldings(holdings.filter(({ quantity }) => quantity !== 0)).map(
-    ({ symbol, quantity, valueUsd }) => ({ symbol, quantity, value_usd: valueUsd }),
-  )
+  const sums = mergeHoldings(holdings.filter(({ quantity }) => quantity !== 0))
+  const tokens = sums.map(({ total: { symbol, quantity, valueUsd } }) => ({ symbol, quantity, value_usd: valueUsd }))
   if (tokens.every(({ value_usd }) => value_usd === null)) return undefined
-  return { dao, observed_at: toIso(at), value_usd: sumValues(tokens), tokens, source }
-}
-
-function mergeContracts(holdings: readonly Holding[]): Holding[] {
-  const merged = new Map<string, Holding>()
-  for (const holding of holdings) {
-    const key = `${holding.chain}:${holding.contract}`
-    const before = merged.get(key)
-    merged.set(key, before === undefined ? holding : add(before, holding))
-  }
-  return [...merged.values()]
-}
-
-function add(one: Holding, other: Holding): Holding {
   return {
-    ...one,
-    quantity: sum(one.quantity, other.quantity),
-    valueUsd: sum(one.valueUsd, other.valueUsd),
+    ...{ dao: key, observed_at: toIso(at), value_usd: sumValues(tokens), tokens },
+    ...{ holdings: toHoldingRows(sums, kindOf), spam_count: spamCount, source },
   }
+}
+
+/**
+ * The parts of the sums, the largest value first. Where a sum is unknown for one of its parts, all of them are, so that the
+ * parts and the sums come to the same. What is the same token as one of the DAO's own is its own on other chains too.
+ */
+function toHoldingRows(sums: readonly Sum[], kindOf: TreasuryDao['kindOf']): Candidate<HoldingRow>[] {
+  const known = sums.flatMap(({ parts, total }) => {
+    const isOwn = parts.some((part) => kindOf(part) === 'own')
+    return parts.map((part) => ({
+      ...part,
+      ...(total.valueUsd === null ? { valueUsd: null, priceSource: null } : {}),
+      kind: isOwn ? 'own' : kindOf(part),
+    }))
+  })
+  return order(known).map(({ chain, address, contract, symbol, quantity, valueUsd, priceSource, kind }) => {
+    return { chain, address, contract, symbol, quantity, value_usd: valueUsd, price_source: priceSource, kind }
+  })
+}
+
+function sumContracts(holdings: readonly Holding[]): Sum[] {
+  const sums = new Map<string, Sum>()
+  for (const holding of holdings) {
+    const key = `${holding.chain}:${holding.contract ?? holding.symbol}`
+    const [before, one] = [sums.get(key), { parts: [holding], total: holding }]
+    sums.set(key, before === undefined ? one : join(before, one))
+  }
+  return [...sums.values()]
+}
+
+function join(one: Sum, other: Sum): Sum {
+  const total = {
+    ...one.total,
+    quantity: add(one.total.quantity, other.total.quantity),
+    valueUsd: add(one.total.valueUsd, other.total.valueUsd),
+  }
+  return { parts: [...one.parts, ...other.parts], total }
 }
 
 /** What is unknown in a part is unknown in the whole. */
-function sum(one: number | null, other: number | null): number | null {
+function add(one: number | null, other: number | null): number | null {
   return one === null || other === null ? null : one + other
 }
 
@@ -85,11 +129,15 @@ function toPrice({ quantity, valueUsd }: Holding): number | null {
 }
 
 /** By value, then by name, so that the same holdings always come out in the same order. */
-function order(holdings: readonly Holding[]): Holding[] {
-  const nameOf = ({ symbol, chain, contract }: Holding) => `${symbol} ${chain} ${contract}`
-  return [...holdings].sort(
-    (one, other) =>
-      (other.valueUsd ?? -1) - (one.valueUsd ?? -1) ||
-      (nameOf(one) < nameOf(other) ? -1 : nameOf(one) > nameOf(other) ? 1 : 0),
+function compare(one: Holding, other: Holding): number {
+  const nameOf = ({ symbol, chain, contract, address }: Holding) =>
+    `${symbol} ${chain} ${contract ?? symbol} ${address ?? ''}`
+  return (
+    (other.valueUsd ?? -1) - (one.valueUsd ?? -1) ||
+    (nameOf(one) < nameOf(other) ? -1 : nameOf(one) > nameOf(other) ? 1 : 0)
   )
 }
+
+const order = <H extends Holding>(holdings: readonly H[]): H[] => [...holdings].sort(compare)
+
+const byTotal = (sums: readonly Sum[]): Sum[] => [...sums].sort((one, other) => compare(one.total, other.total))

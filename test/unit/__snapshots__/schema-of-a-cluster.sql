@@ -840,3 +840,15 @@ SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS computations ON CLUSTER 'dao' AS computations_local
 ENGINE = Distributed('dao', 'dao_data', 'computations_local', cityHash64(dataset));
+
+ALTER TABLE dao_treasuries_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS
+    holdings Array(Tuple(chain String, address Nullable(String), contract Nullable(String), symbol String, quantity Float64,
+        value_usd Nullable(Float64), price_source Nullable(String), kind String)) CODEC(ZSTD(3));
+
+ALTER TABLE dao_treasuries ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS
+    holdings Array(Tuple(chain String, address Nullable(String), contract Nullable(String), symbol String, quantity Float64,
+        value_usd Nullable(Float64), price_source Nullable(String), kind String));
+
+ALTER TABLE dao_treasuries_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS spam_count Nullable(UInt32) CODEC(ZSTD(1));
+
+ALTER TABLE dao_treasuries ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS spam_count Nullable(UInt32);

@@ -1,6 +1,7 @@
 import { daoTreasury, hasAddress } from '../../../shared/datasets/treasury.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Registry } from '../../../shared/registry/registry.ts'
+import { createKinds, type KindOf } from '../asset-kinds.ts'
 
 /** An address whose holdings are the DAO's; `chainId` is the EIP-155 number, null where the chain has none. */
 export interface Wallet {
@@ -12,16 +13,18 @@ export interface Wallet {
 /** A DAO with what is needed to ask for its treasury. */
 export interface TreasuryDao extends Dao {
   readonly wallets: readonly Wallet[]
+  readonly kindOf: KindOf
 }
 
 /** The live DAOs whose treasury some provider can be asked for: by addresses or by DefiLlama's slug. */
 export function toTreasuryDaos(registry: Registry): TreasuryDao[] {
+  const kindsOf = createKinds(registry)
   return daoTreasury.entities(registry).map((dao) => {
     const wallets = dao.treasuries.filter(hasAddress).map(({ chain, address }) => ({
       chain,
       chainId: registry.chainBySlug.get(chain)?.chainId ?? null,
       address,
     }))
-    return { ...dao, wallets }
+    return { ...dao, wallets, kindOf: kindsOf(dao) }
   })
 }

@@ -78,15 +78,31 @@ function toValues(tokensInUsd: readonly Amounts[] | null | undefined): Map<numbe
   return new Map((tokensInUsd ?? []).map(({ date, tokens }) => [date, tokens]))
 }
 
-/** The provider names tokens by symbol only, which within one series is a token's name. */
+/** The provider names tokens by symbol only, which within one series is a token's name, and tells no addresses. */
 function toHoldings(key: string, { tokens }: Amounts, values: Amounts['tokens'] = {}): Holding[] {
-  return Object.entries(tokens).map(([symbol, quantity]) => ({
-    chain: key,
-    contract: symbol,
-    symbol,
-    quantity: toKnown(quantity),
-    valueUsd: toKnown(values[symbol]),
-  }))
+  return Object.entries(tokens).map(([symbol, quantity]) => {
+    const valueUsd = toKnown(values[symbol])
+    return {
+      ...{ chain: toChain(key), address: null, contract: null, symbol, quantity: toKnown(quantity), valueUsd },
+      priceSource: valueUsd === null ? null : 'defillama',
+      ...(key.endsWith(OWN_TOKENS) ? { isOwn: true } : {}),
+    }
+  })
+}
+
+/** Chains that the provider names otherwise than the registry does. */
+const CHAINS: Readonly<Record<string, string>> = {
+  binance: 'bnb',
+  bsc: 'bnb',
+  'op mainnet': 'optimism',
+  xdai: 'gnosis',
+}
+
+/** The slug of a series' chain. Own tokens of all chains together have the name of their series. */
+function toChain(key: string): string {
+  if (key === OWN_TOKENS) return OWN_TOKENS
+  const name = key.replace(`-${OWN_TOKENS}`, '').toLowerCase()
+  return CHAINS[name] ?? name.replaceAll(' ', '-')
 }
 
 function toKnown(value: unknown): number | null {

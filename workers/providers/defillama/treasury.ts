@@ -4,7 +4,7 @@ import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao } from '../contracts/treasury-daos.ts'
-import { toTreasuryRow } from '../treasury-holdings.ts'
+import { type Held, type Holding, toTreasuryRow } from '../treasury-holdings.ts'
 import { openDefiLlama, TIMES_MAX_BYTES, toNameSlug } from './client.ts'
 import { toDailyHoldings, toLatestHoldings, treasuryAnswer } from './treasury-days.ts'
 
@@ -23,17 +23,20 @@ export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
       concurrency: CONCURRENCY,
       async fetchTreasury(dao, slot, signal) {
         const answer = await fetchAnswer(client, dao, signal)
-        return toTreasuryRow(dao.key, slot, 'defillama', toLatestHoldings(answer, slot))
+        return toTreasuryRow(dao, slot, 'defillama', toHeld(toLatestHoldings(answer, slot)))
       },
       async fetchHistory(dao, range, signal) {
         const answer = await fetchAnswer(client, dao, signal)
         return [...toDailyHoldings(answer, range)].flatMap(
-          ([day, holdings]) => toTreasuryRow(dao.key, day, 'defillama', holdings) ?? [],
+          ([day, holdings]) => toTreasuryRow(dao, day, 'defillama', toHeld(holdings)) ?? [],
         )
       },
     }
   },
 }
+
+/** People choose what the provider lists, so that it never comes to spam. */
+const toHeld = (holdings: readonly Holding[]): Held => ({ holdings, spamCount: null })
 
 async function fetchAnswer(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
   const slug = toNameSlug(dao)

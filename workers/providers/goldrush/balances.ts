@@ -20,6 +20,7 @@ export const balancesData = z.object({
 
 /** A holding of one address, and what is needed to read its past. */
 export interface Position extends Holding {
+  readonly contract: string
   readonly decimals: number
 }
 
@@ -30,25 +31,32 @@ const LEFT_OUT: ReadonlySet<unknown> = new Set(['nft', 'dust'])
  * The fungible tokens of an address. Spam, collectibles and dust are left out, and so is what has no decimals, because
  * it is not fungible. A quote of null is an unknown value.
  */
-export function toPositions({ items }: z.infer<typeof balancesData>, { chain }: Wallet): Position[] {
+export function toPositions({ items }: z.infer<typeof balancesData>, { chain, address }: Wallet): Position[] {
   return items.flatMap((item) => {
     const decimals = toNumber(item.contract_decimals)
     if (item.is_spam === true || LEFT_OUT.has(item.type) || typeof decimals !== 'number') return []
     return [
       {
         chain,
+        address,
         contract: String(toLowerCase(item.contract_address)),
         symbol: item.contract_ticker_symbol || item.contract_name || item.contract_address,
         decimals,
         quantity: toWholeTokens(item.balance, decimals),
-        valueUsd: toUsd(item.quote),
+        ...toQuoted(item.quote),
       },
     ]
   })
 }
 
-/** A value in USD, null where there is none. */
-export function toUsd(quote: unknown): number | null {
+/** How many tokens of an address are left out as spam. */
+export const countSpam = ({ items }: z.infer<typeof balancesData>): number =>
+  items.filter((item) => item.is_spam === true || item.type === 'dust').length
+
+/** A value in USD and whose it is, null where there is none. */
+export function toQuoted(quote: unknown): Pick<Holding, 'valueUsd' | 'priceSource'> {
   const value = toNumber(quote)
-  return typeof value === 'number' ? value : null
+  return typeof value === 'number'
+    ? { valueUsd: value, priceSource: 'goldrush' }
+    : { valueUsd: null, priceSource: null }
 }

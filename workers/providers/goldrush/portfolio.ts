@@ -5,7 +5,7 @@ import { asSent, toNumber } from '../answer.ts'
 import type { Wallet } from '../contracts/treasury-daos.ts'
 import { toLowerCase } from '../holder-values.ts'
 import { toWholeTokens } from '../whole-tokens.ts'
-import { heldToken, type Position, toUsd } from './balances.ts'
+import { heldToken, type Position, toQuoted } from './balances.ts'
 
 /** Portfolio_v2: what an address held, token by token and day by day (providers document, section 11). */
 export const portfolioData = z.object({
@@ -29,7 +29,7 @@ type Item = z.infer<typeof portfolioData>['items'][number]
 export function toDailyPositions(
   { items }: z.infer<typeof portfolioData>,
   current: readonly Position[],
-  { chain }: Wallet,
+  { chain, address }: Wallet,
   range: Range,
 ): Map<number, Position[]> {
   const known = new Map(current.map((position) => [position.contract, position]))
@@ -43,10 +43,11 @@ export function toDailyPositions(
       if (!(day >= range.from && day < range.to)) continue
       const positions = days.get(day) ?? []
       days.set(day, positions)
-      const valueUsd = toUsd(open?.quote)
-      if (typeof decimals !== 'number' || !open || (now === undefined && !wasLeft(item, valueUsd))) continue
+      const quoted = toQuoted(open?.quote)
+      if (typeof decimals !== 'number' || !open || (now === undefined && !wasLeft(item, quoted.valueUsd))) continue
       const symbol = item.contract_ticker_symbol || item.contract_name || item.contract_address
-      positions.push({ chain, contract, symbol, decimals, quantity: toWholeTokens(open.balance, decimals), valueUsd })
+      const quantity = toWholeTokens(open.balance, decimals)
+      positions.push({ chain, address, contract, symbol, decimals, quantity, ...quoted })
     }
   }
   return days

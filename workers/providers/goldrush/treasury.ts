@@ -6,7 +6,7 @@ import type { TreasurySource } from '../contracts/treasury.ts'
 import type { TreasuryDao, Wallet } from '../contracts/treasury-daos.ts'
 import { openPrices, type TokenPrices, toCoin } from '../defillama/prices.ts'
 import { type Holding, toTreasuryRow } from '../treasury-holdings.ts'
-import { balancesData, type Position, toPositions } from './balances.ts'
+import { balancesData, countSpam, type Position, toPositions } from './balances.ts'
 import { fetchData, openGoldRush } from './client.ts'
 import { portfolioData, toDailyPositions } from './portfolio.ts'
 
@@ -33,12 +33,13 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
       concurrency: CONCURRENCY,
       async fetchTreasury(dao, slot, signal) {
         refuseWithoutKey()
-        const positions = await fetchPositions(client, dao, signal)
-        if (positions === undefined) return undefined
+        const found = await fetchPositions(client, dao, signal)
+        if (found === undefined) return undefined
+        const { positions, spamCount } = found
         const holdings = await toHoldings(new Map([[slot, positions]]), signal, (coins) =>
           priceNow(prices, coins, slot, signal),
         )
-        return toTreasuryRow(dao.key, slot, 'goldrush', holdings.get(slot) ?? [])
+        return toTreasuryRow(dao, slot, 'goldrush', { holdings: holdings.get(slot) ?? [], spamCount })
       },
       async fetchHistory(dao, range, signal) {
         refuseWithoutKey()
@@ -47,7 +48,10 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
         const daily = await fetchDailyPositions(client, dao, range, days, signal)
         const times = [...daily.keys()]
         const holdings = await toHoldings(daily, signal, (coins) => prices.past(coins, times, signal))
-        return [...holdings].flatMap(([day, held]) => toTreasuryRow(dao.key, day, 'goldrush', held) ?? [])
+        // The past is told without a mark of what is spam.
+        return [...holdings].flatMap(
+          ([day, held]) => toTreasuryRow(dao, day, 'goldrush', { holdings: held, spamCount: null }) ?? [],
+        )
       },
     }
   },
@@ -73,7 +77,7 @@ async function toHoldings(
   const toHolding = (position: Position, at: number): Holding => {
     const price = prices.get(toCoin(position.chain, position.contract))?.get(at)
     const isPriced = position.valueUsd !== null || position.quantity === null || price === undefined
-    return isPriced ? position : { ...position, valueUsd: position.quantity * price }
+    return isPriced ? position : { ...position, valueUsd: position.quantity * price, priceSource: 'defillama' }
   }
   return new Map([...positions].map(([at, held]) => [at, held.map((position) => toHolding(position, at))]))
 }
@@ -81,15 +85,16 @@ async function toHoldings(
 /** What all addresses hold now; undefined where one has an empty answer that is not true, or all have. */
 async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: AbortSignal) {
   const positions: Position[] = []
-  let isUsed = false
+  let [isUsed, spamCount] = [false, 0]
   for (const wallet of dao.wallets) {
     const found = await fetchBalances(client, wallet, signal)
     if (found === undefined) return undefined
     if (found === UNUSED) continue
     isUsed = true
-    positions.push(...found)
+    positions.push(...found.positions)
+    spamCount += found.spamCount
   }
-  return isUsed ? positions : undefined
+  return isUsed ? { positions, spamCount } : undefined
 }
 
 /** The provider lists nothing of an address, now and in the days before: it was not used on that chain. */
@@ -98,9 +103,10 @@ const DAYS_BEFORE = 7
 
 /** Undefined for an empty answer about an address that held something in the days before: something is wrong with it. */
 async function fetchBalances(client: HttpClient, wallet: Wallet, signal: AbortSignal) {
-  const query = { 'quote-currency': 'USD', nft: 'false', 'no-spam': 'true' }
+  // Spam comes with a mark, so that it is counted here.
+  const query = { 'quote-currency': 'USD', nft: 'false' }
   const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)
-  if (data.items.length > 0) return toPositions(data, wallet)
+  if (data.items.length > 0) return { positions: toPositions(data, wallet), spamCount: countSpam(data) }
   const before = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days: DAYS_BEFORE }, signal)
   return before.items.length === 0 ? UNUSED : undefined
 }
@@ -122,8 +128,8 @@ async function fetchDailyPositions(
     if (current === UNUSED) continue
     isUsed = true
     const data = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal)
-    if (data.items.length > 0) byWallet.push(toDailyPositions(data, current, wallet, range))
-    else if (current.length > 0) return new Map()
+    if (data.items.length > 0) byWallet.push(toDailyPositions(data, current.positions, wallet, range))
+    else if (current.positions.length > 0) return new Map()
   }
   if (!isUsed) throw new DataError('provider_malformed', `goldrush: empty answers for all addresses of ${dao.name}`)
   const [first = new Map<number, Position[]>(), ...others] = byWallet

@@ -1,0 +1,39 @@
+import { z } from 'zod'
+import { daoTreasury, type HoldingKind } from '../../../../shared/datasets/treasury.ts'
+import { numberOrNull, timeValue, uint32 } from '../../../records/values.ts'
+import { defineDailySeries } from '../../../series/daily.ts'
+
+/**
+ * What the holdings of one kind are worth, as SQL: null where a row has no holdings, or no price for any of the kind, and 0
+ * where there are none of it.
+ */
+const worthOf = (kind: HoldingKind) => {
+  const values = `arrayMap(one -> one.value_usd, arrayFilter(one -> one.kind = '${kind}', holdings))`
+  const sum = `arraySum(arrayMap(value -> ifNull(value, 0), ${values}))`
+  return `if(empty(holdings) OR (notEmpty(${values}) AND arrayAll(value -> isNull(value), ${values})), NULL, ${sum})`
+}
+
+const part = (of: string) =>
+  numberOrNull.describe(
+    `Value of ${of} in US dollars; null where holdings were not kept, or none of these has a price.`,
+  )
+
+export const treasuryHistoricRoute = defineDailySeries({
+  operation: 'getDaoTreasuryHistory',
+  path: '/data/daos/treasury/historic',
+  summary: 'What the treasury of a DAO was worth over time',
+  description:
+    'One point per day, newest first; a day on which the treasury was not read is absent. The three parts come to `valueUsd`. Days that two sources told need not compare: they do not count the same things. `limit` is in points.',
+  dataset: daoTreasury,
+  point: z
+    .strictObject({
+      recordedAt: timeValue.describe('The day: its first moment.'),
+      valueUsd: z.number().describe('Value of everything that had a price, in US dollars.'),
+      ownTokenUsd: part("the DAO's own tokens"),
+      stablecoinUsd: part("stablecoins, by this service's list of them,"),
+      otherUsd: part('everything else'),
+      assets: uint32.describe('How many assets were held, with a price or without.'),
+    })
+    .meta({ id: 'TreasuryPoint', description: 'The treasury of a DAO on one day.' }),
+  values: `value_usd, ${worthOf('own')}, ${worthOf('stable')}, ${worthOf('other')}, length(tokens)`,
+})

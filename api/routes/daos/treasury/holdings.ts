@@ -1,0 +1,156 @@
+import { z } from 'zod'
+import { daoTreasury, HOLDING_KINDS } from '../../../../shared/datasets/treasury.ts'
+import type { Registry } from '../../../../shared/registry/registry.ts'
+import type { Database } from '../../../../shared/store/clickhouse.ts'
+import { toStaleAt } from '../../../../shared/store/freshness.ts'
+import { FORMATS } from '../../../answers/formats.ts'
+import { HOLDING_HEADERS, LIST_HEADERS } from '../../../http/headers.ts'
+import { asOfParameter, checkPast } from '../../../lists/as-of.ts'
+import { toListHead } from '../../../lists/head.ts'
+import { answerFromDatabase, type ListSource } from '../../../lists/in-database.ts'
+import { type Asked, answerFromSet } from '../../../lists/in-memory.ts'
+import { toKeyset } from '../../../lists/keyset.ts'
+import { EVERYTHING } from '../../../lists/known-list.ts'
+import { knownAt } from '../../../lists/past-quotes.ts'
+import { findRecordSet } from '../../../lists/record-sets.ts'
+import { page } from '../../../parameters/kinds.ts'
+import { toQuestions } from '../../../parameters/questions.ts'
+import { Problem } from '../../../problem/problem.ts'
+import { toObject } from '../../../records/columns.ts'
+import { idValue, numberOrNull } from '../../../records/values.ts'
+import { defineRoute } from '../../../route/define-route.ts'
+import { daoKind } from '../../../route/entities.ts'
+
+const holding = z
+  .strictObject({
+    dao: idValue.describe('Id of the DAO.'),
+    symbol: z.string().describe('Symbol of what is held.'),
+    token: idValue.nullable().describe('Id of the token where it is one of this service; null otherwise.'),
+    contractAddress: z
+      .string()
+      .nullable()
+      .describe("Contract of the token; null for a chain's own coin, and where the source does not tell it."),
+    chain: idValue.nullable().describe('Id of the chain; null where the source does not tell it.'),
+    address: z.string().nullable().describe('Who holds it; null where the source tells of all addresses together.'),
+    quantity: z.number().describe('How many tokens.'),
+    priceUsd: numberOrNull.describe('Price of one of them in US dollars; null where no source has one.'),
+    valueUsd: numberOrNull.describe('Value of all of them in US dollars; null as `priceUsd` is.'),
+    kind: z
+      .enum(HOLDING_KINDS)
+      .describe("A token of the DAO's own, a stablecoin by this service's list of them, or anything else."),
+  })
+  .meta({ id: 'AddressHolding', description: 'What one address of a treasury holds of one asset.' })
+
+const questions = toQuestions(holding)
+
+/** The newest row of the DAO, or the one that was known at a moment. */
+const toRow = (columns: string, isPast: boolean) => `
+SELECT ${columns}
+FROM dao_treasuries FINAL
+WHERE dao = {dao: UInt64} AND ${isPast ? knownAt('observed_at', toStaleAt(0, daoTreasury)) : 'true'}
+ORDER BY observed_at DESC
+LIMIT 1`
+
+/** What providers write for the contract of a chain's own coin. */
+const NO_CONTRACT = `0x${'e'.repeat(40)}`
+
+/** The holdings of a row in its order, which is by value; what a list orders by otherwise is called as everywhere. */
+const toRecords = (isPast: boolean) => `
+SELECT h.place AS key, h.one.symbol AS name, h.one.value_usd AS market_cap, h.observed_at AS as_of,
+  ${toObject(
+    holding,
+    `{id: String}, h.one.symbol, nullIf(t.id, ''), nullIf(h.one.contract, '${NO_CONTRACT}'), nullIf(h.chain_id, ''), h.one.address,
+    h.one.quantity, h.one.value_usd / h.one.quantity, h.one.value_usd, h.one.kind`,
+  )} AS record
+FROM
+(
+  SELECT observed_at, one, place, transform(one.chain, {chains: Array(String)}, {chain_ids: Array(String)}, '') AS chain_id
+  FROM (${toRow('observed_at, holdings', isPast)})
+  ARRAY JOIN holdings AS one, arrayEnumerate(holdings) AS place
+) AS h
+LEFT JOIN (SELECT id, chain_id, contract_address FROM tokens FINAL) AS t
+  ON t.chain_id = h.chain_id AND t.contract_address = ifNull(h.one.contract, '')`
+
+const SQL = { now: toRecords(false), past: toRecords(true) }
+
+const found = z.object({
+  held: z.int(),
+  spam_count: z.int().nullable(),
+  price_sources: z.array(z.string()),
+})
+
+/** What is told of a DAO's row beside its records; undefined where it has none. */
+async function readFacts(db: Database, params: Readonly<Record<string, unknown>>, isPast: boolean) {
+  const [row] = await db.rows({
+    name: 'holdings-facts',
+    sql: toRow(
+      `length(holdings) AS held, spam_count,
+  arraySort(arrayDistinct(arrayMap(one -> assumeNotNull(one.price_source), arrayFilter(one -> isNotNull(one.price_source), holdings)))) AS price_sources`,
+      isPast,
+    ),
+    params,
+    settings: { max_threads: 1 },
+    schema: found,
+  })
+  return row
+}
+
+type Facts = z.infer<typeof found>
+
+/**
+ * @throws Problem `no_data` where nothing is known of a DAO's treasury, or only what it comes to. A past moment for which
+ *   nothing was known is an empty list.
+ */
+function requireHoldings(facts: Facts | undefined, isPast: boolean): void {
+  if (facts === undefined ? isPast : facts.held > 0) return
+  const why = facts === undefined ? 'Its treasury was not read.' : 'Only what its tokens come to was kept.'
+  throw new Problem('no_data', `There are no holdings of this DAO. ${why}`)
+}
+
+const toHeaders = ({ spam_count, price_sources }: Facts): Record<keyof typeof HOLDING_HEADERS, string> => ({
+  'X-Price-Sources': price_sources.join(', '),
+  'X-Spam-Count': spam_count === null ? 'unknown' : String(spam_count),
+})
+
+const toParams = ({ chains }: Registry) => ({
+  chains: chains.map(({ slug }) => slug),
+  chain_ids: chains.map(({ id }) => id),
+})
+
+export const holdingsRoute = defineRoute({
+  operation: 'listDaoHoldings',
+  path: '/data/daos/treasury/holdings',
+  tag: 'DAOs',
+  summary: 'What the treasury of one DAO holds, by asset, chain and address',
+  description:
+    'Each asset on each chain at each address, as far as the source tells them apart, largest value first, and what has no price last. The values come to the `valueUsd` of `/data/daos/treasury` of the same moment. Spam is left out. A DAO of whose treasury nothing is known, or only what its tokens come to, has no holdings: `no_data`. With `asOf` before anything was known the list is empty.',
+  one: daoKind,
+  query: { ...questions.parameters, ...asOfParameter, ...page('holdings', { default: 100, max: 500 }) },
+  record: holding,
+  datasets: [daoTreasury],
+  mayHaveNoData: true,
+  headers: { ...LIST_HEADERS, ...HOLDING_HEADERS },
+  handle: async (call) => {
+    const { db, query, found: dao, registry, representation } = call
+    checkPast(query.asOf, call.now())
+    const isPast = query.asOf !== undefined
+    const params = { dao: dao.key, id: dao.id, at: query.asOf, ...toParams(registry) }
+    const facts = await readFacts(db, params, isPast)
+    requireHoldings(facts, isPast)
+    const sort = questions.toSort(query.sort)
+    const filters = questions.toFilters(query.filter)
+    const asked: Asked = { selection: EVERYTHING, sort, filters, keyset: toKeyset(sort), limit: query.limit }
+    const source: ListSource = { name: 'dao-holdings', sql: isPast ? SQL.past : SQL.now, params, there: undefined }
+    const key = `dao-holdings ${dao.key} ${query.asOf ?? ''}`
+    const isBinary = FORMATS[representation.format].isBinary
+    const set = isBinary ? undefined : await findRecordSet(call, { key, datasets: [daoTreasury] }, source)
+    const answer =
+      set === undefined ? await answerFromDatabase(call, source, asked) : answerFromSet(set, asked, representation)
+    const head = toListHead(answer, representation)
+    return {
+      ...answer,
+      headers: { ...head.headers, ...(facts === undefined ? {} : toHeaders(facts)) },
+      ...(isPast ? { staleAt: null } : {}),
+    }
+  },
+})

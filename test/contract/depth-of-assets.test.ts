@@ -1,0 +1,294 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { z } from 'zod'
+import { treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
+import { holdingsRoute } from '../../api/routes/daos/treasury/holdings.ts'
+import { holdersHistoricRoute } from '../../api/routes/tokens/holders/historic.ts'
+import { type DaoTreasuryRow, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
+import { createKinds } from '../../workers/providers/asset-kinds.ts'
+import { type Holding, toTreasuryRow } from '../../workers/providers/treasury-holdings.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { createRandom } from '../support/random.ts'
+
+const TODAY = Date.parse('2024-05-06T00:00:00Z')
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+const NOW = TODAY + 9 * HOUR
+const SEED = 2105
+const DAYS = 60
+const COIN = `0x${'e'.repeat(40)}`
+const USDC = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
+
+const config = createTestConfig()
+const random = createRandom(SEED)
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let [memory, engine]: TestApi[] = []
+let rows: DaoTreasuryRow[] = []
+
+const daoOf = (slug: string) => {
+  const dao = database.registry.daoBySlug.get(slug)
+  if (dao === undefined) throw new Error(`the registry has no ${slug}`)
+  return dao
+}
+const uni = () => {
+  const token = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
+  if (token === undefined) throw new Error('the registry has no UNI')
+  return token
+}
+const address = (n: number) => `0x${String(n).padStart(40, 'a')}`
+
+/** Some of these at some of the addresses, with prices that move a little from place to place, and some without one. */
+function toHoldings(): Holding[] {
+  const assets = [
+    ['ethereum', uni().contractAddress, 'UNI', 8],
+    ['arbitrum', address(77), 'UNI', 8],
+    ['ethereum', USDC, 'USDC', 1],
+    ['base', '0x833589fcd6edb6e08f4c7c32d4f71b54bda02913', 'USDC', 1],
+    ['ethereum', COIN, 'ETH', 3_000],
+    ['moon', address(88), 'LP', null],
+  ] as const
+  return assets.flatMap(([chain, contract, symbol, price]) =>
+    [1, 2, 3]
+      .filter(() => random.chance(0.7))
+      .map((wallet) => {
+        const quantity = 1e6 * random.next()
+        const valueUsd = price === null || random.chance(0.05) ? null : quantity * price * (1 + random.next() / 500)
+        const priceSource = valueUsd === null ? null : random.chance(0.2) ? 'defillama' : 'goldrush'
+        return { chain, address: address(wallet), contract, symbol, quantity, valueUsd, priceSource }
+      }),
+  )
+}
+
+/** The days of two months, a seventh of them missing. */
+function toRows(): DaoTreasuryRow[] {
+  const dao = { ...daoOf('uniswap'), kindOf: createKinds(database.registry)(daoOf('uniswap')) }
+  return Array.from({ length: DAYS }, (_, ago) => TODAY - ago * DAY)
+    .filter((_, ago) => ago === 0 || ago % 7 !== 3)
+    .map((at) => daoTreasuryRow.parse(toTreasuryRow(dao, at, 'goldrush', { holdings: toHoldings(), spamCount: 4 })))
+}
+
+interface Snapshot {
+  readonly at: number
+  readonly total: number
+  readonly shares: readonly number[]
+}
+
+/** Three snapshots a day or none, the first one not at midnight. */
+const snapshots: readonly Snapshot[] = Array.from({ length: 30 }, (_, ago) => ago)
+  .filter((ago) => ago % 5 !== 4)
+  .flatMap((ago) =>
+    [2, 9, 20].map((hour) => ({
+      at: TODAY - ago * DAY - DAY + hour * HOUR,
+      total: 1_000 + ago * 24 + hour,
+      shares: Array.from({ length: 14 }, (_, rank) => 10 / (rank + 1) + hour / 100),
+    })),
+  )
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const { writer } = database
+  rows = toRows()
+  await writer.insert({ table: 'dao_treasuries', rows })
+  // As rows were before holdings were kept.
+  const tokens = [{ symbol: 'AAVE', quantity: 2, value_usd: 150 }]
+  const totals = { dao: daoOf('aave').key, observed_at: new Date(TODAY).toISOString(), value_usd: 150, tokens }
+  await writer.insert({ table: 'dao_treasuries', rows: [{ ...totals, source: 'goldrush' }] })
+  const held = snapshots.map(({ at, total, shares }) => ({
+    ...{ token: uni().key, observed_at: new Date(at).toISOString(), total_holders: total, top100_share: 60 },
+    holders: shares.map((share, n) => ({ address: address(n), amount: 100 - n, amount_usd: null, share })),
+  }))
+  await writer.insert({ table: 'token_holders', rows: held })
+  const options = { ...database, commits: createHandFeed(), now: () => NOW }
+  memory = await startApi({ ...options, config })
+  engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
+})
+afterAll(async () => {
+  await Promise.all([memory?.close(), engine?.close()])
+  await database?.drop()
+})
+
+/** An answer, once what is kept and what the database answers are the same bytes. */
+async function ask(path: string): Promise<{ status: number; text: string; headers: Headers }> {
+  const responses = await Promise.all([memory, engine].map((api) => fetch(`${api?.url}${path}`)))
+  const [one, other] = await Promise.all(responses.map((response) => response.text()))
+  const ignored = /"requestId":"[^"]*"/
+  expect(one?.replace(ignored, ''), path).toBe(other?.replace(ignored, ''))
+  const { status, headers } = responses[0] as Response
+  return { status, text: one ?? '', headers }
+}
+
+type Row = Record<string, unknown>
+
+async function read(route: { path: string; response: z.ZodType }, query: string): Promise<Row[]> {
+  const { status, text } = await ask(`${route.path}?${query}`)
+  expect(status, text.slice(0, 300)).toBe(200)
+  return route.response.parse(JSON.parse(text)) as Row[]
+}
+const holdings = (query: string) => read(holdingsRoute, query)
+const sumOf = (records: readonly Row[], member = 'valueUsd') =>
+  records.reduce((sum, record) => sum + Number(record[member] ?? 0), 0)
+const toAsOf = (at: number) => `asOf=${new Date(at).toISOString()}`
+
+describe('/data/daos/treasury/holdings', () => {
+  it('says what is stored: ids of what the service knows, nulls for what nobody told', async () => {
+    const { status, text, headers } = await ask('/data/daos/treasury/holdings?name=uniswap')
+    expect(status).toBe(200)
+    const found = holdingsRoute.response.parse(JSON.parse(text)) as Row[]
+    const chainOf = (slug: string) => database.registry.chainBySlug.get(slug)?.id ?? null
+    const wanted = rows[0]?.holdings.map((one) => ({
+      dao: daoOf('uniswap').id,
+      symbol: one.symbol,
+      token: one.contract === uni().contractAddress ? uni().id : null,
+      contractAddress: one.contract === COIN ? null : one.contract,
+      chain: chainOf(one.chain),
+      address: one.address,
+      quantity: one.quantity,
+      priceUsd: one.value_usd === null ? null : one.value_usd / one.quantity,
+      valueUsd: one.value_usd,
+      kind: one.kind,
+    }))
+    expect(found).toEqual(wanted)
+    expect(new Set(found.map(({ kind }) => kind))).toEqual(new Set(['own', 'stable', 'other']))
+    expect(headers.get('X-Total-Count')).toBe(String(rows[0]?.holdings.length))
+    expect(headers.get('X-Spam-Count')).toBe('4')
+    const sources = new Set(rows[0]?.holdings.flatMap(({ price_source }) => price_source ?? []))
+    expect(headers.get('X-Price-Sources')).toBe([...sources].sort().join(', '))
+  })
+
+  it('comes to the treasury record of the same moment, at any moment', async () => {
+    const id = daoOf('uniswap').id
+    let known = 0
+    for (const _ of Array.from({ length: 25 })) {
+      const at = NOW - Math.floor(random.next() * (DAYS + 5) * DAY)
+      const { text } = await ask(`/data/daos/treasury?id=${id}&${toAsOf(at)}`)
+      const [record] = JSON.parse(text) as { treasuryData: { valueUsd: number } }[]
+      if (record === undefined) {
+        expect(await holdings(`id=${id}&${toAsOf(at)}`), toAsOf(at)).toEqual([])
+        continue
+      }
+      known += 1
+      const { valueUsd } = record.treasuryData
+      const sum = sumOf(await holdings(`id=${id}&limit=500&${toAsOf(at)}`))
+      expect(Math.abs(sum / valueUsd - 1), toAsOf(at)).toBeLessThan(1e-9)
+    }
+    expect(known).toBeGreaterThan(12)
+  })
+
+  it('is sorted, filtered and cut like every list', async () => {
+    const all = await holdings('name=uniswap&limit=500')
+    const values = all.map(({ valueUsd }) => Number(valueUsd ?? -1))
+    expect(values).toEqual([...values].sort((a, b) => b - a))
+    const stable = await holdings('name=uniswap&filter=kind=stable&filter=valueUsd!=null&sort=quantity')
+    expect(stable).toEqual(
+      all
+        .filter(({ kind, valueUsd }) => kind === 'stable' && valueUsd !== null)
+        .sort((a, b) => Number(a.quantity) - Number(b.quantity)),
+    )
+    for (const sort of ['', '&sort=symbol', '&sort=-address,chain']) {
+      const pages: Row[] = []
+      let next: string | undefined = `/data/daos/treasury/holdings?name=uniswap&limit=4${sort}`
+      while (next !== undefined) {
+        const { text, headers } = await ask(next)
+        pages.push(...(JSON.parse(text) as Row[]))
+        const query: string | undefined = /<(\?[^>]*)>; rel="next"/.exec(headers.get('Link') ?? '')?.[1]
+        next = query && `/data/daos/treasury/holdings${query}`
+      }
+      expect(pages, sort).toEqual(await holdings(`name=uniswap&limit=500${sort}`))
+      expect(pages).toHaveLength(all.length)
+    }
+  })
+
+  it('says what is missing where there are no holdings', async () => {
+    const told = async (query: string) => {
+      const { status, text } = await ask(`/data/daos/treasury/holdings?${query}`)
+      const { code, detail } = JSON.parse(text) as { code: string; detail: string }
+      return [status, code, detail]
+    }
+    const noData = [404, 'no_data']
+    expect(await told('name=aave')).toEqual([...noData, expect.stringContaining('Only what its tokens come to')])
+    expect(await told('name=gitcoin')).toEqual([...noData, expect.stringContaining('was not read')])
+    expect(await holdings(`name=uniswap&${toAsOf(TODAY - 90 * DAY)}`)).toEqual([])
+    expect((await told(`name=uniswap&${toAsOf(NOW + DAY)}`))[1]).toBe('invalid_parameter')
+  })
+})
+
+describe('/data/daos/treasury/historic', () => {
+  const worth = ({ holdings: held }: DaoTreasuryRow, kind: string) => {
+    const values = held.filter((one) => one.kind === kind).map(({ value_usd }) => value_usd)
+    if (values.length > 0 && values.every((value) => value === null)) return null
+    return values.reduce<number>((sum, value) => sum + (value ?? 0), 0)
+  }
+
+  it('has a point for every stored day, newest first, whose parts come to the whole', async () => {
+    const points = await read(treasuryHistoricRoute, 'name=uniswap')
+    expect(points.map(({ recordedAt }) => recordedAt)).toEqual(rows.map(({ observed_at }) => observed_at))
+    for (const [index, point] of points.entries()) {
+      const row = rows[index] as DaoTreasuryRow
+      expect(point).toMatchObject({ valueUsd: row.value_usd, assets: row.tokens.length })
+      const parts = ['own', 'stable', 'other'].map((kind) => worth(row, kind))
+      const found = [point.ownTokenUsd, point.stablecoinUsd, point.otherUsd]
+      for (const [at, part] of parts.entries())
+        if (part === null) expect(found[at]).toBeNull()
+        else expect(Math.abs(Number(found[at]) - part)).toBeLessThanOrEqual(1e-9 * part)
+      expect(Math.abs(parts.reduce<number>((sum, part) => sum + (part ?? 0), 0) / row.value_usd - 1)).toBeLessThan(1e-9)
+    }
+  })
+
+  it('has no parts for a day of which only the total was kept', async () => {
+    const unknown = { ownTokenUsd: null, stablecoinUsd: null, otherUsd: null }
+    expect(await read(treasuryHistoricRoute, 'name=aave')).toEqual([
+      { recordedAt: new Date(TODAY).toISOString(), valueUsd: 150, ...unknown, assets: 1 },
+    ])
+  })
+
+  it('takes the questions of every series', async () => {
+    const all = await read(treasuryHistoricRoute, 'name=uniswap')
+    expect(await read(treasuryHistoricRoute, 'name=uniswap&order=asc')).toEqual([...all].reverse())
+    const range = 'name=uniswap&start=2024-04-08&end=2024-04-22'
+    const filled = await read(treasuryHistoricRoute, `${range}&fill=null`)
+    expect(filled).toHaveLength(14)
+    expect(filled.filter(({ valueUsd }) => valueUsd !== null)).toEqual(await read(treasuryHistoricRoute, range))
+    const weeks = await read(treasuryHistoricRoute, `${range}&interval=7d&order=asc`)
+    expect(weeks).toEqual([
+      all.findLast(({ recordedAt }) => String(recordedAt) >= '2024-04-08'),
+      all.findLast(({ recordedAt }) => String(recordedAt) >= '2024-04-15'),
+    ])
+    const { text } = await ask(`/data/daos/treasury/historic?${range}&fields=recordedAt,assets&limit=1`)
+    expect(Object.keys((JSON.parse(text) as Row[])[0] ?? {})).toEqual(['recordedAt', 'assets'])
+  })
+})
+
+describe('/data/tokens/holders/historic', () => {
+  it('has the first snapshot of each day, newest first', async () => {
+    const firsts = snapshots.filter(({ at }) => at % DAY === 2 * HOUR)
+    const points = await read(holdersHistoricRoute, 'name=uniswap')
+    expect(points).toEqual(
+      firsts.map(({ at, total, shares }) => ({
+        recordedAt: new Date(at - 2 * HOUR).toISOString(),
+        totalHolders: total,
+        top10Share: Number(
+          shares
+            .slice(0, 10)
+            .reduce((sum, share) => sum + share, 0)
+            .toFixed(10),
+        ),
+        top100Share: 60,
+      })),
+    )
+    const { headers } = await ask('/data/tokens/holders/historic?name=uniswap')
+    expect(headers.get('X-Series-Missing')).toBe('6')
+    expect(headers.get('X-Data-As-Of')).toBe(new Date(TODAY - DAY + 2 * HOUR).toISOString())
+    expect(headers.get('X-Data-Stale')).toBeNull()
+  })
+
+  it('takes the questions of every series, of days only', async () => {
+    const all = await read(holdersHistoricRoute, 'name=uniswap')
+    expect(await read(holdersHistoricRoute, 'name=uniswap&order=asc')).toEqual([...all].reverse())
+    const range = 'name=uniswap&start=2024-04-20&end=2024-05-01'
+    const filled = await read(holdersHistoricRoute, `${range}&fill=null`)
+    expect(filled).toHaveLength(11)
+    expect(filled.filter(({ totalHolders }) => totalHolders !== null)).toEqual(await read(holdersHistoricRoute, range))
+    expect((await ask('/data/tokens/holders/historic?name=uniswap&interval=7d')).status).toBe(400)
+    expect(await read(holdersHistoricRoute, 'name=aave')).toEqual([])
+  })
+})

@@ -1,0 +1,40 @@
+import type { HoldingKind } from '../../shared/datasets/treasury.ts'
+import type { Dao, Token } from '../../shared/registry/entities.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+
+/** What tells of a holding what it is. */
+interface Asset {
+  readonly chain: string
+  readonly contract: string | null
+  readonly symbol: string
+  readonly isOwn?: true
+}
+
+/** What a holding is to a DAO. */
+export type KindOf = (holding: Asset) => HoldingKind
+
+const toPlace = (chain: string, address: string) => `${chain}/${address}`
+const fold = (symbol: string) => symbol.toUpperCase()
+
+/**
+ * What holdings are, by the tokens and stablecoins of the registry: by their contracts, because anybody can use a symbol.
+ * Only where a source tells no contracts, and lists what people chose, symbols have to do.
+ */
+export function createKinds({ chains, tokens }: Pick<Registry, 'chains' | 'tokens'>): (dao: Dao) => KindOf {
+  const coins = chains.flatMap(({ slug, stablecoins }) => stablecoins.map((coin) => ({ chain: slug, ...coin })))
+  const stable = new Set(coins.map(({ chain, address }) => toPlace(chain, address)))
+  const stableSymbols = new Set(coins.map(({ symbol }) => fold(symbol)))
+  const tokensOf = new Map<string, Token[]>()
+  for (const token of tokens) tokensOf.set(token.dao, [...(tokensOf.get(token.dao) ?? []), token])
+  return ({ slug }) => {
+    const ownTokens = tokensOf.get(slug) ?? []
+    const own = new Set(ownTokens.map(({ chain, contractAddress }) => toPlace(chain, contractAddress)))
+    const ownSymbols = new Set(ownTokens.map(({ symbol }) => fold(symbol)))
+    return ({ chain, contract, symbol, isOwn }) => {
+      const isAmong = (places: ReadonlySet<string>, symbols: ReadonlySet<string>) =>
+        contract === null ? symbols.has(fold(symbol)) : places.has(toPlace(chain, contract))
+      if (isOwn || isAmong(own, ownSymbols)) return 'own'
+      return isAmong(stable, stableSymbols) ? 'stable' : 'other'
+    }
+  }
+}
