@@ -6,6 +6,10 @@ import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
+import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
+import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
+import { governanceVotersRoute } from './routes/daos/governance/voters.ts'
+import { governanceVotesRoute } from './routes/daos/governance/votes.ts'
 import { governanceRoute } from './routes/daos/governance.ts'
 import { daoProfileRoute } from './routes/daos/profile.ts'
 import { ratingsRoute } from './routes/daos/ratings.ts'
@@ -67,6 +71,10 @@ export const routes = [
   liveRoute,
   readyRoute,
   governanceRoute,
+  governanceSummaryRoute,
+  governanceProposalsRoute,
+  governanceVotesRoute,
+  governanceVotersRoute,
   treasuryRoute,
   holdingsRoute,
   treasuryHistoricRoute,

@@ -97,6 +97,15 @@ interface List {
   readonly pastJoins?: string
   /** Which of the entities have a record; all unless it is given. */
   readonly where?: string
+  /** Of records that the clock changes, or that need more than the database knows. */
+  readonly toMoment?: (call: Pick<Surroundings, 'db' | 'registry' | 'now'>) => Promise<Moment>
+}
+
+/** What records are made with at a moment, and from when to when they are the same by the clock, in Unix milliseconds. */
+export interface Moment {
+  readonly params: Readonly<Record<string, unknown>>
+  readonly from: number
+  readonly until: number | undefined
 }
 
 /** A list's route, and what it is made of. */
@@ -170,19 +179,24 @@ export function defineList(list: List): ListRoute {
     datasets: list.datasets,
     headers: LIST_HEADERS,
     peek: (call) => {
+      if (list.toMoment !== undefined) return undefined
       const { at, asked, key } = toQuestion(call)
       const set = isBinary(call) ? undefined : peekRecordSet(call.memory, key)
       return set && toAnswer(call.representation, answerFromSet(set, asked, call.representation), at)
     },
     handle: async (call) => {
-      const { at, asked, key } = toQuestion(call)
-      const source = toSource(call, at)
+      const { at, asked, key: ofAnyTime } = toQuestion(call)
+      const moment = await list.toMoment?.(call)
+      const key = moment === undefined ? ofAnyTime : `${ofAnyTime} ${moment.from}`
+      const known = toSource(call, at)
+      const source = { ...known, params: { ...known.params, ...moment?.params } }
       const set = isBinary(call) ? undefined : await findRecordSet(call, { key, datasets: list.datasets }, source)
       const answer =
         set === undefined
           ? await answerFromDatabase(call, source, asked)
           : answerFromSet(set, asked, call.representation)
-      return toAnswer(call.representation, answer, at)
+      const told = toAnswer(call.representation, answer, at)
+      return moment?.until === undefined ? told : { ...told, expiresAt: moment.until }
     },
   })
   return { ...route, record: list.record, toSource }

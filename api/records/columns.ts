@@ -36,6 +36,8 @@ function toType(schema: z.ZodType, toLeaf: (value: z.ZodType) => string): string
     return isNullable ? `Variant(Tuple(${types.join(', ')}))` : `Tuple(${types.join(', ')})`
   }
   if (inner instanceof z.ZodArray) return `Array(${toType(inner.element as z.ZodType, toLeaf)})`
+  // A value of several types is a variant, which holds one or nothing.
+  if (inner instanceof z.ZodUnion) return toLeaf(inner)
   return isNullable ? `Nullable(${toLeaf(inner)})` : toLeaf(inner)
 }
 
@@ -75,8 +77,11 @@ function flatten(schema: z.ZodType, path: readonly string[], sql: string, shape:
       flatten(one as z.ZodType, [...path, key], member(sql, key), shape),
     )
   }
+  const json = `toJSONString(${sql})`
+  if (inner instanceof z.ZodUnion)
+    return [{ ...toColumn(path, `if(isNull(${sql}), NULL, ${json})`), schema: inner, isNullable }]
   const isText = inner instanceof z.ZodArray && !shape.hasLists
-  return [{ ...toColumn(path, isText ? `toJSONString(${sql})` : sql), schema: inner, isNullable }]
+  return [{ ...toColumn(path, isText ? json : sql), schema: inner, isNullable }]
 }
 
 /**

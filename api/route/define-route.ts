@@ -57,6 +57,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly description: string
   /** A single-entity route: it takes one `id` or one `name`, and `found` is the entity. */
   readonly one?: E extends Named ? EntityKind<E> : never
+  /** A parameter that may stand in place of the entity. */
+  readonly oneUnless?: keyof Shape & string
   /** With another format than JSON, which holds one entity, the route takes several. */
   readonly severalInTables?: boolean
   readonly query: Shape
@@ -145,6 +147,8 @@ function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, quer
   return { entities, canonical: { ...found, ...query, ...found } }
 }
 
+const isOfEntity = ({ id, name }: Query) => id !== undefined || name !== undefined
+
 /** Declares a route: everything about one path that is not plumbing. */
 export function defineRoute<
   Shape extends QueryShape,
@@ -189,7 +193,8 @@ export function defineRoute<
     settle: (parsed, format, surroundings) => {
       if (format === 'json' && response instanceof z.ZodObject && 'fields' in parsed) throw refuseFields()
       const isMany = severalInTables && format !== 'json'
-      const { entities, canonical } = findEntities(kind, isMany, parsed, surroundings.registry)
+      const isOfNone = route.oneUnless !== undefined && route.oneUnless in parsed && !isOfEntity(parsed)
+      const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, surroundings.registry)
       const names = entities.map(({ name }) => name)
       const representation = record && toRepresentation({ path, query: canonical, format, record, names })
       const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }

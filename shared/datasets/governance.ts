@@ -7,14 +7,41 @@ const text = z.string().min(1)
 const at = z.iso.datetime()
 /** An account of an EVM chain or of Starknet; in lower case, because one account has many spellings. */
 const account = z.string().regex(/^0x[0-9a-f]{40,64}$/, 'must be an address in lower case')
+const count = z.number().int().nonnegative()
 
-const vote = z.strictObject({ dao, space: text, kind: z.literal('vote'), proposal: text, address: account, at })
-const proposal = vote.extend({ kind: z.literal('proposal') })
-const reading = vote.extend({ kind: z.literal('reading'), proposal: z.literal(''), address: z.literal('') })
+const made = z.strictObject({ dao, space: text, proposal: text, address: account, at })
+const vote = made.extend({
+  kind: z.literal('vote'),
+  /** JSON as the source gave it, by the proposal's type of voting. */
+  choice: text,
+  voting_power: z.number().nullable(),
+})
+const proposal = made.extend({
+  kind: z.literal('proposal'),
+  title: z.string(),
+  voting_type: z.string(),
+  choices: z.array(z.string()),
+  scores: z.array(z.number()),
+  scores_total: z.number().nullable(),
+  votes: count.nullable(),
+  quorum: z.number().nullable(),
+  starts_at: at.nullable(),
+  ends_at: at.nullable(),
+  url: z.string().nullable(),
+})
+const reading = z.strictObject({
+  dao,
+  space: text,
+  kind: z.enum(['reading', 'sweep']),
+  proposal: z.literal(''),
+  address: z.literal(''),
+  at,
+})
 
 /**
  * What was read of a DAO's space: a vote (`address` voted on `proposal`), a proposal (`address` made it), both `at` the
- * time of their creation, or that the space was read to its end as of `at`.
+ * time of their creation; that the space was read to its end as of `at`; or that a reading which began `at` saw every
+ * proposal that there is.
  */
 export const governanceRow = z.discriminatedUnion('kind', [vote, proposal, reading])
 
@@ -22,6 +49,41 @@ export type GovernanceRow = z.infer<typeof governanceRow>
 
 /** A DAO that votes somewhere. */
 export type VotingDao = Dao & { readonly snapshotSpace: string }
+
+/**
+ * Marks the proposals that the last sweep of their space did not see any more: their authors took them back. One that is
+ * seen again later is there again, because what was collected later stays.
+ */
+const DELETED_PROPOSALS = `
+INSERT INTO dao_proposal_details (dao, space, proposal, is_deleted, collected_at)
+SELECT p.dao, p.space, p.proposal, true, s.swept_at
+FROM (SELECT dao, space, proposal FROM dao_proposals FINAL WHERE dao IN {entities: Array(UInt64)}) AS p
+INNER JOIN (SELECT dao, space, swept_at FROM governance_sweeps FINAL WHERE dao IN {entities: Array(UInt64)}) AS s
+  ON s.dao = p.dao AND s.space = p.space
+LEFT JOIN
+(
+  SELECT dao, space, proposal, is_deleted, collected_at FROM dao_proposal_details FINAL WHERE dao IN {entities: Array(UInt64)}
+) AS d ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
+WHERE d.collected_at < s.swept_at AND NOT d.is_deleted`
+
+/** Marks the votes that their voters replaced by a later one, on the proposals of which votes came since the slot began. */
+const REPLACED_VOTES = `
+INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
+SELECT v.dao, v.created_at, v.proposal, v.voter, v.space, v.choice, v.voting_power, true, now64(3, 'UTC')
+FROM (SELECT * FROM dao_cast_votes FINAL WHERE dao IN {entities: Array(UInt64)}) AS v
+INNER JOIN
+(
+  SELECT dao, space, proposal, voter, max(created_at) AS last_at
+  FROM dao_cast_votes
+  WHERE dao IN {entities: Array(UInt64)} AND (dao, space, proposal) IN
+  (
+    SELECT dao, space, proposal FROM dao_cast_votes
+    WHERE dao IN {entities: Array(UInt64)} AND collected_at >= {slot: DateTime64(3, 'UTC')}
+  )
+  GROUP BY dao, space, proposal, voter
+  HAVING min(created_at) < last_at
+) AS last ON last.dao = v.dao AND last.space = v.space AND last.proposal = v.proposal AND last.voter = v.voter
+WHERE v.created_at < last.last_at AND NOT v.is_replaced`
 
 /** Votes and proposals of DAOs: rows go through `governance_in`, whose views tell the kinds apart. */
 export const governance = defineDataset({
@@ -31,6 +93,11 @@ export const governance = defineDataset({
   row: governanceRow,
   entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
   entity: 'dao',
+  isCollected: true,
   resumes: true,
+  derive: [
+    { name: 'replaced-votes', sql: REPLACED_VOTES, isWhole: false },
+    { name: 'deleted-proposals', sql: DELETED_PROPOSALS, isWhole: false },
+  ],
   series: { table: 'governance_readings', entity: 'dao', time: 'read_at' },
 })

@@ -47,7 +47,7 @@ async function storeVotes(dao: Dao, voters: number): Promise<void> {
   await database.writer.insert({ table: 'governance_in', rows: [...proposals, { ...common, kind: 'reading' }] })
   await database.writer.command({
     name: 'store-votes',
-    sql: `INSERT INTO governance_in
+    sql: `INSERT INTO governance_in (dao, space, kind, proposal, address, at)
 SELECT {dao: UInt64}, {space: String}, 'vote', concat('0xp', toString((number + vote) % 3)),
   concat('0x', lower(leftPad(hex(number * 7919), 40, '0'))), now64(3)
 FROM numbers({voters: UInt32}) AS n CROSS JOIN (SELECT arrayJoin([0, 1]) AS vote) AS v`,

@@ -48,6 +48,11 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     row: (n) => ({ field: 'website', source: 'coingecko', value: String(n), observed_at: AT }),
     column: 'toUInt32(value)',
   },
+  governance: {
+    row: (votes) => ({ space: 'x.eth', kind: 'proposal', proposal: '0x1', address: address(1), at: AT, votes }),
+    column: 'votes',
+    tables: ['dao_proposal_details'],
+  },
   treasury: { row: (value_usd) => ({ observed_at: AT, value_usd, tokens: [], source: 'x' }), column: 'value_usd' },
   ratings: {
     row: (overall_rating) => ({ observed_at: AT, rated_at: AT, overall_rating, source: 'x' }),

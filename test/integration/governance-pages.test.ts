@@ -3,14 +3,14 @@ import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
 import governance from '../../workers/jobs/governance.ts'
 import { runJob } from '../../workers/run/run-job.ts'
-import { startHub, toVotes } from '../support/hub.ts'
+import { startHub, toProposal, toVotes } from '../support/hub.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const HOUR = 3_600_000
 /** The hub's only one: whatever the registry says of a DAO's spaces, here it votes in this one. */
 const SPACE = 'one.eth'
 const START = Date.parse('2024-05-06T07:00:00Z')
-const proposals = [{ id: '0xproposal', title: 'One', author: `0x${'a'.repeat(40)}`, created: 90, end: 300 }]
+const proposals = [toProposal()]
 const votes = [
   ...toVotes(3500, 10_000),
   ...toVotes(2500, 20_000),

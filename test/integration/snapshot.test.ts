@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { governanceRow } from '../../shared/datasets/governance.ts'
-import type { Cursors } from '../../workers/providers/contracts/governance.ts'
+import type { Progress } from '../../workers/providers/contracts/governance.ts'
 import { snapshot } from '../../workers/providers/snapshot/governance.ts'
 import { createObservedClients } from '../provider-server.ts'
-import { startHub, toVotes } from '../support/hub.ts'
+import { startHub, toProposal, toVotes } from '../support/hub.ts'
 import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 import { jsonReply } from '../upstream/exchange.ts'
@@ -13,7 +13,9 @@ import type { Space, SpaceVote } from '../upstream/world.ts'
 
 const { signal } = new AbortController()
 const place = { dao: 7, space: 'test.eth' }
-const START: Cursors = { proposals: { from: 0, skip: 0 }, votes: { from: 0, skip: 0 } }
+const ZERO = { from: 0, skip: 0 }
+const START: Progress = { proposals: ZERO, votes: ZERO, read: 0, swept: 0, pass: null }
+const SLOT = Date.parse('1970-02-01')
 const unlimited = { take: () => true }
 const closers: (() => Promise<void>)[] = []
 
@@ -27,22 +29,37 @@ async function open(space: Partial<Space> = {}, settings: Record<string, string>
   const { http, calls } = createObservedClients()
   const base = { SNAPSHOT_BASE_URL: hub.baseUrl, SNAPSHOT_REQUESTS_PER_MINUTE: '60000', ...settings }
   const source = snapshot.connect({ config: parseConfig(base), http, db: noDatabase, log: silent })
-  return { hub, calls, read: (cursors = START) => source.fetchGovernance(place, cursors, unlimited, signal) }
+  const read = (progress = START, slot = SLOT) =>
+    source.fetchGovernance({ ...place, slot }, progress, unlimited, signal)
+  return { hub, calls, read }
 }
 
-const proposals = [{ id: '0xproposal', title: 'One', author: `0x${'aB'.repeat(20)}`, created: 90, end: 300 }]
+const proposals = [toProposal({ author: `0x${'aB'.repeat(20)}` })]
 const voters = (votes: SpaceVote[]) => votes.map(({ voter }) => voter).sort()
 
 describe('the Snapshot hub', () => {
   it('gives rows of votes and proposals with addresses in lower case', async () => {
-    const vote = { id: '0x1', voter: `0x${'Cd'.repeat(20)}`, created: 100, proposal: '0xproposal', power: 2 }
-    const { read } = await open({ proposals, votes: [vote] })
+    const cast = { id: '0x1', voter: `0x${'Cd'.repeat(20)}`, created: 100, proposal: '0xproposal' }
+    const { read } = await open({
+      proposals,
+      votes: [{ ...cast, choice: { 2: 1, 1: 0.5 }, power: 2755022.0714428956 }],
+    })
     const reading = await read()
     expect(reading?.isComplete).toBe(true)
     const common = { dao: 7, space: 'test.eth', proposal: '0xproposal' }
     const rows = [
-      { ...common, kind: 'proposal', address: `0x${'ab'.repeat(20)}`, at: '1970-01-01T00:01:30.000Z' },
-      { ...common, kind: 'vote', address: `0x${'cd'.repeat(20)}`, at: '1970-01-01T00:01:40.000Z' },
+      {
+        ...{ ...common, kind: 'proposal', address: `0x${'ab'.repeat(20)}`, at: '1970-01-01T00:01:30.000Z' },
+        ...{ title: 'One', voting_type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 },
+        ...{ scores: [], scores_total: 0, votes: 0 },
+        ...{ starts_at: '1970-01-01T00:01:30.000Z', ends_at: '1970-01-01T00:05:00.000Z' },
+        url: 'https://snapshot.box/#/s:test.eth/proposal/0xproposal',
+      },
+      {
+        ...{ ...common, kind: 'vote', address: `0x${'cd'.repeat(20)}`, at: '1970-01-01T00:01:40.000Z' },
+        ...{ choice: '{"1":0.5,"2":1}', voting_power: 2755022.0714428956 },
+      },
+      { ...common, kind: 'sweep', proposal: '', address: '', at: new Date(SLOT).toISOString() },
     ]
     expect(reading?.rows).toEqual(rows)
     for (const row of rows) expect(governanceRow.parse(row)).toEqual(row)
@@ -55,12 +72,12 @@ describe('the Snapshot hub', () => {
     const found = reading?.rows.filter(({ kind }) => kind === 'vote') ?? []
     expect(found.map(({ address, at }) => `${at} ${address}`)).toHaveLength(3503)
     expect(new Set(found.map(({ address, at }) => `${at} ${address}`)).size).toBe(3503)
-    expect(reading).toMatchObject({ isComplete: true, cursors: { votes: { from: 20_001 - 3600, skip: 0 } } })
+    expect(reading).toMatchObject({ isComplete: true, progress: { votes: { from: 20_001 - 3600, skip: 0 } } })
   })
 
   it('goes on from the newest vote where the last page of one time was full', async () => {
     const { read } = await open({ proposals, votes: [...toVotes(3, 10_000), ...toVotes(1000, 20_000)] })
-    expect(await read()).toMatchObject({ isComplete: true, cursors: { votes: { from: 20_000 - 3600, skip: 0 } } })
+    expect(await read()).toMatchObject({ isComplete: true, progress: { votes: { from: 20_000 - 3600, skip: 0 } } })
   })
 
   it('refuses to skip too far, so that more votes of one time than that are a failure, not a smaller count', async () => {
@@ -80,14 +97,14 @@ describe('the Snapshot hub', () => {
     const { read } = await open({ proposals, votes })
     const first = await read()
     votes.push(...toVotes(5, 50_001))
-    const second = await read(first?.cursors)
+    const second = await read(first?.progress)
     expect(second?.rows.map(({ kind }) => kind)).toEqual(['proposal', ...Array(25).fill('vote')])
     expect(voters(votes)).toHaveLength(1525)
   })
 
   it('has spaces without anything, and lacks others', async () => {
     const { read } = await open()
-    expect(await read()).toMatchObject({ rows: [], isComplete: true })
+    expect(await read()).toMatchObject({ rows: [{ kind: 'sweep' }], isComplete: true })
     const elsewhere = await open({ id: 'other.eth' })
     expect(await elsewhere.read()).toBeUndefined()
   })
@@ -130,6 +147,43 @@ describe('the Snapshot hub', () => {
     const page = { proposals: [{ id: '0xproposal', author: '0x1', created: 90 }] }
     const vote = { id: '0x1', voter: `0x${'1'.repeat(40)}`, created: 100, proposal: null }
     hub.next.push(jsonReply({ data: page }), jsonReply({ data: { votes: [vote] } }))
-    expect((await read())?.rows.map(({ kind }) => kind)).toEqual(['proposal'])
+    expect((await read())?.rows.map(({ kind }) => kind)).toEqual(['proposal', 'sweep'])
+  })
+
+  it('reads votes once more when what they are on is settled, and reads on from what is not', async () => {
+    const [start, end] = [1_000_000, 1_300_000]
+    const asked = toProposal({ created: start - 100, start, end })
+    const later = toProposal({ id: '0xlater', created: end + 86_400, start: end + 86_400, end: end + 200_000 })
+    const before = { ...toVotes(1, start - 500_000)[0], proposal: '0xold' } as SpaceVote
+    const hidden = { ...toVotes(1, start + 100)[0], choice: '0xhidden', power: 0 } as SpaceVote
+    const space = { proposals: [asked], votes: [before, hidden, ...toVotes(1, start + 90_000)] }
+    const { read } = await open(space)
+    const first = await read(START, (start + 95_000) * 1000)
+    expect(first?.progress.proposals.from).toBe(asked.created - 3600)
+
+    space.votes[1] = { ...hidden, choice: 2, power: 7 }
+    space.proposals.push(later)
+    const early = await read(first?.progress, (end + 3600) * 1000)
+    expect(early?.rows.filter(({ kind }) => kind === 'vote')).toHaveLength(1)
+    const settled = await read(early?.progress, (end + 3 * 3600) * 1000)
+    const votes = settled?.rows.filter(({ kind }) => kind === 'vote')
+    expect(votes).toMatchObject([{ choice: '2', voting_power: 7 }, { choice: '1' }])
+    expect(settled?.progress.proposals.from).toBe(later.created - 3600)
+    const after = await read(settled?.progress, (end + 4 * 3600) * 1000)
+    expect(after?.rows.filter(({ kind }) => kind === 'vote')).toHaveLength(1)
+  })
+
+  it('sees every proposal once a day, and takes a space that is gone for no sweep', async () => {
+    const [day, hour] = [86_400_000, 3_600_000]
+    const space = { proposals: [toProposal(), toProposal({ id: '0xsecond', created: 20_000 })] }
+    const { read, hub } = await open(space)
+    const kinds = (reading: Awaited<ReturnType<typeof read>>) => reading?.rows.map(({ kind }) => kind)
+    const first = await read()
+    const next = await read(first?.progress, SLOT + hour)
+    expect(kinds(next)).toEqual(['proposal'])
+    const second = await read(next?.progress, SLOT + day)
+    expect(kinds(second)).toEqual(['proposal', 'proposal', 'sweep'])
+    hub.next.push(jsonReply({ data: { proposals: [] } }), jsonReply({ data: { space: null } }))
+    expect(kinds(await read(second?.progress, SLOT + 2 * day))).toEqual([])
   })
 })

@@ -3,7 +3,7 @@ import { startProviderServer } from '../provider-server.ts'
 import type { Reply } from '../upstream/exchange.ts'
 import { snapshot } from '../upstream/providers/snapshot.ts'
 import { NO_SOCIALS } from '../upstream/socials.ts'
-import type { Space, SpaceVote, World } from '../upstream/world.ts'
+import type { Space, SpaceProposal, SpaceVote, World } from '../upstream/world.ts'
 
 /** A world without anything in it. */
 const nothing: World = {
@@ -41,10 +41,18 @@ export async function startHub(space: Space) {
   return { ...server, next }
 }
 
+/** A proposal on which nobody voted yet. */
+export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
+  const asked = { title: 'One', type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 }
+  const author = `0x${'a'.repeat(40)}`
+  const counted = { scores: [], scoresTotal: 0, votes: 0 }
+  return { id: '0xproposal', author, created: 90, start: 90, end: 300, ...asked, ...counted, ...made }
+}
+
 /** `count` votes of as many voters, on one proposal, all created in one second. */
 export function toVotes(count: number, created: number): SpaceVote[] {
   return Array.from({ length: count }, (_, index) => {
     const id = `0x${String(created).padStart(32, '0')}${String(index).padStart(32, '0')}`
-    return { id, voter: `0x${id.slice(-40)}`, created, proposal: '0xproposal', power: 1 }
+    return { id, voter: `0x${id.slice(-40)}`, created, proposal: '0xproposal', choice: 1, power: 1 }
   })
 }

@@ -25,13 +25,20 @@ export function readSpaces(dir: string): ReadonlyMap<string, Space> {
 
 type Row = Readonly<Record<string, string>>
 
-function toProposal({ proposal_id: id = '', title = '', author = '', start, end }: Row): SpaceProposal {
-  return { id, title, author, created: toSeconds(start), end: toSeconds(end) }
+/** The recording has neither what could be chosen nor the scores by choice. */
+function toProposal(row: Row): SpaceProposal {
+  const { proposal_id: id = '', title = '', author = '', type = '', start, end } = row
+  const [created, scoresTotal, votes, quorum] = [toSeconds(start), row.scores_total, row.votes, row.quorum]
+  const told = { scores: [], scoresTotal: Number(scoresTotal), votes: Number(votes), quorum: Number(quorum) }
+  return { id, title, author, type, choices: [], created, start: created, end: toSeconds(end), ...told }
 }
 
-function toVote({ proposal_id: proposal = '', voter = '', voting_power, created }: Row): SpaceVote {
+function toVote({ proposal_id: proposal = '', voter = '', voting_power, choice = '', created }: Row): SpaceVote {
   const id = `0x${createHash('sha256').update(`${proposal} ${voter}`).digest('hex')}`
-  return { id, voter, proposal, created: toSeconds(created), power: Number(voting_power) }
+  return { id, voter, proposal, created: toSeconds(created), choice: toChoice(choice), power: Number(voting_power) }
 }
+
+/** The recording has objects and lists as Python prints them. */
+export const toChoice = (text: string): unknown => JSON.parse(text.replaceAll("'", '"'))
 
 const toSeconds = (day: string | undefined) => Date.parse(day ?? '') / 1000

@@ -19,23 +19,27 @@ export function createSimulatedSpaces(
     const happening = known !== undefined && known.until >= now ? known : invent(toNoiseKey(seed, `space ${id}`), now)
     invented.set(id, happening)
     const seconds = now / 1000
+    const votes = happening.votes.filter(({ created }) => created <= seconds)
     const proposals = happening.proposals.filter(({ created }) => created <= seconds)
-    return { id, name, proposals, votes: happening.votes.filter(({ created }) => created <= seconds) }
+    return { id, name, proposals: withScores(proposals, votes), votes }
   }
 }
 
 interface Happening {
   /** Until when everything is invented, in Unix milliseconds. */
   readonly until: number
-  readonly proposals: readonly SpaceProposal[]
+  readonly proposals: readonly Made[]
   readonly votes: readonly SpaceVote[]
 }
+
+/** A proposal without what its votes amount to. */
+type Made = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'votes'>
 
 function invent(key: number, now: number): Happening {
   const until = now + 30 * DAY
   const step = DAY * (30 + 270 * unit(key, -1) ** 2)
   const crowd = Math.floor(20 + 240 * unit(key, -2) ** 2)
-  const proposals: SpaceProposal[] = []
+  const proposals: Made[] = []
   const votes: SpaceVote[] = []
   for (let index = 0; ; index += 1) {
     const at = SIMULATION_START + step * (index + 0.8 * unit(key, index))
@@ -44,25 +48,61 @@ function invent(key: number, now: number): Happening {
     const own = key ^ Math.imul(index + 1, 0x9e3779b1)
     const end = created + 5 * 86_400
     const id = toHex(own, 64)
-    proposals.push({ id, title: `Proposal ${index + 1}`, author: toVoter(key, index % 7, own), created, end })
-    votes.push(...inventVotes(key, own, crowd, { id, created, end }))
+    const type = TYPES[index % TYPES.length] ?? 'basic'
+    const made = { id, title: `Proposal ${index + 1}`, author: toVoter(key, index % 7, own), type, choices: CHOICES }
+    const proposal = { ...made, created, start: created + 3600, end, quorum: 1000 * (index % 3) }
+    proposals.push(proposal)
+    votes.push(...inventVotes(key, own, crowd, proposal))
   }
 }
 
+const TYPES = ['basic', 'single-choice', 'approval', 'ranked-choice', 'weighted', 'quadratic']
+const CHOICES = ['For', 'Against', 'Abstain']
+
+/** A choice as each type of voting has it: a number, a list of numbers, or weights by number. */
+function toChoice(type: string, first: number): unknown {
+  const second = (first % CHOICES.length) + 1
+  if (type === 'approval') return [first, second]
+  if (type === 'ranked-choice') return [first, second, (second % CHOICES.length) + 1]
+  if (type === 'weighted' || type === 'quadratic') return { [first]: 2, [second]: 1 }
+  return first
+}
+
+/** The choice that a vote is counted for, as most types of voting do. */
+const toFirst = (choice: unknown): number =>
+  Number(typeof choice === 'object' && choice !== null ? Object.values(choice)[0] : choice)
+
+function withScores(proposals: readonly Made[], votes: readonly SpaceVote[]): SpaceProposal[] {
+  const counted = new Map(proposals.map(({ id, choices }) => [id, { scores: choices.map(() => 0), votes: 0 }]))
+  for (const { proposal, choice, power } of votes) {
+    const one = counted.get(proposal)
+    if (one === undefined) continue
+    one.votes += 1
+    one.scores[toFirst(choice) - 1] = (one.scores[toFirst(choice) - 1] ?? 0) + power
+  }
+  return proposals.map((made) => {
+    const { scores, votes: count } = counted.get(made.id) ?? { scores: [], votes: 0 }
+    return { ...made, scores, scoresTotal: scores.reduce((sum, one) => sum + one, 0), votes: count }
+  })
+}
+
 /** Between a tenth and half of the voters take part, most of them early. */
-function inventVotes(
-  key: number,
-  own: number,
-  crowd: number,
-  { id, created, end }: Pick<SpaceProposal, 'id' | 'created' | 'end'>,
-): SpaceVote[] {
+function inventVotes(key: number, own: number, crowd: number, { id, start, end, type }: Made): SpaceVote[] {
   const share = 0.1 + 0.4 * unit(own, -1)
   const votes: SpaceVote[] = []
   for (let voter = 0; voter < crowd; voter += 1) {
     if (unit(own, voter) >= share) continue
-    const at = created + Math.floor((end - created) * unit(own ^ 1, voter) ** 2)
+    const created = start + Math.floor((end - start) * unit(own ^ 1, voter) ** 2)
     const power = Math.round(1e6 * unit(own ^ 2, voter)) / 1e3
-    votes.push({ id: toHex(own ^ 3 ^ voter, 64), voter: toVoter(key, voter, own), created: at, proposal: id, power })
+    const choice = toChoice(type, 1 + Math.floor(CHOICES.length * unit(own ^ 5, voter)))
+    votes.push({
+      id: toHex(own ^ 3 ^ voter, 64),
+      voter: toVoter(key, voter, own),
+      created,
+      proposal: id,
+      choice,
+      power,
+    })
   }
   return votes
 }

@@ -147,21 +147,30 @@ export interface Profile {
   readonly logo: string | null
 }
 
-/** A proposal in a space; `created` in Unix seconds. */
+/** A proposal in a space; times in Unix seconds. */
 export interface SpaceProposal {
   readonly id: string
   readonly title: string
   readonly author: string
   readonly created: number
+  readonly start: number
   readonly end: number
+  readonly type: string
+  readonly choices: readonly string[]
+  /** As they are now: by choice, together, and how many votes they are of. */
+  readonly scores: readonly number[]
+  readonly scoresTotal: number
+  readonly votes: number
+  readonly quorum: number
 }
 
-/** A vote in a space; `created` in Unix seconds. */
+/** A vote in a space; `created` in Unix seconds. What the choice is depends on the proposal's type. */
 export interface SpaceVote {
   readonly id: string
   readonly voter: string
   readonly created: number
   readonly proposal: string
+  readonly choice: unknown
   readonly power: number
 }
 

@@ -5,7 +5,7 @@ import { type Candidate, defineJob } from '../job/define-job.ts'
 import type { JobState } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
 import { askEach } from '../providers/ask-each.ts'
-import type { Cursors, Reading, Space } from '../providers/contracts/governance.ts'
+import type { Progress, Reading, Space } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
 /**
@@ -27,15 +27,17 @@ export default defineJob({
     const rows: Candidate<GovernanceRow>[] = []
     const read = async ({ dao, spaces }: Turn) => {
       const readings: Candidate<GovernanceRow>[] = []
-      for (const { cursors, ...space } of spaces) {
+      for (const { progress, ...space } of spaces) {
         // When no pages are left for this space, it is the first when what came is stored.
         const reading =
-          allowance.left() > 0 ? await provider.fetchGovernance(space, cursors, allowance, signal) : UNREACHED
+          allowance.left() > 0
+            ? await provider.fetchGovernance({ ...space, slot }, progress, allowance, signal)
+            : UNREACHED
         // A space that was given up for another one may be gone.
         if (reading === undefined && space.space !== dao.snapshotSpace) continue
         if (reading === undefined) return undefined
         if (reading !== UNREACHED)
-          state.set(space.space, JSON.stringify({ ...reading.cursors, slot } satisfies Remembered))
+          state.set(space.space, JSON.stringify({ ...reading.progress, slot } satisfies Remembered))
         for (const row of reading.rows) rows.push(row)
         if (!reading.isComplete) {
           putOff([dao])
@@ -59,12 +61,23 @@ export default defineJob({
 
 const cursor = z.object({ from: z.number(), skip: z.number() })
 const START = { from: 0, skip: 0 }
-/** What is remembered of a space: up to where it was read, and in which slot it had its turn. */
-const remembered = z.object({ proposals: cursor, votes: cursor, slot: z.number() })
+/**
+ * What is remembered of a space: up to where it was read, and in which slot it had its turn. What a version before this
+ * one remembered does not fit: it had not read all that there is now, and everything is read once more.
+ */
+const remembered = z.object({
+  proposals: cursor,
+  votes: cursor,
+  read: z.number(),
+  swept: z.number(),
+  pass: z.object({ began: z.number(), isSweep: z.boolean(), open: z.number().nullable() }).nullable(),
+  slot: z.number(),
+})
 type Remembered = z.infer<typeof remembered>
 
-const UNREACHED: Reading = { rows: [], cursors: { proposals: START, votes: START }, isComplete: false }
-const UNREAD: Remembered = { proposals: START, votes: START, slot: 0 }
+const NOTHING: Progress = { proposals: START, votes: START, read: 0, swept: 0, pass: null }
+const UNREACHED: Reading = { rows: [], progress: NOTHING, isComplete: false }
+const UNREAD: Remembered = { ...NOTHING, slot: 0 }
 
 interface Turn {
   readonly id: string
@@ -72,7 +85,7 @@ interface Turn {
   readonly name: string
   readonly dao: VotingDao
   /** The one where it votes first, then those where it did. */
-  readonly spaces: readonly (Space & { readonly cursors: Cursors })[]
+  readonly spaces: readonly (Space & { readonly progress: Progress })[]
   readonly slot: number
 }
 
@@ -82,8 +95,8 @@ async function toTurns(daos: readonly VotingDao[], state: JobState): Promise<Tur
     daos.map(async (dao) => {
       const known = [dao.snapshotSpace, ...dao.formerSnapshotSpaces].map(async (space) => {
         const value = await state.get(space)
-        const { slot, ...cursors } = remembered.safeParse(JSON.parse(value ?? 'null')).data ?? UNREAD
-        return { dao: dao.key, space, cursors, slot }
+        const { slot, ...progress } = remembered.safeParse(JSON.parse(value ?? 'null')).data ?? UNREAD
+        return { dao: dao.key, space, progress, slot }
       })
       const [first, ...others] = await Promise.all(known)
       if (first === undefined) throw new Error('a DAO that votes has a space')

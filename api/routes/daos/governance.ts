@@ -3,7 +3,7 @@ import { governance } from '../../../shared/datasets/governance.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import { type Answer, MOST_KEPT, toStream } from '../../answers/answer.ts'
 import { JSON_SETTINGS, writeArray } from '../../answers/written-json.ts'
-import { Problem } from '../../problem/problem.ts'
+import { COUNTED, COUNTS, type Scope, toNoData, toScope } from '../../governance/counted.ts'
 import { idValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { daoKind } from '../../route/entities.ts'
@@ -24,42 +24,7 @@ const governanceRecord = z
   })
   .meta({ id: 'DaoGovernance', description: 'Votes and proposals of a DAO.' })
 
-/** The statements of what is counted: voters with their votes, proposals, and when it was read. */
-interface Counted {
-  readonly voters: string
-  readonly proposals: string
-  readonly reading: string
-}
-
-const toVoters = (votes: string) => `
-SELECT voter, count() AS votes
-FROM dao_votes FINAL
-WHERE dao = {dao: UInt64} AND ${votes}
-GROUP BY voter`
-
-const ONE_SPACE: Counted = {
-  voters: toVoters('space = {space: String}'),
-  proposals:
-    'SELECT count() AS proposals FROM dao_proposals FINAL WHERE dao = {dao: UInt64} AND space = {space: String}',
-  reading: 'SELECT * FROM governance_readings FINAL WHERE dao = {dao: UInt64} AND space = {space: String}',
-}
-
-// A DAO that moved to another space took its proposals and votes along, or left some behind: both spaces hold the same
-// proposal under one id. It counts once, in the newest space that has it. A space that was not read to its end counts
-// nothing, so that until then the one before stands for the DAO.
-const OWN_SPACES = 'dao = {dao: UInt64} AND has({spaces: Array(String)}, space)'
-const OWN_PROPOSALS = `FROM dao_proposals FINAL
-WHERE ${OWN_SPACES} AND space IN (SELECT space FROM governance_readings FINAL WHERE ${OWN_SPACES})`
-
-const SEVERAL_SPACES: Counted = {
-  voters: toVoters(
-    `(space, proposal) IN (SELECT argMin(space, indexOf({spaces: Array(String)}, space)), proposal ${OWN_PROPOSALS} GROUP BY proposal)`,
-  ),
-  proposals: `SELECT uniqExact(proposal) AS proposals ${OWN_PROPOSALS}`,
-  reading: `SELECT max(read_at) AS read_at FROM governance_readings FINAL WHERE ${OWN_SPACES} HAVING count() > 0`,
-}
-
-type Params = { readonly dao: number; readonly space: string; readonly spaces: readonly string[] }
+const VOTERS = `SELECT voter, count() AS votes FROM dao_votes FINAL WHERE ${COUNTS} GROUP BY voter`
 
 const summary = z.object({
   read_at: z.int(),
@@ -69,16 +34,21 @@ const summary = z.object({
   digest: z.string(),
 })
 
-/** The counts, and what tells one list of voters from another; nothing before the space was once read to its end. */
-async function summarize(db: Database, params: Params, { voters, proposals, reading }: Counted) {
+/** The counts, and what tells one list of voters from another; nothing before a space was once read to its end. */
+async function summarize(db: Database, scope: Scope) {
   const [row] = await db.rows({
     name: 'governance-summary',
     sql: `
+WITH ${COUNTED}
 SELECT toUnixTimestamp64Milli(r.read_at) AS read_at, v.votes AS votes, v.voters AS voters, v.digest AS digest, p.proposals AS proposals
-FROM (${reading}) AS r
-CROSS JOIN (SELECT sum(votes) AS votes, count() AS voters, toString(groupBitXor(sipHash64(voter))) AS digest FROM (${voters})) AS v
-CROSS JOIN (${proposals}) AS p`,
-    params,
+FROM
+(
+  SELECT max(read_at) AS read_at FROM governance_readings FINAL
+  WHERE dao IN {daos: Array(UInt64)} AND has({own_spaces: Array(String)}, space) HAVING count() > 0
+) AS r
+CROSS JOIN (SELECT sum(votes) AS votes, count() AS voters, toString(groupBitXor(sipHash64(voter))) AS digest FROM (${VOTERS})) AS v
+CROSS JOIN (SELECT count() AS proposals FROM dao_proposals FINAL WHERE ${COUNTS}) AS p`,
+    params: { ...scope },
     settings: { max_threads: 1 },
     schema: summary,
   })
@@ -98,20 +68,15 @@ export const governanceRoute = defineRoute({
   datasets: [governance],
   mayHaveNoData: true,
   handle: async ({ found: dao, db }): Promise<Answer> => {
-    const { snapshotSpace: space, formerSnapshotSpaces: former } = dao
-    const params = { dao: dao.key, space: space ?? '', spaces: space === null ? [] : [space, ...former] }
-    const counted = former.length === 0 ? ONE_SPACE : SEVERAL_SPACES
-    const known = space === null ? undefined : await summarize(db, params, counted)
-    if (known === undefined) {
-      const why =
-        space === null ? 'No Snapshot space of it is known.' : 'Its Snapshot space was not read to its end yet.'
-      throw new Problem('no_data', `There is no governance data of this DAO. ${why}`)
-    }
+    const scope = toScope([dao])
+    const params = { ...scope }
+    const known = dao.snapshotSpace === null ? undefined : await summarize(db, scope)
+    if (known === undefined) throw toNoData(dao)
     const { read_at: asOf, votes, voters, proposals, digest } = known
     const before = `{"_id":"${dao.id}","votes":{"count":${votes},"uniqueVotingAddresses":`
     const toAfter = (count: number) => `,"uniqueAddressesCount":${count}},"proposals":${proposals}}`
     if (voters <= MOST_KEPT.voters) {
-      const sql = `SELECT voter AS record, now64(3) AS as_of FROM (${counted.voters} ORDER BY voter)`
+      const sql = `WITH ${COUNTED} SELECT voter AS record, now64(3) AS as_of FROM (${VOTERS} ORDER BY voter)`
       const { body, records } = await writeArray(db, { name: 'governance', sql, params })
       return { body: Buffer.concat([Buffer.from(before), body, Buffer.from(toAfter(records))]), asOf }
     }
@@ -123,14 +88,15 @@ export const governanceRoute = defineRoute({
       ...toStream(db, {
         statement: {
           name: 'governance-stream',
-          sql: `SELECT concat(if(rowNumberInAllBlocks() = 0, '[', ','), toJSONString(voter), if(rowNumberInAllBlocks() + 1 = {voters: UInt64}, ']', ''))
-FROM (SELECT voter FROM (${counted.voters}) ORDER BY voter LIMIT {voters: UInt64})`,
+          sql: `WITH ${COUNTED}
+SELECT concat(if(rowNumberInAllBlocks() = 0, '[', ','), toJSONString(voter), if(rowNumberInAllBlocks() + 1 = {voters: UInt64}, ']', ''))
+FROM (SELECT voter FROM (${VOTERS}) ORDER BY voter LIMIT {voters: UInt64})`,
           params: { ...params, voters },
           format: 'RawBLOB',
           settings: JSON_SETTINGS,
         },
         digest,
-        readDigest: async (bound) => (await summarize(bound, params, counted))?.digest,
+        readDigest: async (bound) => (await summarize(bound, scope))?.digest,
       }),
     }
   },

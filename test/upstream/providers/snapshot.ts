@@ -124,12 +124,18 @@ function toSpace({ id, name, proposals, votes }: Space) {
 }
 
 function toProposals(space: Space) {
-  return space.proposals.map((proposal) => ({ ...proposal, start: proposal.created, vp: 0, space: { id: space.id } }))
+  return space.proposals.map(({ scoresTotal, ...proposal }) => ({
+    ...proposal,
+    scores_total: scoresTotal,
+    link: `https://snapshot.box/#/s:${space.id}/proposal/${proposal.id}`,
+    vp: 0,
+    space: { id: space.id },
+  }))
 }
 
 function toVotes(space: Space) {
   return space.votes.map(({ proposal, power, ...vote }) => {
-    return { ...vote, proposal: { id: proposal }, vp: power, choice: 1, space: { id: space.id } }
+    return { ...vote, proposal: { id: proposal }, vp: power, space: { id: space.id } }
   })
 }
 

@@ -8,10 +8,24 @@ export interface Cursor {
   readonly skip: number
 }
 
-/** Where to go on in the lists of a space. */
-export interface Cursors {
+/** A reading of a space's proposals that is not at its end yet. */
+export interface Pass {
+  /** The slot in which it began, in Unix milliseconds. */
+  readonly began: number
+  /** Whether it sees every proposal that there is. */
+  readonly isSweep: boolean
+  /** The creation of the oldest proposal seen so far that may still change, in Unix seconds; null for none. */
+  readonly open: number | null
+}
+
+/** How far a space was read. */
+export interface Progress {
   readonly proposals: Cursor
   readonly votes: Cursor
+  /** The slots in which the last reading of the proposals began that reached its end, and the last sweep; 0 for none. */
+  readonly read: number
+  readonly swept: number
+  readonly pass: Pass | null
 }
 
 /** A space and the key of the DAO that votes in it, or did. */
@@ -23,7 +37,7 @@ export interface Space {
 export interface Reading {
   readonly rows: Candidate<GovernanceRow>[]
   /** Where the next run goes on. */
-  readonly cursors: Cursors
+  readonly progress: Progress
   /** Whether the space was read to its end. */
   readonly isComplete: boolean
 }
@@ -33,10 +47,13 @@ export interface GovernanceSource {
   /** How many pages a run may take, so that its rows fit into memory and the run into its time. */
   readonly pagesPerRun: number
   readonly concurrency: number
-  /** What is new in a space, as far as the allowance goes; undefined for one that does not exist. */
+  /**
+   * What is new in a space or may have changed as of a slot, as far as the allowance goes; undefined for a space that does
+   * not exist.
+   */
   fetchGovernance(
-    space: Space,
-    cursors: Cursors,
+    asked: Space & { readonly slot: number },
+    progress: Progress,
     allowance: Pick<Allowance, 'take'>,
     signal: AbortSignal,
   ): Promise<Reading | undefined>

@@ -1,10 +1,12 @@
-import type { VotingDao } from '../../../shared/datasets/governance.ts'
+import type { GovernanceRow, VotingDao } from '../../../shared/datasets/governance.ts'
 import type { HttpClient } from '../../http/client.ts'
 import type { Allowance } from '../../job/allowance.ts'
-import type { Provider } from '../../job/define-job.ts'
-import type { Cursor, Cursors, GovernanceSource, Reading, Space } from '../contracts/governance.ts'
+import type { Candidate, Provider } from '../../job/define-job.ts'
+import { toIso } from '../answer.ts'
+import type { Cursor, GovernanceSource, Progress, Reading, Space } from '../contracts/governance.ts'
 import { ask, openSnapshot } from './client.ts'
 import { readByCreation } from './pages-by-creation.ts'
+import { readProposals } from './proposals.ts'
 import {
   MOST_SKIPPED,
   PAGE_SIZE,
@@ -36,47 +38,52 @@ export const snapshot: Provider<GovernanceSource, VotingDao> = {
     return {
       pagesPerRun: Math.max(FEWEST_PAGES, Math.min(MOST_PAGES, MINUTES_PER_RUN * requestsPerMinute)),
       concurrency: CONCURRENCY,
-      fetchGovernance: (space, cursors, allowance, signal) =>
-        fetchGovernance(client, space, cursors, allowance, signal),
+      fetchGovernance: (asked, progress, allowance, signal) =>
+        fetchGovernance(client, asked, progress, allowance, signal),
     }
   },
 }
 
+type Asked = Space & { readonly slot: number }
+
 async function fetchGovernance(
   client: HttpClient,
-  place: Space,
-  cursors: Cursors,
+  { slot, ...place }: Asked,
+  before: Progress,
   allowance: Pick<Allowance, 'take'>,
   signal: AbortSignal,
 ): Promise<Reading | undefined> {
   const { space } = place
-  const paging = { pageSize: PAGE_SIZE, mostSkipped: MOST_SKIPPED, allowance }
-  const proposals = await readByCreation({
-    ...paging,
-    start: cursors.proposals,
+  const proposals = await readProposals({
+    ...{ progress: before, slot, allowance },
     fetchPage: async (cursor: Cursor) => {
       const variables = { space, ...cursor }
       return (await ask(client, { query: PROPOSALS, variables }, proposalsData, signal)).proposals
     },
   })
   // Lists of a space that does not exist are empty, too.
-  if (isFirst(cursors) && proposals.isComplete && proposals.items.length === 0) {
+  let isThere = true
+  if (proposals.sweptAt !== undefined && proposals.items.length === 0) {
     const found = await ask(client, { query: SPACE, variables: { space } }, spaceData, signal)
-    if (found.space === null) return undefined
+    isThere = found.space !== null
+    if (!isThere && before.read === 0) return undefined
   }
   const votes = await readByCreation({
-    ...paging,
-    start: cursors.votes,
+    ...{ pageSize: PAGE_SIZE, mostSkipped: MOST_SKIPPED, allowance, start: proposals.progress.votes },
     fetchPage: async (cursor: Cursor) => {
       const variables = { space, ...cursor }
       return (await ask(client, { query: VOTES, variables }, votesData, signal)).votes
     },
   })
+  const sweeps = proposals.sweptAt === undefined || !isThere ? [] : [toSweepRow(place, proposals.sweptAt)]
   return {
-    rows: [...toProposalRows(proposals.items, place), ...toVoteRows(votes.items, place)],
-    cursors: { proposals: proposals.cursor, votes: votes.cursor },
+    rows: [...toProposalRows(proposals.items, place), ...toVoteRows(votes.items, place), ...sweeps],
+    progress: { ...proposals.progress, votes: votes.cursor },
     isComplete: proposals.isComplete && votes.isComplete,
   }
 }
 
-const isFirst = ({ proposals }: Cursors) => proposals.from === 0 && proposals.skip === 0
+const toSweepRow = (place: Space, sweptAt: number): Candidate<GovernanceRow> => ({
+  ...place,
+  ...{ kind: 'sweep', proposal: '', address: '', at: toIso(sweptAt) },
+})

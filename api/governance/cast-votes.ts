@@ -1,0 +1,52 @@
+import { defineKeyset, type Keyset } from '../records/keyset.ts'
+import { COUNTED, COUNTS } from './counted.ts'
+
+/** The newest first. */
+export const NEWEST_VOTES_FIRST: Keyset = defineKeyset(
+  ['-toInt64(toUnixTimestamp(created_at))', 'Int64'],
+  ['toString(proposal)', 'String'],
+  ['voter', 'String'],
+)
+
+const IS_ASKED = `${COUNTS} AND ({proposal: String} = '' OR proposal = {proposal: String})`
+
+/** All votes that are asked for: of the DAOs in scope, and on one proposal unless that is empty; with their choices as JSON. */
+export const CAST_VOTES = `
+WITH ${COUNTED}
+SELECT dao, created_at, proposal, voter, choice, voting_power FROM dao_cast_votes FINAL
+WHERE ${IS_ASKED} AND NOT is_replaced`
+
+export const VOTES_COUNT = `
+WITH ${COUNTED}
+SELECT count() AS total FROM dao_cast_votes FINAL WHERE ${IS_ASKED} AND NOT is_replaced`
+
+/** Rows that are read for each vote wanted: one that was read again has several until they are merged. */
+export const COPIES = 4
+
+const BEFORE = 'created_at <= toDateTime({before: Int64}, 0)'
+
+/**
+ * A page of them, newest first. FINAL, which leaves out what was read again since, reads all rows of a range. So the first
+ * part finds how far back the wanted number of votes reaches, along the sorting key, where it stops after `rows` rows. A
+ * second that those end in the middle of does not count there, nor does a vote with a mark on any of its rows. Where they
+ * hold fewer votes than wanted, FINAL reads the whole range.
+ */
+export const toVotesPage = (after: string): string => `
+WITH ${COUNTED},
+(
+  SELECT tuple(count() < {rows: UInt32} OR
+    uniqExactIf((created_at, proposal, voter, space), NOT is_replaced) >= {limit: UInt32}
+      + uniqExactIf((created_at, proposal, voter, space), is_replaced)
+      + arrayCount(at -> at = arrayMin(groupArray(created_at)), groupArray(created_at)), min(created_at))
+  FROM
+  (
+    SELECT created_at, proposal, voter, space, is_replaced FROM dao_cast_votes
+    WHERE ${IS_ASKED} AND ${BEFORE}${NEWEST_VOTES_FIRST.isAfter(after)}
+    ORDER BY created_at DESC LIMIT {rows: UInt32}
+  )
+) AS nearest
+SELECT dao, created_at, proposal, voter, choice, voting_power, ${NEWEST_VOTES_FIRST.place} AS page_key
+FROM dao_cast_votes FINAL
+WHERE ${IS_ASKED} AND ${BEFORE} AND created_at >= if(nearest.1, nearest.2, toDateTime(0)) AND NOT is_replaced${NEWEST_VOTES_FIRST.isAfter(after)}
+ORDER BY ${NEWEST_VOTES_FIRST.order}
+LIMIT {limit: UInt32}`

@@ -1,0 +1,20 @@
+import { z } from 'zod'
+import { columnTypes } from '../records/values.ts'
+
+const TYPE = 'Variant(Array(Float64), Float64, Map(String, Float64), String)'
+
+/** What a voter chose, in the form of the proposal's type of voting. */
+export const choiceValue = z
+  .union([z.number(), z.array(z.number()), z.record(z.string(), z.number()), z.string()])
+  .register(columnTypes, { type: TYPE })
+
+const as = (sql: string) => `CAST(${sql}, '${TYPE}')`
+
+/** The stored JSON of a choice as that value; what has none of these forms is told as it stands. */
+export const toChoice = (json: string): string => `multiIf(
+    ${json} IN ('', 'null'), ${as('NULL')},
+    JSONType(${json}) IN ('Int64', 'UInt64', 'Double'), ${as(`toFloat64OrZero(${json})`)},
+    JSONType(${json}) = 'String', ${as(`JSONExtractString(${json})`)},
+    match(${json}, '^\\\\[[-+.eE0-9,]*\\\\]$'), ${as(`JSONExtract(${json}, 'Array(Float64)')`)},
+    match(${json}, '^\\\\{("[^"]*":[-+.eE0-9]+,?)*\\\\}$'), ${as(`JSONExtract(${json}, 'Map(String, Float64)')`)},
+    ${as(json)})`

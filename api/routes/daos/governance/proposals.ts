@@ -1,0 +1,91 @@
+import { z } from 'zod'
+import { governance } from '../../../../shared/datasets/governance.ts'
+import { COUNTED, COUNTS, requireRead, toScope } from '../../../governance/counted.ts'
+import { answerLongList } from '../../../governance/list.ts'
+import { findStates, STATE, STATES } from '../../../governance/states.ts'
+import { LIST_HEADERS } from '../../../http/headers.ts'
+import { oneOf, page } from '../../../parameters/kinds.ts'
+import { toQuestions } from '../../../parameters/questions.ts'
+import { toObject } from '../../../records/columns.ts'
+import { defineKeyset } from '../../../records/keyset.ts'
+import { countOrNull, idValue, numberOrNull, timeValue } from '../../../records/values.ts'
+import { defineRoute } from '../../../route/define-route.ts'
+import { daoKind } from '../../../route/entities.ts'
+
+const proposal = z
+  .strictObject({
+    _id: idValue.describe('Id of the proposal.'),
+    dao: idValue.describe('Id of the DAO.'),
+    title: z.string().describe('Its title, empty where it was not collected.'),
+    author: z.string().describe('Address of who made it, in lower case.'),
+    state: z
+      .enum(STATES)
+      .nullable()
+      .describe('`pending` before the vote starts, `active` until it ends, then `closed`, by the clock.'),
+    choices: z.array(z.string()).describe('What can be chosen; a vote names choices by their place here, from 1 on.'),
+    scores: z.array(z.number()).describe('Voting power for each choice; empty where the source tells none.'),
+    scoresTotal: numberOrNull.describe('Voting power of all votes.'),
+    votes: countOrNull.describe('Votes that the source counted when the proposal was last read.'),
+    quorum: numberOrNull.describe('Voting power that it needs.'),
+    createdAt: timeValue.describe('When it was made.'),
+    startsAt: timeValue.nullable().describe('When the vote starts; null where it was not collected.'),
+    endsAt: timeValue.nullable().describe('When the vote ends; null where it was not collected.'),
+    url: z.url().nullable().describe('Where it is shown to people.'),
+  })
+  .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
+
+/** Details that were never collected are no row, whose time reads 0: all of them are unknown then. */
+const RECORD = toObject(
+  proposal,
+  `p.id, {id: String}, d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,
+  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, d.url`,
+)
+
+const SQL = `
+WITH ${COUNTED}
+SELECT 0 AS key, p.proposal AS name, NULL AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
+  toInt64(toUnixTimestamp(p.created_at)) AS created, ${STATE} AS state, ${RECORD} AS record
+FROM (SELECT dao, space, proposal, id, author, created_at FROM dao_proposals FINAL WHERE ${COUNTS}) AS p
+LEFT JOIN (SELECT * FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
+  ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
+WHERE {any_state: Bool} OR ifNull(state = {state: String}, false)`
+
+const NEWEST_FIRST = defineKeyset(['created', 'Int64', 'descending'], ['name', 'String'])
+
+const questions = toQuestions(proposal)
+
+export const governanceProposalsRoute = defineRoute({
+  operation: 'listDaoProposals',
+  path: '/data/daos/governance/proposals',
+  tag: 'DAOs',
+  summary: 'Proposals of one DAO',
+  description:
+    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says. Each is as its space had it when it was last read: every hour until two hours after its end, then once a day. `state` is by the clock. What an author took back is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+  one: daoKind,
+  query: {
+    state: oneOf(STATES, 'Only proposals in this state.', 'closed').optional(),
+    ...questions.parameters,
+    ...page('proposals', { default: 100, max: 1000 }),
+  },
+  record: proposal,
+  datasets: [governance],
+  headers: LIST_HEADERS,
+  mayHaveNoData: true,
+  handle: async (call) => {
+    const { db, found: dao, query, now } = call
+    const [scope, at] = [toScope([dao]), now()]
+    const asOf = await requireRead(db, dao)
+    const params = { ...scope, id: dao.id, now: at, read_at: asOf }
+    const state = { any_state: query.state === undefined, state: query.state ?? '' }
+    const [answer, { until }] = await Promise.all([
+      answerLongList(call, questions, {
+        name: 'governance-proposals',
+        sql: SQL,
+        params: { ...params, ...state },
+        keyset: NEWEST_FIRST,
+      }),
+      findStates(db, scope, at),
+    ])
+    return { ...answer, asOf, ...(until === undefined ? {} : { expiresAt: until }) }
+  },
+})

@@ -1,0 +1,73 @@
+import { z } from 'zod'
+import { governance } from '../../../../shared/datasets/governance.ts'
+import { COUNTED, COUNTS, requireRead, toScope } from '../../../governance/counted.ts'
+import { answerLongList } from '../../../governance/list.ts'
+import { LIST_HEADERS } from '../../../http/headers.ts'
+import { page } from '../../../parameters/kinds.ts'
+import { toQuestions } from '../../../parameters/questions.ts'
+import { toObject } from '../../../records/columns.ts'
+import { defineKeyset } from '../../../records/keyset.ts'
+import { numberOrNull, timeValue, uint64 } from '../../../records/values.ts'
+import { defineRoute } from '../../../route/define-route.ts'
+import { daoKind } from '../../../route/entities.ts'
+
+const voter = z
+  .strictObject({
+    voter: z.string().describe('Address of the voter, in lower case.'),
+    votes: uint64.describe('Proposals that it voted on.'),
+    firstVoteAt: timeValue.describe('When it cast the first of these votes.'),
+    lastVoteAt: timeValue.describe('When it cast the last of them.'),
+    lastVotingPower: numberOrNull.describe('Voting power of the last one; null where the source tells none.'),
+  })
+  .meta({ id: 'GovernanceVoter', description: 'An address that voted in a DAO.' })
+
+/**
+ * A time and what tells apart the votes of one second, as one number: the maximum of numbers costs far less than that of
+ * tuples, of which there would be one for each of a million votes.
+ */
+const LAST = 'bitOr(bitShiftLeft(toUInt64(toUnixTimestamp(created_at)), 32), bitAnd(cityHash64(proposal), 0xFFFFFFFF))'
+
+const RECORD = toObject(
+  voter,
+  `voter, votes, toDateTime64(first_at, 3, 'UTC'), toDateTime64(last_at, 3, 'UTC'), if(isNaN(power), NULL, power)`,
+)
+
+// A power that is not known is NaN on the way, because the maximum of nullable values would leave it out.
+const SQL = `
+SELECT 0 AS key, voter AS name, NULL AS market_cap, fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of,
+  toInt64(votes) AS cast_votes, ${RECORD} AS record
+FROM
+(
+  WITH ${COUNTED}
+  SELECT voter, count() AS votes, min(created_at) AS first_at, max(created_at) AS last_at,
+    argMax(ifNull(voting_power, nan), ${LAST}) AS power
+  FROM dao_votes FINAL
+  WHERE ${COUNTS}
+  GROUP BY voter
+)`
+
+const MOST_VOTES_FIRST = defineKeyset(['cast_votes', 'Int64', 'descending'], ['name', 'String'])
+
+const questions = toQuestions(voter)
+
+export const governanceVotersRoute = defineRoute({
+  operation: 'listDaoVoters',
+  path: '/data/daos/governance/voters',
+  tag: 'DAOs',
+  summary: 'Voters of one DAO',
+  description:
+    'Every address that ever voted in one DAO on Snapshot, those with the most votes first, as many as `uniqueAddressesCount` of `/data/daos/governance` says. A vote that was changed counts once. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+  one: daoKind,
+  query: { ...questions.parameters, ...page('voters', { default: 100, max: 10_000 }) },
+  record: voter,
+  datasets: [governance],
+  headers: LIST_HEADERS,
+  mayHaveNoData: true,
+  handle: async (call) => {
+    const { db, found: dao } = call
+    const asOf = await requireRead(db, dao)
+    const params = { ...toScope([dao]), read_at: asOf }
+    const source = { name: 'governance-voters', sql: SQL, params, keyset: MOST_VOTES_FIRST }
+    return { ...(await answerLongList(call, questions, source)), asOf }
+  },
+})

@@ -1,0 +1,119 @@
+import { z } from 'zod'
+import { governance } from '../../../../shared/datasets/governance.ts'
+import { toId } from '../../../../shared/ids.ts'
+import type { Dao } from '../../../../shared/registry/entities.ts'
+import type { Registry } from '../../../../shared/registry/registry.ts'
+import type { Database } from '../../../../shared/store/clickhouse.ts'
+import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from '../../../governance/cast-votes.ts'
+import { choiceValue, toChoice } from '../../../governance/choice.ts'
+import { requireRead, toScope } from '../../../governance/counted.ts'
+import { answerLongList, toIdSql } from '../../../governance/list.ts'
+import { LIST_HEADERS } from '../../../http/headers.ts'
+import { toListHead } from '../../../lists/head.ts'
+import { oneId, page } from '../../../parameters/kinds.ts'
+import { toQuestions } from '../../../parameters/questions.ts'
+import { answerRecords } from '../../../records/answer.ts'
+import { toObject } from '../../../records/columns.ts'
+import { idValue, numberOrNull, timeValue } from '../../../records/values.ts'
+import { defineRoute } from '../../../route/define-route.ts'
+import { daoKind } from '../../../route/entities.ts'
+
+const vote = z
+  .strictObject({
+    _id: idValue.describe('Id of the vote; it stays when the voter changes it.'),
+    proposal: idValue.describe('Id of the proposal.'),
+    voter: z.string().describe('Address of the voter, in lower case.'),
+    choice: choiceValue
+      .nullable()
+      .describe(
+        "By the proposal's type of voting: the number of one choice, a list of numbers (approval, ranked), or weights by number (weighted, quadratic), from 1 on; a text while the vote is secret; null where it was not collected.",
+      ),
+    votingPower: numberOrNull.describe(
+      'Voting power, digit for digit as the source tells it; null where it tells none.',
+    ),
+    createdAt: timeValue.describe('When it was cast, or last changed.'),
+  })
+  .meta({ id: 'GovernanceVote', description: 'A vote on a proposal of a DAO.' })
+
+const PROPOSAL_ID = toIdSql("'proposal'", 'dao', 'proposal')
+
+const AS_OF = "fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of"
+
+const RECORD = toObject(
+  vote,
+  `${toIdSql("'vote'", 'dao', 'proposal', 'voter')}, ${PROPOSAL_ID}, voter, ${toChoice('choice')}, voting_power,
+  toDateTime64(created_at, 3, 'UTC')`,
+)
+
+const ALL = `SELECT 0 AS key, concat(proposal, ' ', voter) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter,
+  ${RECORD} AS record
+FROM (${CAST_VOTES})`
+
+const found = z.object({ dao: z.number(), proposal: z.string() })
+const counted = z.object({ total: z.int() })
+
+/** The DAO of a proposal, and the id that its source has for it; undefined for one that nobody knows. */
+async function findProposal(db: Database, registry: Registry, id: string) {
+  const sql = 'SELECT dao, proposal FROM dao_proposals WHERE id = {id: String} LIMIT 1'
+  const [row] = await db.rows({ name: 'governance-proposal', sql, params: { id }, schema: found })
+  const dao = row && registry.daos.find(({ key }) => key === row.dao)
+  return row && dao && { dao, proposal: row.proposal }
+}
+
+const questions = toQuestions(vote)
+
+/** Later than any vote, in Unix seconds, and within what ClickHouse has times for. */
+const END = Date.parse('2100-01-01') / 1000
+
+interface Asked {
+  readonly dao: Dao | undefined
+  readonly proposal: string
+}
+
+export const governanceVotesRoute = defineRoute({
+  operation: 'listDaoVotes',
+  path: '/data/daos/governance/votes',
+  tag: 'DAOs',
+  summary: 'Votes of one DAO or on one proposal',
+  description:
+    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first. A voter has one vote on a proposal: a change replaces it and has the time of the change. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`; nor has a proposal that nobody knows.',
+  one: daoKind,
+  oneUnless: 'proposal',
+  query: {
+    proposal: oneId('proposal', toId('proposal', 0, 'example')).optional(),
+    ...questions.parameters,
+    ...page('votes', { default: 100, max: 10_000 }),
+  },
+  record: vote,
+  datasets: [governance],
+  headers: LIST_HEADERS,
+  mayHaveNoData: true,
+  handle: async (call) => {
+    const { db, registry, query, entities, representation } = call
+    const one = query.proposal === undefined ? undefined : await findProposal(db, registry, query.proposal)
+    const asked: Asked =
+      query.proposal === undefined
+        ? { dao: entities[0], proposal: '' }
+        : { dao: one?.dao, proposal: one?.proposal ?? '' }
+    const isElsewhere = entities[0] !== undefined && entities[0] !== asked.dao
+    const dao = isElsewhere ? undefined : asked.dao
+    const asOf = dao === undefined ? null : await requireRead(db, dao)
+    const params = { ...toScope(dao === undefined ? [] : [dao]), proposal: asked.proposal, read_at: asOf ?? 0 }
+    if (query.sort !== undefined || query.filter !== undefined) {
+      const source = { name: 'governance-votes', sql: ALL, params, keyset: NEWEST_VOTES_FIRST }
+      return { ...(await answerLongList(call, questions, source)), asOf }
+    }
+    const { after } = representation
+    const before = after === '' ? END : -Number(NEWEST_VOTES_FIRST.read(after)[0])
+    const [answer, counts] = await Promise.all([
+      answerRecords(call, {
+        name: 'governance-votes',
+        sql: `SELECT ${AS_OF}, page_key, ${RECORD} AS record FROM (${toVotesPage(after)})`,
+        params: { ...params, before, rows: COPIES * (query.limit + 1) },
+        page: query.limit,
+      }),
+      db.rows({ name: 'governance-votes-count', sql: VOTES_COUNT, params, schema: counted }),
+    ])
+    return { ...answer, ...toListHead({ total: counts[0]?.total ?? 0, next: answer.next }, representation), asOf }
+  },
+})
