@@ -69,6 +69,8 @@ describe('checkRows', () => {
       proposal: 'p',
       address: `0x${'a'.repeat(40)}`,
       at: good.observed_at,
+      choice: '1',
+      voting_power: null,
     }
     const wrong = { ...vote, address: 'nobody' }
     const others = Array.from({ length: 3 }, () => ({ ...vote, dao: 2 }))

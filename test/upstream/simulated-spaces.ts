@@ -68,9 +68,13 @@ function toChoice(type: string, first: number): unknown {
   return first
 }
 
-/** The choice that a vote is counted for, as most types of voting do. */
-const toFirst = (choice: unknown): number =>
-  Number(typeof choice === 'object' && choice !== null ? Object.values(choice)[0] : choice)
+/** The choice that a vote is counted for, as most types of voting do: the only one, the first, or that of most weight. */
+function toFirst(choice: unknown): number {
+  if (Array.isArray(choice)) return Number(choice[0])
+  if (typeof choice !== 'object' || choice === null) return Number(choice)
+  const [most] = Object.entries(choice).sort(([, a], [, b]) => Number(b) - Number(a))
+  return Number(most?.[0])
+}
 
 function withScores(proposals: readonly Made[], votes: readonly SpaceVote[]): SpaceProposal[] {
   const counted = new Map(proposals.map(({ id, choices }) => [id, { scores: choices.map(() => 0), votes: 0 }]))

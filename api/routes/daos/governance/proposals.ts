@@ -21,16 +21,20 @@ const proposal = z
     state: z
       .enum(STATES)
       .nullable()
-      .describe('`pending` before the vote starts, `active` until it ends, then `closed`, by the clock.'),
+      .describe(
+        '`pending` before the vote starts, `active` until it ends, then `closed`, by the clock; null where its times were not collected.',
+      ),
     choices: z.array(z.string()).describe('What can be chosen; a vote names choices by their place here, from 1 on.'),
     scores: z.array(z.number()).describe('Voting power for each choice; empty where the source tells none.'),
-    scoresTotal: numberOrNull.describe('Voting power of all votes.'),
-    votes: countOrNull.describe('Votes that the source counted when the proposal was last read.'),
-    quorum: numberOrNull.describe('Voting power that it needs.'),
+    scoresTotal: numberOrNull.describe('Voting power of all votes; null where the source tells none.'),
+    votes: countOrNull.describe(
+      'Votes that the source counted when the proposal was last read; null where it was not collected.',
+    ),
+    quorum: numberOrNull.describe('Voting power that it needs; null where the source tells none.'),
     createdAt: timeValue.describe('When it was made.'),
     startsAt: timeValue.nullable().describe('When the vote starts; null where it was not collected.'),
     endsAt: timeValue.nullable().describe('When the vote ends; null where it was not collected.'),
-    url: z.url().nullable().describe('Where it is shown to people.'),
+    url: z.url().nullable().describe('Where it is shown to people; null where the source tells none.'),
   })
   .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
 
