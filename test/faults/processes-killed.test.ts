@@ -164,7 +164,7 @@ describe('what is stored', () => {
   // Trades are by block and votes by creation, not by slot: read at once, without anybody killed, they must be the same.
   const whole = {
     'dex-trades': ['dex_trades'],
-    governance: ['dao_votes', 'dao_proposals', 'governance_readings'],
+    governance: ['dao_votes', 'dao_cast_votes', 'dao_proposals', 'dao_proposal_details', 'governance_readings'],
     daos: ['dao_links'],
   }
   let alone: string

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import { parse } from 'csv-parse/sync'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { governanceRoute } from '../../api/routes/daos/governance.ts'
@@ -14,6 +15,7 @@ import { runJob } from '../../workers/run/run-job.ts'
 import { toTestDao } from '../samples.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { toChoice } from '../upstream/recorded-spaces.ts'
 
 const HOUR = 3_600_000
 const MORNING = Date.parse('2024-05-06T07:00:00Z')
@@ -280,7 +282,54 @@ describe.skipIf(isAbsent)('19,970 recorded votes', () => {
     expect((await get('name=Arbitrum')).proposals).toBe(43)
     expect((await get('name=WeatherXM')).proposals).toBe(4)
   })
+
+  it('are listed one by one as they were recorded, to the last digit, with their proposals', async () => {
+    const folder = join(dataDir, 'governance-holders-ccby-zukowski')
+    const proposals: Row[] = parse(readFileSync(join(folder, 'snapshot_proposals.csv')), { columns: true })
+    const votes: Row[] = parse(gunzipSync(readFileSync(recording)), { columns: true })
+    const names = { ARB: 'Arbitrum', UNI: 'Uniswap', LDO: 'Lido', COMP: 'Compound', WXM: 'WeatherXM', DIMO: 'DIMO' }
+    for (const [symbol, name] of Object.entries(names)) {
+      const dao = registry.daoById.get((await get(`name=${name}`))._id) as Dao
+      const idOf = (proposal = '') => toId('proposal', dao.key, proposal)
+      const recordedVotes = votes
+        .filter((row) => row.symbol === symbol)
+        .map(({ proposal_id, voter = '', choice = '', voting_power, created = '' }) => {
+          const who = { _id: toId('vote', dao.key, proposal_id ?? '', voter.toLowerCase()), voter: voter.toLowerCase() }
+          const what = { choice: toChoice(choice), votingPower: Number(voting_power) }
+          return { ...who, proposal: idOf(proposal_id), ...what, createdAt: new Date(created).toISOString() }
+        })
+      expect(sortById(await all(`votes?id=${dao.id}`)), name).toEqual(sortById(recordedVotes))
+      const recorded = proposals
+        .filter((row) => row.symbol === symbol)
+        .map(({ proposal_id, title, author = '', scores_total, votes: count, quorum, start = '', end = '' }) => {
+          const what = { _id: idOf(proposal_id), title, author: author.toLowerCase(), state: 'closed' }
+          const told = { scoresTotal: Number(scores_total), votes: Number(count), quorum: Number(quorum) }
+          return { ...what, ...told, startsAt: new Date(start).toISOString(), endsAt: new Date(end).toISOString() }
+        })
+      const listed = sortById(await all(`proposals?id=${dao.id}`))
+      expect(listed, name).toMatchObject(sortById(recorded))
+      expect(listed).toHaveLength(recorded.length)
+    }
+  })
 })
+
+type Row = Readonly<Record<string, string>>
+
+const sortById = <T extends { readonly _id: string }>(records: readonly T[]) =>
+  [...records].sort((a, b) => (a._id < b._id ? -1 : 1))
+
+/** All records of a list, page by page. */
+async function all(path: string): Promise<{ _id: string }[]> {
+  const records: { _id: string }[] = []
+  for (let query: string | undefined = `${path}&limit=1000`; query !== undefined; ) {
+    const response: Response = await fetch(`${api.url}/data/daos/governance/${query}`)
+    expect(response.status, query).toBe(200)
+    records.push(...((await response.json()) as { _id: string }[]))
+    const next: string | undefined = /<(\?[^>]*)>/.exec(response.headers.get('link') ?? '')?.[1]
+    query = next === undefined ? undefined : `${path.split('?')[0]}${next}`
+  }
+  return records
+}
 
 function toDao(name: string, snapshotSpace: string): Dao {
   const id = toId('dao', name)

@@ -1,3 +1,4 @@
+import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { storeMarket } from './market.ts'
@@ -136,6 +137,27 @@ async function storeDaos(db: Database, keys: readonly number[], now: number): Pr
   for (const [table, rows] of Object.entries(tables)) await db.insert({ table, rows })
 }
 
+/** Proposals and votes of those that vote somewhere: of every state, with choices of every form, and unknown. */
+async function storeGovernance(db: Database, daos: readonly Dao[], now: number): Promise<void> {
+  const at = (days: number) => new Date(now - (now % 1000) + days * DAY).toISOString()
+  const rows = daos.flatMap(({ key: dao, snapshotSpace: space }) => {
+    const common = { dao, space, proposal: '', address: '' }
+    const proposals = [-40, -1, 1].map((start, n) => ({
+      ...{ ...common, kind: 'proposal', proposal: `0x${n}`, address: address(n), at: at(start - 2) },
+      ...{ title: n === 1 ? 'Say "yes", or no' : `Proposal ${n}`, voting_type: 'basic', choices: ['For', 'Against'] },
+      ...{ scores: n === 0 ? [0.1, 2] : [], scores_total: n === 0 ? 2.1 : null, votes: 5, quorum: null },
+      ...{ starts_at: at(start), ends_at: at(start + 3), url: n === 0 ? null : 'https://snapshot.box/#/s:x' },
+    }))
+    const choices = ['1', '[2,1]', '{"1":0.5,"2":1}', '"0xsecret"', 'null']
+    const votes = choices.map((choice, n) => ({
+      ...{ ...common, kind: 'vote', proposal: `0x${n % 2}`, address: address(n), at: at(-n / 8 - 0.5) },
+      ...{ choice, voting_power: n === 4 ? null : 10 / 3 ** n },
+    }))
+    return [...proposals, ...votes, { ...common, kind: 'reading', at: at(0) }]
+  })
+  await db.insert({ table: 'governance_in', rows })
+}
+
 /** Some rows of every dataset that is served as records, with nulls, ties, gaps and texts that need quoting. */
 export async function storeEveryDataset(db: Database, registry: Registry, now: number): Promise<void> {
   const daos = registry.daos.filter(({ live, token }) => live && token !== null).slice(0, ENTITIES)
@@ -144,6 +166,11 @@ export async function storeEveryDataset(db: Database, registry: Registry, now: n
   await storeDaos(
     db,
     daos.map(({ key }) => key),
+    now,
+  )
+  await storeGovernance(
+    db,
+    registry.daos.filter(({ live, snapshotSpace }) => live && snapshotSpace !== null).slice(0, ENTITIES),
     now,
   )
   const computed_at = new Date(now).toISOString()
