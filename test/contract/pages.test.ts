@@ -67,14 +67,19 @@ afterAll(async () => {
 
 const LISTS = [
   ...['tokens', 'tokens/holders', 'tokens/dex-data', 'daos', 'daos/treasury', 'daos/ratings', 'daos/socials'],
-  'daos/twitter-sentiment',
+  ...['daos/twitter-sentiment', 'daos/governance/summary'],
 ].flatMap((leaf) => [`/data/${leaf}?`, `/data/${leaf}?name=a&name=aave&`])
 const DAILY = ['twitter', 'discord', 'telegram', 'twitter-sentiment'].map(
   (leaf) => `/data/daos/socials/historic-${leaf}?name=aave&`,
 )
+const GOVERNANCE = ['proposals', 'votes', 'voters'].flatMap((leaf) => {
+  const path = `/data/daos/governance/${leaf}?name=aave&`
+  return [path, `${path}sort=${leaf === 'voters' ? '-lastVoteAt' : 'createdAt'}&`]
+})
 const PATHS = [
   ...LISTS,
   ...DAILY,
+  ...GOVERNANCE,
   `${DAILY[0]}start=2024-03-03&end=2024-03-09&`,
   '/data/daos/treasury/holdings?name=aave&',
   '/data/daos/treasury/historic?name=aave&',

@@ -112,7 +112,7 @@ function toQuestion(
 
 describe('lists', () => {
   it('are all lists of tokens and DAOs', () => {
-    expect(LISTS.map(({ path }) => path)).toHaveLength(8)
+    expect(LISTS.map(({ path }) => path)).toHaveLength(9)
   })
 
   it.each(LISTS.map(({ path }) => path))(

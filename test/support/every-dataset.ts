@@ -142,7 +142,7 @@ async function storeGovernance(db: Database, daos: readonly Dao[], now: number):
   const at = (days: number) => new Date(now - (now % 1000) + days * DAY).toISOString()
   const rows = daos.flatMap(({ key: dao, snapshotSpace: space }) => {
     const common = { dao, space, proposal: '', address: '' }
-    const proposals = [-40, -1, 1].map((start, n) => ({
+    const proposals = [-40, -1, 1, 2, 3].map((start, n) => ({
       ...{ ...common, kind: 'proposal', proposal: `0x${n}`, address: address(n), at: at(start - 2) },
       ...{ title: n === 1 ? 'Say "yes", or no' : `Proposal ${n}`, voting_type: 'basic', choices: ['For', 'Against'] },
       ...{ scores: n === 0 ? [0.1, 2] : [], scores_total: n === 0 ? 2.1 : null, votes: 5, quorum: null },

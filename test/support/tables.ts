@@ -31,6 +31,8 @@ function toCsvText(value: unknown): string {
 /** A record as the flat formats have it: one value for each leaf, lists whole. */
 function flatten(record: unknown, schema: z.ZodType, name = ''): Record<string, unknown> {
   const inner = schema instanceof z.ZodNullable ? (schema.unwrap() as z.ZodType) : schema
+  // A value of several types is JSON text in a column of one.
+  if (inner instanceof z.ZodUnion) return { [name]: record === null ? null : JSON.stringify(record) }
   if (!(inner instanceof z.ZodObject)) return { [name]: record }
   const members = Object.entries(inner.shape as z.ZodRawShape).map(([key, one]) => {
     const value = record === null ? null : (record as Row)[key]

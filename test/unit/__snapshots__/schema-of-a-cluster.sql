@@ -841,6 +841,122 @@ SETTINGS replicated_deduplication_window = 0;
 CREATE TABLE IF NOT EXISTS computations ON CLUSTER 'dao' AS computations_local
 ENGINE = Distributed('dao', 'dao_data', 'computations_local', cityHash64(dataset));
 
+ALTER TABLE governance_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS choice String,
+    ADD COLUMN IF NOT EXISTS voting_power Nullable(Float64),
+    ADD COLUMN IF NOT EXISTS title String,
+    ADD COLUMN IF NOT EXISTS voting_type LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS choices Array(String),
+    ADD COLUMN IF NOT EXISTS scores Array(Float64),
+    ADD COLUMN IF NOT EXISTS scores_total Nullable(Float64),
+    ADD COLUMN IF NOT EXISTS votes Nullable(UInt64),
+    ADD COLUMN IF NOT EXISTS quorum Nullable(Float64),
+    ADD COLUMN IF NOT EXISTS starts_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS ends_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS url Nullable(String),
+    ADD COLUMN IF NOT EXISTS collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC');
+
+ALTER TABLE governance_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS choice String,
+    ADD COLUMN IF NOT EXISTS voting_power Nullable(Float64),
+    ADD COLUMN IF NOT EXISTS title String,
+    ADD COLUMN IF NOT EXISTS voting_type LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS choices Array(String),
+    ADD COLUMN IF NOT EXISTS scores Array(Float64),
+    ADD COLUMN IF NOT EXISTS scores_total Nullable(Float64),
+    ADD COLUMN IF NOT EXISTS votes Nullable(UInt64),
+    ADD COLUMN IF NOT EXISTS quorum Nullable(Float64),
+    ADD COLUMN IF NOT EXISTS starts_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS ends_at Nullable(DateTime('UTC')),
+    ADD COLUMN IF NOT EXISTS url Nullable(String),
+    ADD COLUMN IF NOT EXISTS collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC');
+
+ALTER TABLE dao_votes_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS voting_power Nullable(Float64) CODEC(ZSTD(1));
+
+ALTER TABLE dao_votes ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS voting_power Nullable(Float64);
+
+ALTER TABLE dao_votes_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, space, address AS voter, proposal, toDateTime(at, 'UTC') AS created_at, voting_power
+FROM governance_in_local
+WHERE kind = 'vote';
+
+CREATE TABLE IF NOT EXISTS dao_cast_votes_local ON CLUSTER 'dao'
+(
+    dao          UInt64 CODEC(ZSTD(1)),
+    created_at   DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    proposal     LowCardinality(String),
+    voter        String CODEC(ZSTD(3)),
+    space        LowCardinality(String),
+    choice       String CODEC(ZSTD(1)),
+    voting_power Nullable(Float64) CODEC(ZSTD(1)),
+    is_replaced  Bool DEFAULT false CODEC(ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') CODEC(Delta, ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_cast_votes', '{replica}', collected_at)
+ORDER BY (dao, created_at, proposal, voter, space)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_cast_votes ON CLUSTER 'dao' AS dao_cast_votes_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_cast_votes_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dao_cast_votes_mv ON CLUSTER 'dao' TO dao_cast_votes_local AS
+SELECT dao, toDateTime(at, 'UTC') AS created_at, proposal, address AS voter, space, choice, voting_power, collected_at
+FROM governance_in_local
+WHERE kind = 'vote';
+
+INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, collected_at)
+SELECT dao, created_at, proposal, voter, space, toDateTime64(0, 3, 'UTC') FROM dao_votes FINAL;
+
+ALTER TABLE dao_proposals_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS id String DEFAULT substring(lower(hex(SHA256(concat('proposal', '\x1f', toString(dao), '\x1f', proposal)))), 1, 24) CODEC(ZSTD(1));
+
+ALTER TABLE dao_proposals ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS id String DEFAULT substring(lower(hex(SHA256(concat('proposal', '\x1f', toString(dao), '\x1f', proposal)))), 1, 24);
+
+CREATE TABLE IF NOT EXISTS dao_proposal_details_local ON CLUSTER 'dao'
+(
+    dao          UInt64,
+    space        LowCardinality(String),
+    proposal     String CODEC(ZSTD(1)),
+    title        String CODEC(ZSTD(3)),
+    voting_type  LowCardinality(String),
+    choices      Array(String) CODEC(ZSTD(3)),
+    scores       Array(Float64) CODEC(ZSTD(1)),
+    scores_total Nullable(Float64) CODEC(ZSTD(1)),
+    votes        Nullable(UInt64) CODEC(ZSTD(1)),
+    quorum       Nullable(Float64) CODEC(ZSTD(1)),
+    starts_at    Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ends_at      Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    url          Nullable(String) CODEC(ZSTD(3)),
+    is_deleted   Bool DEFAULT false,
+    collected_at DateTime64(3, 'UTC') CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_proposal_details', '{replica}', collected_at)
+ORDER BY (dao, space, proposal)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_proposal_details ON CLUSTER 'dao' AS dao_proposal_details_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_proposal_details_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS dao_proposal_details_mv ON CLUSTER 'dao' TO dao_proposal_details_local AS
+SELECT dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, quorum, starts_at, ends_at, url, collected_at
+FROM governance_in_local
+WHERE kind = 'proposal';
+
+CREATE TABLE IF NOT EXISTS governance_sweeps_local ON CLUSTER 'dao'
+(
+    dao      UInt64,
+    space    String,
+    swept_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/governance_sweeps', '{replica}', swept_at)
+ORDER BY (dao, space)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS governance_sweeps ON CLUSTER 'dao' AS governance_sweeps_local
+ENGINE = Distributed('dao', 'dao_data', 'governance_sweeps_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS governance_sweeps_mv ON CLUSTER 'dao' TO governance_sweeps_local AS
+SELECT dao, space, at AS swept_at
+FROM governance_in_local
+WHERE kind = 'sweep';
+
 ALTER TABLE dao_treasuries_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS
     holdings Array(Tuple(chain String, address Nullable(String), contract Nullable(String), symbol String, quantity Float64,
         value_usd Nullable(Float64), price_source Nullable(String), kind String)) CODEC(ZSTD(3));
