@@ -1,5 +1,5 @@
 import { defineKeyset, type Keyset } from '../records/keyset.ts'
-import { COUNTED, COUNTS } from './counted.ts'
+import { COUNTED, IS_COUNTED } from './counted.ts'
 
 /** The newest first. */
 export const NEWEST_VOTES_FIRST: Keyset = defineKeyset(
@@ -8,9 +8,11 @@ export const NEWEST_VOTES_FIRST: Keyset = defineKeyset(
   ['voter', 'String'],
 )
 
-const IS_ASKED = `${COUNTS} AND ({proposal: String} = '' OR proposal = {proposal: String})`
+// One DAO: only with its key fixed are rows read in the order of the rest of the sorting key.
+const IS_ASKED = `dao = {daos: Array(UInt64)}[1] AND ${IS_COUNTED}
+  AND ({proposal: String} = '' OR proposal = {proposal: String})`
 
-/** All votes that are asked for: of the DAOs in scope, and on one proposal unless that is empty; with their choices as JSON. */
+/** All votes that are asked for: of the one DAO in scope, and on one proposal unless that is empty; with their choices as JSON. */
 export const CAST_VOTES = `
 WITH ${COUNTED}
 SELECT dao, created_at, proposal, voter, choice, voting_power FROM dao_cast_votes FINAL

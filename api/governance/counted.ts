@@ -57,7 +57,7 @@ export const COUNTED = `
     )
   ) AS left_out`
 
-/** Whether a vote or a proposal counts; to be used with `COUNTED`. */
+/** Whether a vote or a proposal of a DAO asked about counts; to be used with `COUNTED`. */
 export const IS_COUNTED = `(dao, space) IN (SELECT pair.1, pair.2 FROM ${toTable('read_spaces')})
   AND (empty(left_out) OR (dao, space, proposal) NOT IN (SELECT pair.1, pair.2, pair.3 FROM ${toTable('left_out')}))`
 
