@@ -28,6 +28,7 @@ const TOKEN_SECTIONS = {
 } as const
 const DAO_SECTIONS = {
   treasury: ['daos/treasury', 'treasury'],
+  governance: ['daos/governance/summary', 'governance'],
   ratings: ['daos/ratings', 'ratings'],
   socials: ['daos/socials', 'twitter', 'discord'],
   telegram: ['daos/socials/historic-telegram', 'telegram'],
