@@ -1,11 +1,15 @@
 import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Registry as MetricsRegistry } from 'prom-client'
+import type { CommitLog } from '../shared/store/commit-log.ts'
 import { createReadiness } from '../shared/store/readiness.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
+import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import { createMemory } from './answers/memory.ts'
 import { createCounts } from './coverage/counts.ts'
+import { createToAddress } from './http/client-address.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
+import { createConnect } from './live/connect.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
 import { createDocs } from './pages/docs.ts'
@@ -24,15 +28,18 @@ import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { createWholeFiles } from './serving/whole-files.ts'
 
-export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness' | 'counts'> & {
+export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness' | 'counts' | 'connect'> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
+  readonly commitLog: CommitLog
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
   readonly now?: () => number
   /** What a client takes at least, unless a test has no time to wait for it. */
   readonly pace?: Pace
   /** How many answers are made at once, and how many wait, unless a test has others. */
   readonly queue?: Omit<QueueOptions, 'meters'>
+  /** How often a stream says that it stands, unless a test has no time to wait for it. */
+  readonly heartbeatMs?: number
 }
 
 /**
@@ -110,7 +117,11 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   const readiness = createReadiness(options.db, () => performance.now())
   const now = options.now ?? Date.now
   const counts = createCounts(options.commits)
-  const surroundings: Surroundings = { ...options, memory, readiness, counts, now }
+  const { commitLog, config, heartbeatMs, stopping } = options
+  const toAddress = createToAddress(config.api.trustedProxies)
+  const gauge = createGauge(METRICS.apiStreams, options.metrics)
+  const connect = createConnect({ commitLog, bounds: config.api.streams, toAddress, gauge, heartbeatMs, stopping })
+  const surroundings: Surroundings = { ...options, memory, readiness, counts, connect, now }
   const metrics = createApiMetrics(options.metrics)
   const queue = createQueue({
     ...{ places: options.config.api.answersAtOnce, most: MOST_WAITING, clock: () => performance.now() },
@@ -169,6 +180,8 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     const locals = { requestId, startedAt, route: route?.path }
     Object.assign(response, { locals })
     response.once('close', () => {
+      // How long a client stays says nothing of the service.
+      if (route?.isEndless && response.statusCode === 200) return
       metrics.of(locals.route ?? 'none').requested(response.statusCode, (performance.now() - startedAt) / 1000)
     })
     inRequestSpan(request, response, () => {

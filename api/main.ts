@@ -9,6 +9,7 @@ import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.
 import { createRedis } from '../shared/queue/redis.ts'
 import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
+import { followCommitLog } from '../shared/store/commit-log.ts'
 import { createCommitFeed } from '../shared/store/commits.ts'
 import { followFoundLinks } from '../shared/store/found-links.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
@@ -35,10 +36,13 @@ export async function startApi(
   // The service starts, and serves, without Redis.
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
+  const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
+  const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
   const stopping = new AbortController()
   // It serves 503 meanwhile, and whoever reads the log is told why.
   void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
-  const server = createApiServer({ db, registry, config, commits, log, metrics, stopping: stopping.signal, ...options })
+  const shown = { log, metrics, stopping: stopping.signal }
+  const server = createApiServer({ db, registry, config, commits, commitLog, ...shown, ...options })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
   })
@@ -60,6 +64,7 @@ export async function startApi(
     await drained
     clearTimeout(deadline)
     commits.close()
+    commitLog.close()
     stopFollowing()
     await Promise.all([ops?.close(), db.close()])
   }

@@ -40,6 +40,7 @@ export function toShare(config: Config): Config {
   const share = (whole: number) => Math.floor(whole / processes)
   const api = {
     ...config.api,
+    streams: { ...config.api.streams, all: Math.max(1, share(config.api.streams.all)) },
     cacheBytes: share(cacheBytes),
     spoolBytes: share(spoolBytes),
     downloadsAtOnce: Math.max(1, share(downloadsAtOnce)),

@@ -34,6 +34,7 @@ import { marksRoute } from './routes/marks.ts'
 import { searchRoute } from './routes/search.ts'
 import { coverageRoute } from './routes/status/coverage.ts'
 import { statusRoute } from './routes/status.ts'
+import { streamRoute } from './routes/stream.ts'
 import { dexDataRoute } from './routes/tokens/dex-data.ts'
 import { historicDexOhlcvRoute } from './routes/tokens/historic-dex-ohlcv.ts'
 import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
@@ -68,6 +69,7 @@ export const routes = [
   marksRoute,
   statusRoute,
   coverageRoute,
+  streamRoute,
   liveRoute,
   readyRoute,
   governanceRoute,

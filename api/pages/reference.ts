@@ -2,7 +2,7 @@ import type { OpenApi, Operation, Parameter } from '../openapi/shape.ts'
 import { toCodeRows } from './guides.ts'
 import { fromMarkdown, toHtml } from './markdown.ts'
 import { toMembers, toTypeName } from './members.ts'
-import { toSamples } from './samples.ts'
+import { isStream, toSamples } from './samples.ts'
 import type { LinkGroup } from './shell.ts'
 
 const MOST_EXAMPLE_LINES = 60
@@ -82,7 +82,7 @@ function toOperationHtml(document: OpenApi, base: string, path: string, operatio
   return `<section class="operation" id="${operation.operationId}">
 <h3><a href="#${operation.operationId}">${toHtml(operation.summary)}</a></h3>
 ${fromMarkdown(toHeading(path, operation))}
-${toForm(path, operation)}
+${isStream(operation) ? '' : toForm(path, operation)}
 ${samples.join('\n')}
 ${fromMarkdown(`${toParameters(operation)}\n\n${toAnswer(document, operation)}`)}
 </section>`

@@ -26,6 +26,12 @@ function toDuckDb(url: string, operation: Operation) {
   return [{ name: 'DuckDB', language: 'sql', code }]
 }
 
+/** Whether its answer has no end. */
+export const isStream = ({ responses }: Operation): boolean => 'text/event-stream' in responses[200].content
+
+const toFollowing = (url: string) =>
+  `const events = new EventSource('${url}')\nevents.addEventListener('change', ({ data }) => console.log(JSON.parse(data)))\nevents.addEventListener('reset', () => location.reload())`
+
 /** The same request in the languages that most readers write. */
 export function toSamples(base: string, path: string, operation: Operation) {
   const url = base + toFirstUrl(path, operation)
@@ -33,6 +39,11 @@ export function toSamples(base: string, path: string, operation: Operation) {
     return [
       { name: 'curl', language: 'sh', code: `curl -O '${url}'` },
       { name: 'HTML', language: 'html', code: `<img src="${url}" alt="">` },
+    ]
+  if (isStream(operation))
+    return [
+      { name: 'curl', language: 'sh', code: `curl -N '${url}'` },
+      { name: 'JavaScript', language: 'js', code: toFollowing(url) },
     ]
   return [
     { name: 'curl', language: 'sh', code: `curl '${url}'` },

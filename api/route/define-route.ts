@@ -12,10 +12,12 @@ import type { Memory } from '../answers/memory.ts'
 import type { Counts } from '../coverage/counts.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
+import type { Connect } from '../live/connect.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
 import { Problem } from '../problem/problem.ts'
 import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
+import type { Exchange } from '../serving/send.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
 
 /** What every route may use. `now` is the only clock, in Unix milliseconds. */
@@ -27,6 +29,7 @@ export interface Surroundings {
   readonly memory: Memory
   readonly readiness: Readiness
   readonly counts: Counts
+  readonly connect: Connect
   readonly now: () => number
   /** Aborted once the process is to end: it still answers, but says that it is not ready. */
   readonly stopping?: AbortSignal
@@ -80,9 +83,12 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   readonly isUrgent?: boolean
   /** Headers of its own that a 200 answer carries, name to description. */
   readonly headers?: Readonly<Record<string, string>>
-  handle(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
+  /** Makes the answer; every route has it or `connect`. */
+  handle?(call: Call<z.output<z.ZodObject<Shape>>, E, R>): Promise<Answer>
   /** The same answer, if it can be put together from what is kept without any statement: nobody has to wait for it then. */
   peek?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>): Answer | undefined
+  /** Answers by itself, and without an end: the response is in its hands. */
+  connect?(call: Omit<Call<z.output<z.ZodObject<Shape>>, E, R>, 'db' | 'signal'>, exchange: Exchange): void
 }
 
 /** A declared route with its own types closed over, so that one list can hold all of them. */
@@ -107,6 +113,8 @@ export interface Route {
   readonly volatile: boolean
   readonly mayHaveNoData: boolean
   readonly isUrgent: boolean
+  /** Whether its answers have no end. */
+  readonly isEndless: boolean
   readonly headers: Readonly<Record<string, string>>
   /**
    * Settles what a parsed query means. `key` is equal for every query with the same answer; `answer` finds it.
@@ -119,6 +127,8 @@ type Query = Readonly<Record<string, unknown>>
 
 interface Settled {
   readonly key: string
+  /** Answers an exchange by itself; undefined for every route with answers that end. */
+  readonly connect: ((exchange: Exchange) => void) | undefined
   /** The answer of a moment, if it can be put together from what is kept. */
   peek(at: number): Answer | undefined
   /**
@@ -135,6 +145,7 @@ const refuseFields = () =>
   })
 
 const NO_RECORD = 'a route without a record and without a response'
+const NO_ANSWER = 'a route that makes no answer'
 
 /**
  * The entities that a query means, with the query as it says so by their ids: by id or name, an answer is one answer.
@@ -185,6 +196,7 @@ export function defineRoute<
     volatile: route.volatile ?? false,
     mayHaveNoData: route.mayHaveNoData ?? false,
     isUrgent: route.isUrgent ?? false,
+    isEndless: route.connect !== undefined,
     headers: {
       ...route.headers,
       ...(record === undefined ? {} : { ...RECORD_HEADERS, ...RANGE_HEADERS }),
@@ -200,12 +212,17 @@ export function defineRoute<
       const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
+        connect:
+          route.connect &&
+          ((exchange) =>
+            route.connect?.(call as unknown as Parameters<NonNullable<typeof route.connect>>[0], exchange)),
         peek: (at) => {
           const bound = { ...call, now: () => at }
           return route.peek?.(bound as unknown as Parameters<NonNullable<typeof route.peek>>[0])
         },
         answer: async (signal, at = surroundings.now()) => {
           const bound = { ...call, now: () => at, db: withSignal(call.db, signal), signal }
+          if (route.handle === undefined) throw new Error(NO_ANSWER)
           return route.handle(bound as unknown as Parameters<typeof route.handle>[0])
         },
       }

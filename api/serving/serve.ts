@@ -140,6 +140,7 @@ export function createServing(
     const { url = '', headers } = exchange.request
     const asked = parse(route, headers.accept, readQuery(url), inPath)
     const settled = route.settle(asked.query, asked.format, surroundings)
+    if (settled.connect !== undefined) return settled.connect(exchange)
     const make = async (abandoned: AbortSignal) => {
       return toReady(route, await settled.answer(abandoned, now()))
     }

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
+import { networks } from './networks.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
@@ -49,6 +50,9 @@ export const settings = z.object({
   API_SPOOL_MB: z.coerce.number().int().min(0).default(1024),
   // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
   API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(10).default(2),
+  STREAM_CLIENTS: count.default(5_000),
+  STREAM_CLIENTS_PER_ADDRESS: count.default(50),
+  TRUSTED_PROXIES: networks.default([]),
   OPS_HOST: text.default('127.0.0.1'),
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
@@ -103,6 +107,8 @@ function toConfig(s: Settings, env: Environment) {
       // Each keeps a core of the database busy while it is written.
       downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
+      streams: { all: s.STREAM_CLIENTS, perAddress: s.STREAM_CLIENTS_PER_ADDRESS },
+      trustedProxies: s.TRUSTED_PROXIES,
     },
     ops: {
       host: s.OPS_HOST,

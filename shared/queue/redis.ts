@@ -3,12 +3,13 @@ import { isRedisCluster, readClusterUrl } from '../config/redis-url.ts'
 import { DataError, toReason } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
 
-type Use = 'commands' | 'blocking' | 'subscriber'
+type Use = 'commands' | 'blocking' | 'subscriber' | 'reader'
 
 /**
  * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit.
  * `commands` fail after a few tries, so that a caller hears of it. A `subscriber` that gets no answer is taken for
- * dead, and subscribes anew by itself on every connection.
+ * dead, and subscribes anew by itself on every connection. A `reader` waits a few seconds in each of its reads, is taken
+ * for dead likewise, and hears of it at once: it reads again by itself.
  */
 const OPTIONS = {
   commands: { maxRetriesPerRequest: 3 },
@@ -20,6 +21,7 @@ const OPTIONS = {
     autoResubscribe: false,
     autoResendUnfulfilledCommands: false,
   },
+  reader: { maxRetriesPerRequest: 0, socketTimeout: 8_000, connectTimeout: 4_000 },
 } as const satisfies Record<Use, RedisOptions>
 
 const retryStrategy = (attempt: number) => Math.min(200 * attempt, 5_000)

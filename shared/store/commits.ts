@@ -4,13 +4,20 @@ import { z } from 'zod'
 import { toReason } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
+import { logCommit } from './commit-log.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
 
 /**
- * A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds; without them, any.
+ * A change of a dataset's stored rows: the times it concerns, both included, in Unix milliseconds, and how many tokens or
+ * DAOs; without them, any.
  */
-const commit = z.object({ dataset: z.string(), from: z.number().optional(), to: z.number().optional() })
+const commit = z.object({
+  dataset: z.string(),
+  from: z.number().optional(),
+  to: z.number().optional(),
+  entities: z.number().optional(),
+})
 
 export type Commit = z.infer<typeof commit>
 
@@ -18,8 +25,9 @@ export type Commit = z.infer<typeof commit>
 const STATE_JOB = 'commits'
 
 /**
- * Tells every reader that a dataset's stored rows changed: it is recorded beside them, by the database's clock, and
- * published. Called after the insert, never before.
+ * Tells every reader that a dataset's stored rows changed: it is recorded beside them, by the database's clock, published,
+ * and logged. Called after the insert, never before. Who follows the log asks for the new data at once: it comes last, when
+ * the API already drops what it kept.
  */
 export async function publishCommit(
   stores: { db: Database; redis: Redis; prefix: string },
@@ -31,6 +39,7 @@ export async function publishCommit(
     params: { job: STATE_JOB, dataset: change.dataset, value: randomUUID() },
   })
   await stores.redis.publish(channel(stores.prefix), JSON.stringify(change))
+  await logCommit(stores.redis, stores.prefix, change)
 }
 
 /** The current version of every dataset, as far as this process has heard. */

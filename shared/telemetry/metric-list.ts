@@ -55,6 +55,12 @@ export const METRICS = {
     help: 'Requests refused because too many waited already, by queue.',
     labels: ['queue'],
   },
+  apiStreams: {
+    kind: 'gauge',
+    name: 'api_streams',
+    help: 'Clients that follow the stream of commits now.',
+    labels: [],
+  },
   jobs: {
     kind: 'counter',
     name: 'worker_jobs_total',

@@ -12,7 +12,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
-import { createHandFeed } from '../support/api.ts'
+import { createHandFeed, emptyLog } from '../support/api.ts'
 import { storeMarket } from '../support/market.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
@@ -187,7 +187,8 @@ async function measureCold(database: BenchDatabase, now: number): Promise<BenchR
   const { config, registry } = database
   const commits = createHandFeed()
   const server = createApiServer({
-    ...{ db, config, registry, commits, log: silent, metrics: createMetrics('bench'), now: () => now },
+    ...{ db, config, registry, commits, commitLog: emptyLog, log: silent, metrics: createMetrics('bench') },
+    now: () => now,
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo

@@ -20,5 +20,6 @@ export function surround({ reader, registry, config }: BenchDatabase, now: numbe
   const memory = createMemory(nothing)
   const readiness = async () => {}
   const counts = createCounts(NOBODY)
-  return { db: reader, registry, config, commits: NOBODY, memory, counts, readiness, now: () => now }
+  const connect = () => {}
+  return { db: reader, registry, config, commits: NOBODY, memory, counts, readiness, connect, now: () => now }
 }

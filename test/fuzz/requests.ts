@@ -125,7 +125,7 @@ const isNeeded = (route: Route, name: string) => route.query[name]?.safeParse(un
 
 /** A request of some route: mostly one that makes sense, now and then with something that doesn't. */
 export function toRequest(random: Random, known: Known, now: number): FuzzRequest {
-  const route = random.pick(routes as readonly Route[])
+  const route = random.pick((routes as readonly Route[]).filter(({ isEndless }) => !isEndless))
   const next = known.next.get(route.path)
   if (next !== undefined && random.chance(0.15)) return { route, url: `${route.path}?${next}` }
   const value = (name: string) =>

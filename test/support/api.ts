@@ -5,6 +5,7 @@ import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import type { CommitLog } from '../../shared/store/commit-log.ts'
 import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createTestDatabase } from './database.ts'
@@ -46,6 +47,9 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
   }
 }
 
+/** A log to which nothing was ever written. */
+export const emptyLog: CommitLog = { version: '0-0', after: async () => [], follow: () => {}, close: () => {} }
+
 export interface TestApi {
   readonly url: string
   close(): Promise<void>
@@ -59,8 +63,11 @@ export async function startApi(options: {
   commits: CommitFeed
   now?: () => number
   queue?: NonNullable<AppOptions['queue']>
+  commitLog?: CommitLog
+  heartbeatMs?: number
+  stopping?: AbortSignal
 }): Promise<TestApi> {
-  const server = createApiServer({ ...options, log: silent, metrics: createMetrics('test') })
+  const server = createApiServer({ commitLog: emptyLog, ...options, log: silent, metrics: createMetrics('test') })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,

@@ -12,8 +12,9 @@ const isForTables = ({ response }: Route, query: readonly string[]) =>
   query.includes('fields') && response instanceof z.ZodObject
 
 /** Every route with the examples of its documentation: with those it cannot do without, and with each of the others. */
-export const documentedRequests: readonly { readonly route: Route; readonly url: string }[] = routes.flatMap(
-  (route) => {
+export const documentedRequests: readonly { readonly route: Route; readonly url: string }[] = routes
+  .filter(({ isEndless }) => !isEndless)
+  .flatMap((route) => {
     const example = (name: string) => {
       const documented = exampleOf(route.query[name] as z.ZodType)
       const first: unknown = Array.isArray(documented) ? documented[0] : documented
@@ -36,5 +37,4 @@ export const documentedRequests: readonly { readonly route: Route; readonly url:
       route,
       url: `${path}?${query.map((name) => `${name}=${example(name)}`).join('&')}${isForTables(route, query) ? '&format=csv' : ''}`,
     }))
-  },
-)
+  })

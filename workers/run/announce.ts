@@ -17,7 +17,7 @@ export async function announce(
   rows: readonly object[] = [],
 ): Promise<void> {
   try {
-    const change = { dataset: dataset.name, ...toTimeRange(dataset, rows) }
+    const change = { dataset: dataset.name, ...toTimeRange(dataset, rows), ...countEntities(dataset, rows) }
     await publishCommit({ db, redis, prefix: config.redis.prefix }, change)
   } catch (cause) {
     if (cause instanceof DataError) throw cause
@@ -35,4 +35,10 @@ export function toTimeRange(dataset: Dataset, rows: readonly object[]): { from?:
     to = Math.max(to, time)
   }
   return rows.length === 0 ? {} : { from, to }
+}
+
+/** How many tokens or DAOs the rows are about; nothing where there are no rows, or a row is about all together. */
+function countEntities({ entity }: Dataset, rows: readonly object[]): { entities?: number } {
+  if (entity === undefined || rows.length === 0) return {}
+  return { entities: new Set(rows.map((row) => Reflect.get(row, entity))).size }
 }

@@ -1,0 +1,57 @@
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+
+/** The address that a request comes from, as text; empty once its connection is gone. */
+export type ToAddress = (request: IncomingMessage) => string
+
+const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4')
+
+/** An IPv4 address as sockets for both families write it is that address. */
+const toPlain = (address: string) => address.trim().replace(/^::ffff:(?=\d+\.)/i, '')
+
+/** Addresses, or networks such as `10.0.0.0/8`, as a list that can be asked. */
+function toNetworks(listed: readonly string[]): BlockList {
+  const networks = new BlockList()
+  for (const one of listed) {
+    const [address = '', bits] = one.split('/')
+    if (bits === undefined) networks.addAddress(address, familyOf(address))
+    else networks.addSubnet(address, Number(bits), familyOf(address))
+  }
+  return networks
+}
+
+/**
+ * Finds who asks behind proxies. Each proxy adds to `X-Forwarded-For` whom it was asked by, so the header is read from its
+ * end, for as long as the one that added to it is trusted. What stands further in front anybody could have written.
+ */
+export function createToAddress(trusted: readonly string[]): ToAddress {
+  const direct = ({ socket }: IncomingMessage) => toPlain(socket.remoteAddress ?? '')
+  if (trusted.length === 0) return direct
+  const networks = toNetworks(trusted)
+  const isTrusted = (address: string) => isIP(address) !== 0 && networks.check(address, familyOf(address))
+  return (request) => {
+    const hops = String(request.headers['x-forwarded-for'] ?? '')
+      .split(',')
+      .map(toPlain)
+    let address = direct(request)
+    while (isTrusted(address)) {
+      const before = hops.pop()
+      if (before === undefined || isIP(before) === 0) break
+      address = before
+    }
+    return address
+  }
+}
+
+/** Whom a limit is about: of IPv6 a network of 64 bits, which is what one customer has at least. */
+export function toLimited(address: string): string {
+  if (isIP(address) !== 6) return address
+  const [front = '', back] = address.split('::')
+  const groups = front === '' ? [] : front.split(':')
+  const missing = back === undefined ? 0 : 8 - groups.length - (back === '' ? 0 : back.split(':').length)
+  const all = [...groups, ...Array<string>(missing).fill('0'), ...(back ? back.split(':') : [])]
+  return `${all
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')}::/64`
+}

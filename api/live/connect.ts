@@ -1,0 +1,52 @@
+import type { Gauge } from 'prom-client'
+import type { CommitLog } from '../../shared/store/commit-log.ts'
+import { type ToAddress, toLimited } from '../http/client-address.ts'
+import { FIXED_HEADERS } from '../http/headers.ts'
+import type { Exchange } from '../serving/send.ts'
+import { OPENING } from './events.ts'
+import { createPlaces } from './places.ts'
+import { createStreams } from './streams.ts'
+
+/** Connects a client to the stream of commits. Undefined is every dataset. */
+export type Connect = (exchange: Exchange, datasets: readonly string[] | undefined) => void
+
+/** `no-transform` and the last one keep proxies from holding events back to compress or to collect them. */
+const HEADERS = [
+  ...FIXED_HEADERS,
+  ...['Content-Type', 'text/event-stream; charset=utf-8'],
+  ...['Cache-Control', 'no-store, no-transform'],
+  ...['X-Accel-Buffering', 'no'],
+]
+
+interface Options {
+  readonly commitLog: CommitLog
+  readonly bounds: { readonly all: number; readonly perAddress: number }
+  readonly toAddress: ToAddress
+  readonly gauge: Gauge
+  readonly heartbeatMs?: number | undefined
+  /** Streams end when it is aborted: clients come back, to another process. */
+  readonly stopping?: AbortSignal | undefined
+}
+
+/** What answers `/data/stream`. */
+export function createConnect({ commitLog, bounds, toAddress, gauge, heartbeatMs, stopping }: Options): Connect {
+  const places = createPlaces(bounds)
+  const streams = createStreams(commitLog, heartbeatMs === undefined ? {} : { heartbeatMs })
+  stopping?.addEventListener('abort', () => streams.close(), { once: true })
+  return ({ request, response, requestId }, datasets) => {
+    // A refusal would keep browsers from coming back.
+    const isOver = stopping?.aborted ?? false
+    const giveBack = isOver ? () => undefined : places.take(toLimited(toAddress(request)))
+    response.once('close', () => {
+      giveBack()
+      gauge.set(streams.count)
+    })
+    response.writeHead(200, [...HEADERS, 'X-Request-Id', requestId])
+    if (request.method === 'HEAD') return void response.end()
+    if (isOver) return void response.end(OPENING)
+    const last = request.headers['last-event-id']
+    const wanted = datasets && new Set(datasets)
+    streams.open({ response, datasets: wanted, version: typeof last === 'string' && last !== '' ? last : undefined })
+    gauge.set(streams.count)
+  }
+}

@@ -1,0 +1,16 @@
+import { isIP } from 'node:net'
+import { z } from 'zod'
+
+/** Whether a text is an address, or a network such as `10.0.0.0/8`. */
+function isNetwork(text: string): boolean {
+  const [address = '', bits, ...more] = text.split('/')
+  const most = isIP(address) === 6 ? 128 : 32
+  const isSize = bits === undefined || (/^\d+$/.test(bits) && Number(bits) <= most)
+  return isIP(address) !== 0 && more.length === 0 && isSize
+}
+
+/** Addresses and networks of machines, with commas between. */
+export const networks = z
+  .string()
+  .transform((list) => list.split(',').map((one) => one.trim()))
+  .refine((list) => list.every(isNetwork), 'must be addresses or networks, such as 10.0.0.0/8, with commas between')

@@ -1,0 +1,164 @@
+import type { Redis } from 'ioredis'
+import { z } from 'zod'
+import { toReason } from '../errors.ts'
+import type { Logger } from '../telemetry/log.ts'
+
+const toKey = (prefix: string) => `${prefix}:commit-log`
+
+/** Two weeks of what is collected on schedule; a back-fill has a commit for each of its chunks. */
+const KEPT_COMMITS = 20_000
+/** Commits in one reading. */
+const PAGE = 500
+/** How long a reading waits for the next commit. */
+const WAIT_MS = 3_000
+/** The pause after a reading that failed. */
+const PAUSE_MS = 500
+
+/** Where the log begins, when nothing has ever been written to it. */
+const BEGINNING = '0-0'
+
+/** What the log says of a commit, as the API tells it: times are ISO 8601, `to` is no part of the range. */
+const loggedChange = z.object({
+  dataset: z.string(),
+  asOf: z.string().nullable(),
+  entities: z.number().nullable(),
+  from: z.string().nullable(),
+  to: z.string().nullable(),
+})
+
+/** A commit by its version: the place in the log, on which every process agrees. */
+export interface LoggedCommit extends z.infer<typeof loggedChange> {
+  readonly version: string
+}
+
+interface Change {
+  readonly dataset: string
+  readonly from?: number | undefined
+  readonly to?: number | undefined
+  readonly entities?: number | undefined
+}
+
+/** Appends a commit to the log. Versions grow in the order in which Redis takes them, whoever writes. */
+export async function logCommit(redis: Redis, prefix: string, change: Change): Promise<void> {
+  const toTime = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
+  const told = {
+    dataset: change.dataset,
+    asOf: toTime(change.to),
+    entities: change.entities ?? null,
+    from: toTime(change.from),
+    to: toTime(change.to === undefined ? undefined : change.to + 1),
+  } satisfies z.infer<typeof loggedChange>
+  await redis.xadd(toKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(told))
+}
+
+/** What follows a log: every commit after the one before, or that some may have been missed. */
+export interface CommitListener {
+  committed(commits: readonly LoggedCommit[]): void
+  /** The log goes on at this version, and what happened before that is not known. */
+  lost(version: string): void
+}
+
+export interface CommitLog {
+  /** The newest version that the listeners were told of; undefined until the log could be read. */
+  readonly version: string | undefined
+  /**
+   * The commits after a version, oldest first, at most a page of them; undefined where some of them are not there any
+   * more, or where the version is none of this log.
+   * @throws when Redis does not answer.
+   */
+  after(version: string): Promise<readonly LoggedCommit[] | undefined>
+  follow(listener: CommitListener): void
+  close(): void
+}
+
+type Entry = [version: string, fields: string[]]
+
+function toCommits(entries: readonly Entry[]): LoggedCommit[] {
+  return entries.map(([version, [, text = '']]) => ({ version, ...loggedChange.parse(JSON.parse(text)) }))
+}
+
+/** Whether a version is a later one than another. */
+export function isNewer(version: string, other: string): boolean {
+  const [[ms = 0, count = 0], [otherMs = 0, otherCount = 0]] = [version, other].map((text) =>
+    text.split('-').map(Number),
+  ) as [number[], number[]]
+  return ms > otherMs || (ms === otherMs && count > otherCount)
+}
+
+const VERSION = /^\d{1,20}-\d{1,20}$/
+
+/** Reads the page after a version. The version itself is read too: while it is there, so is everything after it. */
+async function readAfter(redis: Redis, key: string, version: string): Promise<LoggedCommit[] | undefined> {
+  if (!VERSION.test(version)) return undefined
+  if (version === BEGINNING) {
+    const [entries, length] = await Promise.all([redis.xrange(key, '-', '+', 'COUNT', PAGE), redis.xlen(key)])
+    return length < KEPT_COMMITS ? toCommits(entries) : undefined
+  }
+  const [first, ...rest] = await redis.xrange(key, version, '+', 'COUNT', PAGE + 1)
+  return first?.[0] === version ? toCommits(rest) : undefined
+}
+
+async function readNewest(redis: Redis, key: string): Promise<string> {
+  const [newest] = await redis.xrevrange(key, '+', '-', 'COUNT', 1)
+  return newest?.[0] ?? BEGINNING
+}
+
+/**
+ * Follows the log of commits from now on. `waiting` is a connection of its own, a `reader`, which waits for the next
+ * commit; `asking` is for everything else. While Redis is away nothing is told. What was committed meanwhile is told
+ * afterwards, or `lost` if Redis came back without it.
+ */
+export function followCommitLog(
+  connections: { waiting: Redis; asking: Redis },
+  prefix: string,
+  log: Logger,
+): CommitLog {
+  const { waiting, asking } = connections
+  const key = toKey(prefix)
+  const listeners: CommitListener[] = []
+  const closing = new AbortController()
+  let version: string | undefined
+  const lose = (newest: string) => {
+    version = newest
+    for (const listener of listeners) listener.lost(newest)
+  }
+  const step = async () => {
+    const commits = version === undefined ? undefined : await readAfter(waiting, key, version)
+    if (commits === undefined) return lose(await readNewest(waiting, key))
+    const last = commits.at(-1)
+    if (last === undefined) return waiting.xread('COUNT', 1, 'BLOCK', WAIT_MS, 'STREAMS', key, String(version))
+    version = last.version
+    for (const listener of listeners) listener.committed(commits)
+  }
+  const read = async () => {
+    while (!closing.signal.aborted) {
+      try {
+        await step()
+      } catch (error) {
+        if (closing.signal.aborted) return
+        log.debug({ reason: toReason(error) }, 'the log of commits cannot be read')
+        await pause(closing.signal)
+      }
+    }
+  }
+  void read()
+  return {
+    get version() {
+      return version
+    },
+    after: (from) => readAfter(asking, key, from),
+    follow: (listener) => void listeners.push(listener),
+    close: () => {
+      closing.abort()
+      waiting.disconnect()
+      asking.disconnect()
+    },
+  }
+}
+
+function pause(closed: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, PAUSE_MS)
+    closed.addEventListener('abort', () => resolve(clearTimeout(timer)), { once: true })
+  })
+}

@@ -1,0 +1,229 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { createRedis } from '../../shared/queue/redis.ts'
+import { type CommitListener, type CommitLog, followCommitLog, logCommit } from '../../shared/store/commit-log.ts'
+import { createApiDatabase, createHandFeed, startApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { openStream, type StreamClient } from '../support/event-stream.ts'
+import { silent } from '../support/silent.ts'
+
+const config = createTestConfig()
+const { redis } = config
+const key = `${redis.prefix}:commit-log`
+const publisher = createRedis(redis.url, silent)
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+const closers: (() => unknown)[] = []
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+})
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close()
+  await publisher.del(key)
+})
+afterAll(async () => {
+  publisher.disconnect()
+  await database.drop()
+})
+
+const commit = (dataset: string, from?: number, to?: number) =>
+  logCommit(publisher, redis.prefix, { dataset, from, to, entities: 2 })
+
+const followLog = (): CommitLog => {
+  const [waiting, asking] = [createRedis(redis.url, silent, 'reader'), createRedis(redis.url, silent, 'reader')]
+  const commitLog = followCommitLog({ waiting, asking }, redis.prefix, silent)
+  closers.push(commitLog.close)
+  return commitLog
+}
+
+async function start(options: Partial<Parameters<typeof startApi>[0]> = {}) {
+  const commitLog = options.commitLog ?? followLog()
+  await expect.poll(() => commitLog.version).toBeDefined()
+  const api = await startApi({ config, ...database, commits: createHandFeed(), ...options, commitLog })
+  closers.push(api.close)
+  const open = async (query = '', from?: string) => {
+    const client = await openStream(`${api.url}/data/stream${query}`, from)
+    closers.push(client.kill)
+    return client
+  }
+  return { ...api, open }
+}
+
+const ids = ({ events }: StreamClient) => events.map(({ id }) => id)
+const logged = async () => (await publisher.xrange(key, '-', '+')).map(([id]) => id)
+
+/** A log that a test drives. */
+function createHandLog() {
+  const listeners: CommitListener[] = []
+  let count = 0
+  const commitLog: CommitLog = {
+    get version() {
+      return `${count}-0`
+    },
+    after: async () => [],
+    follow: (listener) => void listeners.push(listener),
+    close: () => {},
+  }
+  return {
+    commitLog,
+    commit: (dataset: string) => {
+      count += 1
+      const told = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null }
+      for (const listener of listeners) listener.committed([told])
+    },
+  }
+}
+
+describe('the stream', () => {
+  it('tells of a commit with what is known of it', async () => {
+    const { open } = await start()
+    const client = await open()
+    expect(client.response.headers).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-store, no-transform',
+      'x-accel-buffering': 'no',
+      'access-control-allow-origin': '*',
+    })
+    await commit('prices', Date.parse('2024-03-01T00:00:00Z'), Date.parse('2024-03-02T00:00:00Z'))
+    await commit('holders')
+    await expect.poll(() => client.events.length).toBe(2)
+    const [prices, holders] = client.events
+    expect(prices).toMatchObject({
+      event: 'change',
+      data: {
+        ...{ dataset: 'prices', asOf: '2024-03-02T00:00:00.000Z', entities: 2 },
+        ...{ from: '2024-03-01T00:00:00.000Z', to: '2024-03-02T00:00:00.001Z' },
+      },
+    })
+    expect(holders?.data).toEqual({ dataset: 'holders', asOf: null, entities: 2, from: null, to: null })
+    expect(ids(client)).toEqual(await logged())
+  })
+
+  it('tells each process the same version', async () => {
+    const [one, other] = [await start(), await start()]
+    const clients = [await one.open(), await other.open()]
+    await commit('prices')
+    await expect.poll(() => clients.map(ids)).toEqual([await logged(), await logged()])
+  })
+
+  it('tells of the datasets that were asked for, and refuses others', async () => {
+    const { open, url } = await start()
+    const client = await open('?datasets=prices,index')
+    for (const dataset of ['holders', 'prices', 'index', 'tvl', 'prices']) await commit(dataset)
+    await expect.poll(() => client.events.map(({ data }) => data.dataset)).toEqual(['prices', 'index', 'prices'])
+    const refused = await fetch(`${url}/data/stream?datasets=prise`)
+    expect(refused.status).toBe(400)
+    expect(await refused.json()).toMatchObject({ code: 'invalid_parameter', param: 'datasets' })
+    expect((await fetch(`${url}/data/stream?dataset=prices`)).status).toBe(400)
+    expect((await fetch(`${url}/data/stream`, { headers: { accept: 'application/json' } })).status).toBe(406)
+    const head = await fetch(`${url}/data/stream`, { method: 'HEAD' })
+    expect([head.status, head.headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8'])
+  })
+
+  it('goes on where a client was, although it never saw an event', async () => {
+    const { open } = await start()
+    const before = await open()
+    expect(before.lastId).toBe('0-0')
+    before.kill()
+    await commit('prices')
+    await commit('tvl')
+    const after = await open('', before.lastId)
+    await expect.poll(() => ids(after)).toEqual(await logged())
+  })
+
+  it('says that it stands, and from where on a silent client resumes', async () => {
+    const { open } = await start({ heartbeatMs: 50 })
+    const client = await open('?datasets=prices')
+    await commit('tvl')
+    const [newest] = await logged()
+    await expect.poll(() => client.lastId).toBe(newest)
+    const { comments } = client
+    await expect.poll(() => client.comments).toBeGreaterThan(comments + 2)
+    expect(client.events).toEqual([])
+  })
+
+  it('resets a client once that was away for too long, or comes with a version of another log', async () => {
+    const { open } = await start()
+    await commit('prices')
+    const [old] = await logged()
+    await commit('tvl')
+    await publisher.xtrim(key, 'MAXLEN', 1)
+    const [newest] = await logged()
+    for (const version of [old, '12-3', 'nonsense']) {
+      const client = await open('', version)
+      await commit('prices')
+      await expect.poll(() => client.events.length).toBe(2)
+      expect(client.events.map(({ event }) => event)).toEqual(['reset', 'change'])
+    }
+    expect(newest).not.toBe(old)
+  })
+
+  it('resets who follows when the log is gone', async () => {
+    const { open } = await start()
+    await commit('prices')
+    const client = await open()
+    await publisher.del(key)
+    // The reading that waits must fail once: what was committed meanwhile is looked for then.
+    const connections = String(await publisher.call('CLIENT', 'LIST', 'TYPE', 'normal'))
+    for (const [, id, name] of connections.matchAll(/^id=(\d+) .* cmd=(\S+)/gm))
+      if (name === 'xread') await publisher.call('CLIENT', 'KILL', 'ID', String(id))
+    await expect.poll(() => client.events.map(({ event }) => event)).toEqual(['reset'])
+  })
+
+  it('has so many places for an address, and so many in all', async () => {
+    const streams = { all: 3, perAddress: 2 }
+    const { open, url } = await start({ config: { ...config, api: { ...config.api, streams } } })
+    const [first] = [await open(), await open()]
+    const refused = await fetch(`${url}/data/stream`)
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '60'])
+    expect(await refused.json()).toMatchObject({ code: 'rate_limited' })
+    first.kill()
+    await expect.poll(async () => (await open()).response.statusCode).toBe(200)
+    const trusting = { ...config, api: { ...config.api, streams, trustedProxies: ['127.0.0.1'] } }
+    const behind = await start({ config: trusting })
+    const ask = async (address: string) => {
+      const stop = new AbortController()
+      closers.push(() => stop.abort())
+      const headers = { 'x-forwarded-for': address }
+      return (await fetch(`${behind.url}/data/stream`, { headers, signal: stop.signal })).status
+    }
+    expect([await ask('192.0.2.1'), await ask('192.0.2.1'), await ask('192.0.2.1')]).toEqual([200, 200, 429])
+    expect([await ask('192.0.2.2'), await ask('192.0.2.3')]).toEqual([200, 503])
+  })
+
+  it('closes who does not read, and nobody else', async () => {
+    const log = createHandLog()
+    const { open } = await start({ commitLog: log.commitLog })
+    const [slow, quick] = [await open(), await open()]
+    slow.response.pause()
+    let isClosed = false
+    void slow.closed.then(() => {
+      isClosed = true
+    })
+    let count = 0
+    // What the system holds for a connection is some megabytes.
+    while (!isClosed && count < 400_000) {
+      for (let n = 0; n < 1000; n += 1) log.commit('prices')
+      count += 1000
+      await expect.poll(() => quick.events.length, { interval: 1 }).toBe(count)
+      // A paused response hears of its end only when its socket is looked at.
+      isClosed ||= slow.response.socket.destroyed || slow.response.socket.readableEnded
+      await wait(0)
+    }
+    slow.response.resume()
+    await slow.closed
+    expect(slow.events.length).toBeLessThan(count)
+    expect(ids(quick)).toEqual(Array.from({ length: count }, (_, index) => `${index + 1}-0`))
+  })
+
+  it('ends when the service stops, and lets nobody in that would keep it from ending', async () => {
+    const stop = new AbortController()
+    const { open } = await start({ stopping: stop.signal })
+    const client = await open()
+    stop.abort()
+    await client.closed
+    const late = await open()
+    await late.closed
+    expect(late.response.statusCode).toBe(200)
+  })
+})

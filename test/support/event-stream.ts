@@ -1,0 +1,67 @@
+import { once } from 'node:events'
+import { type ClientRequest, get, type IncomingMessage } from 'node:http'
+
+/** An event as a client reads it. */
+export interface StreamEvent {
+  readonly id: string
+  readonly event: string
+  readonly data: Record<string, unknown>
+}
+
+/** A client of an event stream, as far as a browser goes: it knows from where on it has to resume. */
+export interface StreamClient {
+  readonly response: IncomingMessage
+  readonly events: readonly StreamEvent[]
+  /** How many comments came. */
+  readonly comments: number
+  /** The last id that came, with an event or without. */
+  readonly lastId: string | undefined
+  /** Resolves once the connection is gone. */
+  readonly closed: Promise<unknown>
+  kill(): void
+}
+
+/** Connects, and resolves when the first bytes came. */
+export async function openStream(url: string, from?: string): Promise<StreamClient> {
+  const request: ClientRequest = get(url, {
+    headers: { accept: 'text/event-stream', ...(from ? { 'last-event-id': from } : {}) },
+    agent: false,
+  })
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  const events: StreamEvent[] = []
+  let [rest, comments, lastId] = ['', 0, from]
+  const take = (block: string) => {
+    const fields = new Map(
+      block.split('\n').map((line) => {
+        const at = line.indexOf(':')
+        return [line.slice(0, at), line.slice(at + 1).trim()]
+      }),
+    )
+    if (fields.has('')) comments += 1
+    lastId = fields.get('id') ?? lastId
+    const data = fields.get('data')
+    if (data !== undefined)
+      events.push({ id: fields.get('id') ?? '', event: fields.get('event') ?? '', data: JSON.parse(data) })
+  }
+  response.setEncoding('utf8').on('data', (text: string) => {
+    const blocks = (rest + text).split('\n\n')
+    rest = blocks.pop() ?? ''
+    for (const block of blocks) take(block)
+  })
+  response.on('error', () => undefined)
+  request.on('error', () => undefined)
+  const closed = new Promise((resolve) => response.once('close', resolve))
+  if (response.statusCode === 200) await once(response, 'data')
+  return {
+    response,
+    events,
+    get comments() {
+      return comments
+    },
+    get lastId() {
+      return lastId
+    },
+    closed,
+    kill: () => request.destroy(),
+  }
+}
