@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Registry as MetricsRegistry } from 'prom-client'
 import type { CommitLog } from '../shared/store/commit-log.ts'
@@ -7,8 +7,9 @@ import type { Logger } from '../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import { createMemory } from './answers/memory.ts'
 import { createCounts } from './coverage/counts.ts'
-import { createToAddress } from './http/client-address.ts'
+import { createToAddress, type ToAddress } from './http/client-address.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
+import { type Admission, createGate, type GateOptions } from './limits/gate.ts'
 import { createConnect } from './live/connect.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
@@ -32,6 +33,8 @@ export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness' | 'co
   readonly log: Logger
   readonly metrics: MetricsRegistry
   readonly commitLog: CommitLog
+  /** Who may ask how often; everybody, unless it is given. */
+  readonly limits?: Pick<GateOptions, 'keys' | 'anonymous' | 'counting'>
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
   readonly now?: () => number
   /** What a client takes at least, unless a test has no time to wait for it. */
@@ -57,9 +60,9 @@ const ALLOWED = 'GET, HEAD, OPTIONS'
 const toPattern = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
 
 function toExchange(request: Request, response: Response): Exchange {
-  const { requestId, startedAt } = response.locals as { requestId: string; startedAt: number }
+  const { requestId, startedAt, caller } = response.locals as Pick<Exchange, 'requestId' | 'startedAt' | 'caller'>
   const extra = (response.locals.extra ?? []) as FlatHeaders
-  return { request, response, requestId, startedAt, extra }
+  return { request, response, requestId, startedAt, extra, caller }
 }
 
 function refuseMethod(request: Request, response: Response): void {
@@ -108,27 +111,41 @@ function createSendStream({ config, log, readers }: AppOptions & { readonly read
   return createStreaming({ readers, queue, spools: createSpools(disk), files: createWholeFiles({ ...disk, queue }) })
 }
 
+/** What routes work with; `maxBytes` is for the pieces that answers are put together from. */
+function createSurroundings(options: AppOptions, maxBytes: number, toAddress: ToAddress): Surroundings {
+  const { commits, commitLog, config, db, heartbeatMs, metrics, now = Date.now, stopping } = options
+  const gauge = createGauge(METRICS.apiStreams, metrics)
+  return {
+    ...options,
+    memory: createMemory({ maxBytes, commits, db }),
+    // Not by the clock of the data: a database can go away while that stands still.
+    readiness: createReadiness(db, () => performance.now()),
+    counts: createCounts(commits),
+    connect: createConnect({ commitLog, bounds: config.api.streams, toAddress, gauge, heartbeatMs, stopping }),
+    now,
+  }
+}
+
+/** Headers that stand whatever answers the request. */
+function setHeaders(response: ServerResponse, headers: FlatHeaders): void {
+  for (let at = 0; at < headers.length; at += 2) response.setHeader(String(headers[at]), String(headers[at + 1]))
+}
+
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
 export function createApp(options: AppOptions & { readonly readers: Readers }): RequestListener {
   // Whole answers and the pieces that they are put together from share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
-  const memory = createMemory({ maxBytes: cacheBytes, commits: options.commits, db: options.db })
-  // Not by the clock of the data: a database can go away while that stands still.
-  const readiness = createReadiness(options.db, () => performance.now())
-  const now = options.now ?? Date.now
-  const counts = createCounts(options.commits)
-  const { commitLog, config, heartbeatMs, stopping } = options
-  const toAddress = createToAddress(config.api.trustedProxies)
-  const gauge = createGauge(METRICS.apiStreams, options.metrics)
-  const connect = createConnect({ commitLog, bounds: config.api.streams, toAddress, gauge, heartbeatMs, stopping })
-  const surroundings: Surroundings = { ...options, memory, readiness, counts, connect, now }
   const metrics = createApiMetrics(options.metrics)
+  const toAddress = createToAddress(options.config.api.trustedProxies)
+  const { refused } = metrics.ofQueue('limits')
+  const gate = options.limits && createGate({ ...options.limits, toAddress, refused })
+  const surroundings = createSurroundings(options, cacheBytes, toAddress)
   const queue = createQueue({
     ...{ places: options.config.api.answersAtOnce, most: MOST_WAITING, clock: () => performance.now() },
     ...{ ...options.queue, meters: metrics.ofQueue('answers') },
   })
   const sendStream = createSendStream(options, metrics)
-  const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes, queue, sendStream })
+  const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes, queue, sendStream, toAddress })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -166,19 +183,14 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     fail(toExchange(request, response), toRoutingProblem(error))
   })
 
-  return (request, response) => {
-    const exchange: Exchange = {
-      request,
-      response,
-      requestId: toRequestId(request),
-      startedAt: performance.now(),
-      extra: [],
-    }
+  const begin = (exchange: Exchange) => {
     if (serving.serveKept(exchange)) return
+    const { request, response } = exchange
     const route = findRoute(request)
-    const { requestId, startedAt } = exchange
-    const locals = { requestId, startedAt, route: route?.path }
+    const { requestId, startedAt, caller } = exchange
+    const locals = { requestId, startedAt, caller, route: route?.path }
     Object.assign(response, { locals })
+    setHeaders(response, exchange.limit ?? [])
     response.once('close', () => {
       // How long a client stays says nothing of the service.
       if (route?.isEndless && response.statusCode === 200) return
@@ -188,5 +200,25 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
       if (route === undefined) app(request as Request, response as Response)
       else serving.serve(route, exchange, {}).catch((failure: unknown) => fail(exchange, failure))
     })
+  }
+  const admit = (exchange: Exchange, { caller, headers, refusal }: Admission) => {
+    const { response } = exchange
+    if (response.destroyed) return
+    exchange.caller = caller
+    exchange.limit = headers
+    if (refusal === undefined) return begin(exchange)
+    setHeaders(response, headers)
+    fail(exchange, refusal)
+  }
+  return (request, response) => {
+    const exchange: Exchange = {
+      request,
+      response,
+      requestId: toRequestId(request),
+      startedAt: performance.now(),
+      extra: [],
+    }
+    if (gate === undefined) begin(exchange)
+    else gate.admit(request, (admission) => admit(exchange, admission))
   }
 }

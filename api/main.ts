@@ -15,6 +15,8 @@ import { followFoundLinks } from '../shared/store/found-links.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
 import { startTracing } from '../shared/telemetry/tracing.ts'
+import { createCounting } from './limits/counting.ts'
+import { openKeyRing } from './limits/key-ring.ts'
 import { startProcesses, tellStarted, toShare } from './processes.ts'
 import { createApiServer } from './server.ts'
 import type { Pace } from './serving/slow-readers.ts'
@@ -38,11 +40,14 @@ export async function startApi(
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
   const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
+  const { keysFile, anonymous } = config.api.limits
+  const keys = keysFile === undefined ? undefined : openKeyRing(keysFile, log)
+  const limits = { keys, anonymous, counting: createCounting(asking, config.redis.prefix) }
   const stopping = new AbortController()
   // It serves 503 meanwhile, and whoever reads the log is told why.
   void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
   const shown = { log, metrics, stopping: stopping.signal }
-  const server = createApiServer({ db, registry, config, commits, commitLog, ...shown, ...options })
+  const server = createApiServer({ db, registry, config, commits, commitLog, limits, ...shown, ...options })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(config.api.port, config.api.host, resolve)
   })
@@ -65,6 +70,7 @@ export async function startApi(
     clearTimeout(deadline)
     commits.close()
     commitLog.close()
+    keys?.close()
     stopFollowing()
     await Promise.all([ops?.close(), db.close()])
   }

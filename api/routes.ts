@@ -44,6 +44,7 @@ import { holdersHistoricRoute } from './routes/tokens/holders/historic.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokenProfileRoute } from './routes/tokens/profile.ts'
 import { tokensRoute } from './routes/tokens.ts'
+import { usageRoute } from './routes/usage.ts'
 
 /** Every route, in the order of the documentation. A new endpoint is one file and one line here. */
 export const routes = [
@@ -70,6 +71,7 @@ export const routes = [
   statusRoute,
   coverageRoute,
   streamRoute,
+  usageRoute,
   liveRoute,
   readyRoute,
   governanceRoute,

@@ -12,6 +12,14 @@ export const ANSWER_HEADERS = {
   'Server-Timing': 'Where the time went, in milliseconds.',
 } as const
 
+/** The headers of every answer where requests are limited (draft-ietf-httpapi-ratelimit-headers). */
+export const LIMIT_HEADERS = {
+  'RateLimit-Policy':
+    'Where requests are limited: how many (`q`) in how many seconds (`w`) the key or the address may.',
+  RateLimit:
+    'Where requests are limited: how many are left (`r`), and in how many seconds (`t`) the next window begins.',
+} as const
+
 /** The headers of series answers. */
 export const SERIES_HEADERS = {
   'X-Series-Interval': 'The interval of the series.',
@@ -73,7 +81,7 @@ export const HOLDING_HEADERS = {
 const EXPOSED = [
   ...[
     ...[ANSWER_HEADERS, SERIES_HEADERS, COARSE_HEADERS],
-    ...[RECORD_HEADERS, RANGE_HEADERS, PAGE_HEADERS, LIST_HEADERS, INDEX_HEADERS, HOLDING_HEADERS],
+    ...[RECORD_HEADERS, RANGE_HEADERS, PAGE_HEADERS, LIST_HEADERS, INDEX_HEADERS, HOLDING_HEADERS, LIMIT_HEADERS],
   ].flatMap((headers) => Object.keys(headers)),
   'Retry-After',
 ].join(', ')

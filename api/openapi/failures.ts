@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { ANSWER_HEADERS } from '../http/headers.ts'
+import { ANSWER_HEADERS, LIMIT_HEADERS } from '../http/headers.ts'
 import { isRequired, takesSeveral } from '../parameters/parse.ts'
 import { PROBLEM_CODES, type ProblemCode } from '../problem/codes.ts'
 import type { Route } from '../route/define-route.ts'
@@ -9,6 +9,7 @@ import type { Json } from './shape.ts'
 /** What the failures of a status are called. */
 const NAMES: Readonly<Record<(typeof PROBLEM_CODES)[ProblemCode]['status'], string>> = {
   400: 'InvalidRequest',
+  401: 'InvalidKey',
   404: 'NotFound',
   405: 'MethodNotAllowed',
   406: 'NotAcceptable',
@@ -23,7 +24,8 @@ const EVERY_FAILURE = { 'X-Request-Id': ANSWER_HEADERS['X-Request-Id'] }
 const RETRY_AFTER = { 'Retry-After': 'Seconds after which to try again.' }
 const HEADERS: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   405: { Allow: 'The methods that are allowed.' },
-  429: RETRY_AFTER,
+  401: { 'WWW-Authenticate': 'How a key is sent.' },
+  429: { ...RETRY_AFTER, ...LIMIT_HEADERS },
   503: RETRY_AFTER,
 }
 
@@ -38,7 +40,10 @@ function toCodes(route: Route): ProblemCode[] {
     ['ambiguous_name', single],
     ['range_not_satisfiable', route.record !== undefined],
   ]
-  const always: ProblemCode[] = ['unknown_parameter', 'method_not_allowed', 'not_acceptable', 'internal', 'unavailable']
+  const always: ProblemCode[] = [
+    ...(['unknown_parameter', 'invalid_key', 'method_not_allowed', 'not_acceptable'] as const),
+    ...(['rate_limited', 'internal', 'unavailable'] as const),
+  ]
   return [...optional.filter(([, holds]) => holds).map(([code]) => code), ...always]
 }
 

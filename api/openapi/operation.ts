@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import { FORMAT_NAMES, FORMATS } from '../answers/formats.ts'
-import { ANSWER_HEADERS } from '../http/headers.ts'
+import { ANSWER_HEADERS, LIMIT_HEADERS } from '../http/headers.ts'
 import { exampleOf, isRequired, takesSeveral } from '../parameters/parse.ts'
 import { toColumns } from '../records/columns.ts'
 import type { Route } from '../route/define-route.ts'
@@ -88,7 +88,11 @@ export function toOperation(route: Route, components: Components): Operation {
       200: {
         description:
           route.record === undefined ? 'The answer.' : 'The answer, as JSON unless another format is asked for.',
-        headers: components.headers.toJson({ ...(route.volatile ? MOMENT_HEADERS : ANSWER_HEADERS), ...route.headers }),
+        headers: components.headers.toJson({
+          ...(route.volatile ? MOMENT_HEADERS : ANSWER_HEADERS),
+          ...LIMIT_HEADERS,
+          ...route.headers,
+        }),
         content: toContent(route, components),
       },
       ...(route.record === undefined ? {} : { 206: { $ref: '#/components/responses/Part' } }),

@@ -18,6 +18,11 @@ export const PROBLEM_CODES = {
     title: 'A parameter is not known here',
     meaning: '`detail` names the nearest known parameter, `allowed` all of them. Nothing is ignored in silence.',
   },
+  invalid_key: {
+    status: 401,
+    title: 'The key is not valid',
+    meaning: 'The key is wrong or was revoked. Without one, requests are answered as far as the service allows.',
+  },
   not_found: {
     status: 404,
     title: 'Not found',

@@ -12,6 +12,7 @@ import type { Memory } from '../answers/memory.ts'
 import type { Counts } from '../coverage/counts.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
+import type { Caller } from '../limits/gate.ts'
 import type { Connect } from '../live/connect.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
@@ -31,6 +32,8 @@ export interface Surroundings {
   readonly counts: Counts
   readonly connect: Connect
   readonly now: () => number
+  /** Who asks, where requests are limited: for answers of the moment only, because others are everybody's. */
+  readonly caller?: Caller | undefined
   /** Aborted once the process is to end: it still answers, but says that it is not ready. */
   readonly stopping?: AbortSignal
 }

@@ -3,6 +3,7 @@ import { chooseEncoding, type Encoding } from '../http/accept.ts'
 import { isKnownTo, toEntityTag } from '../http/conditional.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
+import type { Caller } from '../limits/gate.ts'
 import { Problem, toProblemBody } from '../problem/problem.ts'
 import { type EncodedForm, type Head, type ReadyAnswer, toCacheControlAt, toForm } from './ready.ts'
 
@@ -14,6 +15,9 @@ export interface Exchange {
   readonly startedAt: number
   /** Extra headers, such as the `Link` of an alias. */
   readonly extra: FlatHeaders
+  /** Who asks, and what the answer says of the limit; undefined where requests are not limited. */
+  caller?: Caller | undefined
+  limit?: FlatHeaders
 }
 
 /** Below this compression saves less than its headers cost. */
@@ -47,7 +51,7 @@ export const toPartHeaders = ({ start, end }: ByteRange, length: number): string
 ]
 
 function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, now: number, from: string): void {
-  const { request, response, extra } = exchange
+  const { request, response, extra, limit } = exchange
   const known = answer.tag !== null && isKnownTo(request.headers['if-none-match'], answer.tag)
   const length = form.bytes.length
   const part =
@@ -56,6 +60,7 @@ function writeForm(exchange: Exchange, answer: ReadyAnswer, form: EncodedForm, n
     toMomentHeaders(exchange, answer.head, now, from),
   )
   if (extra.length > 0) headers.push(...extra)
+  if (limit !== undefined) headers.push(...limit)
   if (part !== undefined) {
     response.writeHead(206, headers.concat(toPartHeaders(part, length)))
     return void response.end(form.bytes.subarray(part.start, part.end + 1))

@@ -2,6 +2,7 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { DataChanged } from '../answers/frame.ts'
 import { ClientLeft, toLeaving } from '../answers/leaving.ts'
+import type { ToAddress } from '../http/client-address.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
@@ -47,10 +48,9 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
 }
 
 /** By address: whoever sends many requests waits behind himself. */
-const toAsker = ({ path }: Route, { request }: Exchange): Asker => ({
-  client: request.socket.remoteAddress ?? '',
-  route: path,
-})
+const createToAsker =
+  (toAddress: ToAddress) =>
+  ({ path }: Route, { request }: Exchange): Asker => ({ client: toAddress(request), route: path })
 
 /** Whether a request is refused because the service is busy or stopping: that is no failure. */
 const isRefusal = (error: unknown): error is Problem =>
@@ -110,11 +110,19 @@ async function tryAgain({ response }: Exchange, work: () => Promise<void>): Prom
 /** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
 export function createServing(
   surroundings: Surroundings,
-  options: { log: Logger; metrics: ApiMetrics; cacheBytes: number; queue: Queue; sendStream: SendStream },
+  options: {
+    log: Logger
+    metrics: ApiMetrics
+    cacheBytes: number
+    queue: Queue
+    sendStream: SendStream
+    toAddress: ToAddress
+  },
 ): Serving {
   const { now, config, commits } = surroundings
   const { metrics, log, cacheBytes, queue, sendStream } = options
   const refusals = createRefusals(log)
+  const toAsker = createToAsker(options.toAddress)
   const onLost = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
@@ -139,7 +147,8 @@ export function createServing(
   const serveOnce = async (route: Route, exchange: Exchange, inPath: InPath, left: AbortSignal): Promise<void> => {
     const { url = '', headers } = exchange.request
     const asked = parse(route, headers.accept, readQuery(url), inPath)
-    const settled = route.settle(asked.query, asked.format, surroundings)
+    const around = route.volatile ? { ...surroundings, caller: exchange.caller } : surroundings
+    const settled = route.settle(asked.query, asked.format, around)
     if (settled.connect !== undefined) return settled.connect(exchange)
     const make = async (abandoned: AbortSignal) => {
       return toReady(route, await settled.answer(abandoned, now()))

@@ -3,6 +3,7 @@ import { availableParallelism } from 'node:os'
 import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
+import { allowance } from '../keys/allowance.ts'
 import { networks } from './networks.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
@@ -53,6 +54,8 @@ export const settings = z.object({
   STREAM_CLIENTS: count.default(5_000),
   STREAM_CLIENTS_PER_ADDRESS: count.default(50),
   TRUSTED_PROXIES: networks.default([]),
+  API_KEYS_FILE: text.optional(),
+  RATE_LIMIT_ANONYMOUS: allowance.optional(),
   OPS_HOST: text.default('127.0.0.1'),
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
@@ -71,9 +74,7 @@ export const settings = z.object({
 /** What keeps the database busy when it is on this machine. More at once would only take longer each. */
 const ANSWERS_PER_CORE = 2
 
-type Settings = z.infer<typeof settings>
-
-function toConfig(s: Settings, env: Environment) {
+function toConfig(s: z.infer<typeof settings>, env: Environment) {
   return {
     mode: s.DAO_DATA_MODE,
     logLevel: s.LOG_LEVEL,
@@ -109,6 +110,7 @@ function toConfig(s: Settings, env: Environment) {
       drainSeconds: s.API_DRAIN_SECONDS,
       streams: { all: s.STREAM_CLIENTS, perAddress: s.STREAM_CLIENTS_PER_ADDRESS },
       trustedProxies: s.TRUSTED_PROXIES,
+      limits: { keysFile: s.API_KEYS_FILE, anonymous: s.RATE_LIMIT_ANONYMOUS },
     },
     ops: {
       host: s.OPS_HOST,
@@ -174,7 +176,7 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
  */
 const OPTIONS = [
   ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'into-existing'],
-  ...['dataset', 'state', 'reason'],
+  ...['dataset', 'state', 'reason', 'limit'],
 ] as const
 
 /** Without an option that npm kept for itself the program would do something else than it was asked to. */

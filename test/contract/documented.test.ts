@@ -102,7 +102,9 @@ describe('every documented route', () => {
     const asked = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
     expect(parameters.map(({ name }) => name)).toEqual(asked)
     expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500, examples: [3] })
-    expect(Object.keys(responses)).toEqual(['200', '206', '304', '400', '405', '406', '416', '500', '503'])
+    expect(Object.keys(responses)).toEqual([
+      ...['200', '206', '304', '400', '401', '405', '406', '416', '429', '500', '503'],
+    ])
     expect(responses[200]?.content['application/json']?.schema.items).toEqual({ $ref: '#/components/schemas/Token' })
     const { Token, FinancialData } = document.components.schemas
     expect(Token?.additionalProperties).toBe(false)
@@ -112,7 +114,7 @@ describe('every documented route', () => {
     expect(FinancialData?.properties).toHaveProperty('price.type', 'number')
     const one = document.paths[SERIES]?.get
     expect(Object.keys(one?.responses ?? {})).toEqual([
-      ...['200', '206', '304', '400', '404', '405', '406', '409', '416', '500', '503'],
+      ...['200', '206', '304', '400', '401', '404', '405', '406', '409', '416', '429', '500', '503'],
     ])
     expect(one?.responses[200]?.headers).toHaveProperty('X-Series-Missing')
   })

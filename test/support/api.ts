@@ -64,6 +64,7 @@ export async function startApi(options: {
   now?: () => number
   queue?: NonNullable<AppOptions['queue']>
   commitLog?: CommitLog
+  limits?: NonNullable<AppOptions['limits']>
   heartbeatMs?: number
   stopping?: AbortSignal
 }): Promise<TestApi> {

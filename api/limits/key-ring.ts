@@ -1,0 +1,61 @@
+import { timingSafeEqual } from 'node:crypto'
+import { unwatchFile, watchFile } from 'node:fs'
+import { toReason } from '../../shared/errors.ts'
+import { type Allowance, allowance } from '../../shared/keys/allowance.ts'
+import { readKeys, type StoredKey, toKeyHash, toKeyId } from '../../shared/keys/key-file.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+
+/** Who a key is of, and what it may. */
+export interface Holder {
+  readonly id: string
+  readonly name: string
+  readonly allowance: Allowance
+}
+
+export interface KeyRing {
+  /** The holder of a key; undefined for one that is wrong or revoked. */
+  find(key: string): Holder | undefined
+  close(): void
+}
+
+/** How soon a key that is made or revoked counts. */
+const LOOK_MS = 1_000
+
+interface Known extends Holder {
+  readonly hash: Buffer
+}
+
+const toKnown = ({ id, name, hash, limit }: StoredKey): [string, Known] => [
+  id,
+  { id, name, hash: Buffer.from(hash, 'hex'), allowance: allowance.parse(limit) },
+]
+
+const readKnown = (path: string) =>
+  new Map(
+    readKeys(path)
+      .filter(({ revokedAt }) => revokedAt === null)
+      .map(toKnown),
+  )
+
+/**
+ * The keys of a file, read again whenever it changes. A file that has become wrong is logged, and the keys stay.
+ * @throws DataError `config` when it is wrong at the start.
+ */
+export function openKeyRing(path: string, log: Logger): KeyRing {
+  let known = readKnown(path)
+  const read = () => {
+    try {
+      known = readKnown(path)
+    } catch (error) {
+      log.error({ reason: toReason(error) }, 'the file of keys cannot be read: the keys stay as they were')
+    }
+  }
+  watchFile(path, { interval: LOOK_MS, persistent: false }, read)
+  return {
+    find: (key) => {
+      const one = known.get(toKeyId(key) ?? '')
+      return one !== undefined && timingSafeEqual(one.hash, toKeyHash(key)) ? one : undefined
+    },
+    close: () => unwatchFile(path, read),
+  }
+}

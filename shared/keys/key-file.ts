@@ -1,0 +1,62 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { z } from 'zod'
+import { DataError, toReason } from '../errors.ts'
+import { allowance } from './allowance.ts'
+
+/** Nobody but its owner has to read the file. */
+const MODE = 0o600
+
+const ID_BYTES = 4
+const SECRET_BYTES = 24
+
+/** A key as the file holds it: never the key itself. */
+const stored = z.strictObject({
+  id: z.string().regex(/^[0-9a-f]{8}$/),
+  name: z.string().min(1),
+  hash: z.string().regex(/^[0-9a-f]{64}$/),
+  limit: z.string().refine((text) => allowance.safeParse(text).success, 'must be requests and seconds, such as 600/60'),
+  createdAt: z.iso.datetime(),
+  revokedAt: z.iso.datetime().nullable(),
+})
+
+export type StoredKey = z.infer<typeof stored>
+
+const file = z.strictObject({ keys: z.array(stored) })
+
+const KEY = /^daod_([0-9a-f]{8})_[0-9a-f]{48}$/
+
+/** The id within a key; undefined for what is no key. */
+export const toKeyId = (key: string): string | undefined => KEY.exec(key)?.[1]
+
+/** A key has 192 random bits: nobody can guess it, so that a plain hash keeps it secret. */
+export const toKeyHash = (key: string): Buffer => createHash('sha256').update(key).digest()
+
+/**
+ * The keys of a file; none where there is no file yet.
+ * @throws DataError `config` when the file cannot be read or is not one of keys.
+ */
+export function readKeys(path: string): readonly StoredKey[] {
+  if (!existsSync(path)) return []
+  try {
+    return file.parse(JSON.parse(readFileSync(path, 'utf8'))).keys
+  } catch (cause) {
+    const reason = cause instanceof z.ZodError ? z.prettifyError(cause) : toReason(cause)
+    throw new DataError('config', `API_KEYS_FILE: ${path}: ${reason}`, { cause })
+  }
+}
+
+/** Replaces the file at once: who reads it meanwhile reads the old or the new one. */
+export function writeKeys(path: string, keys: readonly StoredKey[]): void {
+  const next = `${path}.${process.pid}`
+  writeFileSync(next, `${JSON.stringify({ keys }, null, 2)}\n`, { mode: MODE })
+  renameSync(next, path)
+}
+
+/** A new key, and what is stored of it. The id stands in logs, the rest is secret. */
+export function createKey(name: string, limit: string, now: number): { key: string; stored: StoredKey } {
+  const id = randomBytes(ID_BYTES).toString('hex')
+  const key = `daod_${id}_${randomBytes(SECRET_BYTES).toString('hex')}`
+  const createdAt = new Date(now).toISOString()
+  return { key, stored: { id, name, hash: toKeyHash(key).toString('hex'), limit, createdAt, revokedAt: null } }
+}

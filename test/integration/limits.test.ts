@@ -1,0 +1,205 @@
+import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { Agent, get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createCounting } from '../../api/limits/counting.ts'
+import { openKeyRing } from '../../api/limits/key-ring.ts'
+import { problemBody } from '../../api/problem/problem.ts'
+import { readKeys } from '../../shared/keys/key-file.ts'
+import { createRedis } from '../../shared/queue/redis.ts'
+import { type Child, startChild, untilReady } from '../../tools/children.ts'
+import { runKeys } from '../../workers/commands/keys.ts'
+import { createApiDatabase, createHandFeed, startApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { silent } from '../support/silent.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
+
+const CONNECTIONS = 64
+const REQUESTS = 1_500
+/** Longer than any test takes. */
+const WINDOW = 3_600
+const PATH = '/data/categories'
+
+const config = createTestConfig()
+const folder = mkdtempSync(join(tmpdir(), 'dao-data-keys-'))
+const file = join(folder, 'keys.json')
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+const closers: (() => unknown)[] = []
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+})
+afterAll(async () => {
+  for (const close of closers.reverse()) await close()
+  rmSync(folder, { recursive: true, force: true })
+  await database?.drop()
+})
+
+const createKey = (name: string, limit: string) =>
+  String(runKeys(file, ['create', name], limit, Date.now()).split('\n')[0])
+
+/** A service with limits, in this process. */
+async function start(options: { anonymous?: number; redisUrl?: string; trustedProxies?: string[] } = {}) {
+  const redis = createRedis(options.redisUrl ?? config.redis.url, silent, 'reader')
+  await new Promise((resolve) => redis.once('ready', resolve).once('error', resolve))
+  const keys = openKeyRing(file, silent)
+  closers.push(() => redis.disconnect(), keys.close)
+  const { anonymous: requests } = options
+  const anonymous = requests === undefined ? undefined : { requests, seconds: WINDOW }
+  const limits = { keys, anonymous, counting: createCounting(redis, `${config.redis.prefix}:${closers.length}`) }
+  const api = { ...config.api, trustedProxies: options.trustedProxies ?? [] }
+  const service = await startApi({ config: { ...config, api }, ...database, commits: createHandFeed(), limits })
+  closers.push(service.close)
+  return {
+    ask: (path = PATH, headers: Record<string, string> = {}) => fetch(service.url + path, { headers }),
+    url: service.url,
+  }
+}
+
+/** How many answers of each status a crowd gets. */
+async function crowd(urls: readonly string[], headers: Record<string, string> = {}): Promise<Map<number, number>> {
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS })
+  const statuses = new Map<number, number>()
+  const one = (url: string) =>
+    new Promise<void>((resolve, reject) => {
+      get(url, { agent, headers }, (response) => {
+        const { statusCode = 0 } = response
+        statuses.set(statusCode, (statuses.get(statusCode) ?? 0) + 1)
+        response.resume().once('end', resolve)
+      }).once('error', reject)
+    })
+  await Promise.all(Array.from({ length: REQUESTS }, (_, index) => one(String(urls[index % urls.length]))))
+  agent.destroy()
+  return statuses
+}
+
+describe('keys', () => {
+  it('are shown once, stored as hashes in a file of its owner, listed and revoked', () => {
+    const key = createKey('a notebook', '5/60')
+    const [stored] = readKeys(file)
+    expect(key).toMatch(new RegExp(`^daod_${stored?.id}_[0-9a-f]{48}$`))
+    expect(JSON.stringify(readKeys(file))).not.toContain(key.slice(14))
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(runKeys(file, ['list'], '', 0)).toContain('a notebook')
+    runKeys(file, ['revoke', String(stored?.id)], '', Date.now())
+    expect(readKeys(file)[0]?.revokedAt).not.toBeNull()
+    expect(() => runKeys(file, ['revoke', 'ffffffff'], '', 0)).toThrow('there is no key')
+    expect(() => runKeys(file, ['create', 'x'], 'many', 0)).toThrow('--limit must be')
+    expect(() => runKeys(file, [], '', 0)).toThrow('npm run keys')
+  })
+
+  it('have a limit of their own, by either header, and tell their use', async () => {
+    const key = createKey('a program', '4/3600')
+    const { ask } = await start({ anonymous: 1 })
+    const first = await ask(PATH, { 'x-api-key': key })
+    expect(first.status).toBe(200)
+    expect(first.headers.get('ratelimit-policy')).toBe('"key";q=4;w=3600')
+    expect(first.headers.get('ratelimit')).toBe('"key";r=3;t=3600')
+    // Kept by now: it counts alike.
+    const kept = await ask(PATH, { authorization: `Bearer ${key}` })
+    expect(kept.headers.get('server-timing')).toMatch(/^cache/)
+    expect(kept.headers.get('ratelimit')).toMatch(/^"key";r=2;t=\d+$/)
+    expect(kept.headers.get('access-control-expose-headers')).toContain('RateLimit-Policy, RateLimit')
+    const use = await (await ask('/data/usage', { 'x-api-key': key })).json()
+    expect(use).toMatchObject({
+      key: { name: 'a program' },
+      limit: { requests: 4, seconds: 3600, used: 3, remaining: 1 },
+    })
+    expect((await ask('/data/nowhere', { 'x-api-key': key })).headers.get('ratelimit')).toMatch(/^"key";r=0/)
+    const over = await ask(PATH, { 'x-api-key': key })
+    expect(over.status).toBe(429)
+    expect(problemBody.parse(await over.json()).code).toBe('rate_limited')
+    expect(Number(over.headers.get('retry-after'))).toBeGreaterThan(WINDOW - 300)
+    expect(over.headers.get('ratelimit')).toMatch(/^"key";r=0;t=\d+$/)
+    // Of the address nothing was used.
+    expect((await ask(PATH)).headers.get('ratelimit')).toBe('"address";r=0;t=3600')
+  })
+
+  it('that are wrong are refused, and count when the file says so', async () => {
+    const { ask } = await start()
+    expect((await ask(PATH)).headers.get('ratelimit')).toBeNull()
+    const wrong = await ask(PATH, { 'x-api-key': `daod_00000000_${'0'.repeat(48)}` })
+    expect([wrong.status, wrong.headers.get('www-authenticate')]).toEqual([401, 'Bearer'])
+    expect(problemBody.parse(await wrong.json()).code).toBe('invalid_key')
+    const key = createKey('made later', '1000/60')
+    await expect.poll(async () => (await ask(PATH, { 'x-api-key': key })).status).toBe(200)
+    const before = readKeys(file)
+    writeFileSync(file, JSON.stringify({ keys: before.map((one) => ({ ...one, revokedAt: one.createdAt })) }))
+    await expect.poll(async () => (await ask(PATH, { 'x-api-key': key })).status).toBe(401)
+  })
+})
+
+describe('limits', () => {
+  it('are of the address, which only trusted proxies may name', async () => {
+    const plain = await start({ anonymous: 2 })
+    const forwarded = (address: string) => ({ 'x-forwarded-for': address })
+    const statuses: number[] = []
+    for (const n of [1, 2, 3]) statuses.push((await plain.ask(PATH, forwarded(`192.0.2.${n}`))).status)
+    expect(statuses).toEqual([200, 200, 429])
+    const behind = await start({ anonymous: 1, trustedProxies: ['127.0.0.0/8', '10.0.0.1'] })
+    // What stands before the last hop that nobody trusts may be made up.
+    const asked = [
+      '192.0.2.1',
+      '6.6.6.6, 192.0.2.1, 10.0.0.1',
+      '192.0.2.2',
+      '2001:db8::1',
+      '2001:db8::2',
+      '2001:db8:0:1::1',
+    ]
+    const answers: number[] = []
+    for (const address of asked) answers.push((await behind.ask(PATH, forwarded(address))).status)
+    expect(answers).toEqual([200, 429, 200, 200, 429, 200])
+  })
+
+  it('leave health alone, and browsers that ask whether they may ask', async () => {
+    const { ask, url } = await start({ anonymous: 1 })
+    expect((await ask()).status).toBe(200)
+    expect((await ask()).status).toBe(429)
+    expect((await ask('/health/live')).status).toBe(200)
+    expect((await fetch(url + PATH, { method: 'OPTIONS' })).status).toBe(204)
+    expect((await ask('/reference')).status).toBe(429)
+  })
+
+  it('hold in each process alone without Redis', async () => {
+    const [one, other] = [
+      await start({ anonymous: 500, redisUrl: 'redis://127.0.0.1:1' }),
+      await start({ anonymous: 500, redisUrl: 'redis://127.0.0.1:1' }),
+    ]
+    for (const { url } of [one, other])
+      expect(await crowd([url + PATH])).toEqual(
+        new Map([
+          [200, 500],
+          [429, REQUESTS - 500],
+        ]),
+      )
+  })
+})
+
+describe('limits over two processes', () => {
+  let child: Child
+  let url: string
+  let key: string
+  beforeAll(async () => {
+    key = createKey('a crowd', `700/${WINDOW}`)
+    child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
+      ...toStoreSettings(config),
+      ...{ API_PORT: '0', API_OPS_PORT: '0', API_PROCESSES: '2', API_DRAIN_SECONDS: '0', LOG_LEVEL: 'silent' },
+      ...{ RATE_LIMIT_ANONYMOUS: `400/${WINDOW}`, API_KEYS_FILE: file },
+    })
+    url = String((await untilReady(child)).url)
+  })
+  afterAll(() => child?.stop())
+
+  it.each([
+    ['an address', 400, () => ({})],
+    ['a key', 700, () => ({ 'x-api-key': key })],
+  ] as const)(`are exact for %s with ${CONNECTIONS} connections`, async (_who, most, headers) => {
+    expect(await crowd([url + PATH, `${url}/data/chains`], headers())).toEqual(
+      new Map([
+        [200, most],
+        [429, REQUESTS - most],
+      ]),
+    )
+  })
+})
