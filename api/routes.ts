@@ -5,6 +5,7 @@ import { marketCapRoute } from './routes/aggregated/market-cap.ts'
 import { treasuryValueRoute } from './routes/aggregated/treasury-value.ts'
 import { categoriesRoute } from './routes/categories.ts'
 import { chainsRoute } from './routes/chains.ts'
+import { changesRoute } from './routes/changes.ts'
 import { chart24hRoute } from './routes/charts/24h.ts'
 import { governanceProposalsRoute } from './routes/daos/governance/proposals.ts'
 import { governanceSummaryRoute } from './routes/daos/governance/summary.ts'
@@ -71,6 +72,7 @@ export const routes = [
   statusRoute,
   coverageRoute,
   streamRoute,
+  changesRoute,
   usageRoute,
   liveRoute,
   readyRoute,

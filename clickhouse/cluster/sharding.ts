@@ -47,6 +47,7 @@ const ENTITY = {
   coverage_in: 'entity',
   coverage: 'entity',
   coverage_notes: 'entity',
+  history_changes: 'entity',
   coverage_wanted: 'dataset',
   computations: 'dataset',
   migrations: 'name',

@@ -10,7 +10,13 @@ import type { Pipeline } from './pipeline.ts'
 /** What a run asks for: a slot, or a range with its step. */
 export type Payload =
   | { readonly kind: 'slot'; readonly slot: number }
-  | { readonly kind: 'range'; readonly from: number; readonly to: number; readonly interval: string }
+  | {
+      readonly kind: 'range'
+      readonly from: number
+      readonly to: number
+      readonly interval: string
+      readonly again?: true
+    }
 
 export const NOW = Date.parse('2024-05-06T07:05:09Z')
 export const HOUR = Math.floor(NOW / HOUR_MS) * HOUR_MS

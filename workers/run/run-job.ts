@@ -16,6 +16,7 @@ import type { Redact } from './clean.ts'
 import { type Collected, collect } from './collect.ts'
 import { cover } from './cover.ts'
 import { narrow } from './narrow.ts'
+import { noteChange } from './note-change.ts'
 import { parsePayload, toEntities } from './payload.ts'
 import { PendingError } from './pending.ts'
 import { rememberFailing } from './remember-failing.ts'
@@ -108,6 +109,7 @@ async function runPiece(
   const collected = await collectChecked(running, collectors, entities, context)
   const rows = await store(job.dataset, collected, { slot, startedAt }, context)
   await state.store()
+  if (payload.kind === 'range') await noteChange(context, job, given(collected))
   await cover(context.db, { job, payload, collected, now: context.now() })
   // At the end: answers of the API also say what is remembered, and which data is coarser than asked for.
   const isRead = collected.given.some(({ read }) => read.length > 0)

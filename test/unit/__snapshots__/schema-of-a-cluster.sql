@@ -968,3 +968,18 @@ ALTER TABLE dao_treasuries ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS
 ALTER TABLE dao_treasuries_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS spam_count Nullable(UInt32) CODEC(ZSTD(1));
 
 ALTER TABLE dao_treasuries ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS spam_count Nullable(UInt32);
+CREATE TABLE IF NOT EXISTS history_changes_local ON CLUSTER 'dao'
+(
+    dataset    LowCardinality(String),
+    entity     UInt64,
+    job        LowCardinality(String),
+    begins_at  DateTime64(3, 'UTC'),
+    ends_at    DateTime64(3, 'UTC'),
+    changed_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/history_changes', '{replica}', changed_at)
+ORDER BY (entity, dataset, job, begins_at, ends_at)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS history_changes ON CLUSTER 'dao' AS history_changes_local
+ENGINE = Distributed('dao', 'dao_data', 'history_changes_local', cityHash64(entity));

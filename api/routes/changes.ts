@@ -1,0 +1,82 @@
+import { z } from 'zod'
+import { datasets } from '../../shared/datasets/list.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { limit, oneId, time } from '../parameters/kinds.ts'
+import { Problem } from '../problem/problem.ts'
+import { idValue, timeValue } from '../records/values.ts'
+import { defineRoute } from '../route/define-route.ts'
+import { tokenKind } from '../route/entities.ts'
+
+const NAMES = datasets.map(({ name }) => name) as [string, ...string[]]
+
+/** A job of history may store any dataset at any moment: one answer serves everybody for so long. */
+const HOLDS_MS = 5000
+
+const change = z
+  .strictObject({
+    dataset: z.string().describe('Name of the dataset.'),
+    entity: idValue.nullable().meta({
+      description: 'The token, DAO or index whose past was changed; null for all of the dataset together.',
+    }),
+    from: timeValue.describe('Where the range begins, inclusive.'),
+    to: timeValue.describe('Where the range ends, exclusive.'),
+    at: timeValue.describe('When it was stored.'),
+    job: z.string().describe('The job that stored it.'),
+  })
+  .meta({ id: 'HistoryChange', description: 'A range of the past that was stored anew.' })
+
+const stored = z.object({
+  dataset: z.string(),
+  entity: z.number(),
+  from: timeValue,
+  to: timeValue,
+  at: timeValue,
+  job: z.string(),
+})
+
+const SQL = `
+SELECT dataset, entity, begins_at AS from, ends_at AS to, changed_at AS at, job
+FROM history_changes FINAL
+WHERE ({dataset: String} = '' OR dataset = {dataset: String})
+  AND ({entity: UInt64} = 0 OR entity = {entity: UInt64})
+  AND changed_at >= {start: DateTime64(3, 'UTC')}
+ORDER BY at DESC, dataset, entity, from, to
+LIMIT {limit: UInt32}`
+
+/** Every entity that a dataset may be about. */
+const toEntities = ({ tokens, daos, index }: Registry) => [...tokens, ...daos, index]
+
+export const changesRoute = defineRoute({
+  operation: 'listChanges',
+  path: '/data/changes',
+  tag: 'Service',
+  summary: 'Which of the past was changed, when and by which job',
+  description:
+    'Ranges of history that were stored anew, newest first: filled for the first time, corrected, or computed again. Whoever keeps a copy of a series reads these ranges again. What is collected on schedule is not here: `/data/stream` tells of that as it happens. The same work done again is told once, with its latest time.',
+  query: {
+    dataset: z
+      .enum(NAMES, `must be one of ${NAMES.join(', ')}`)
+      .optional()
+      .meta({ description: 'Only of this dataset, by its name in `/data/status`.', examples: ['prices'] }),
+    id: oneId('token, DAO or index', tokenKind.example.id).optional(),
+    start: time('Only what was stored at this moment or later.', '2024-01-01', { earliest: '1970-01-01' }).optional(),
+    limit: limit('changes', { default: 100, max: 10_000 }),
+  },
+  response: z.array(change),
+  datasets: [],
+  handle: async ({ db, registry, query, now }) => {
+    const entities = toEntities(registry)
+    const one = entities.find(({ id }) => id === query.id)
+    if (query.id !== undefined && one === undefined)
+      throw new Problem('not_found', `There is no token, DAO or index ${query.id}.`, { param: 'id' })
+    const ids = new Map(entities.map(({ key, id }) => [key, id]))
+    const start = new Date(query.start ?? 0).toISOString().slice(0, -1)
+    const params = { dataset: query.dataset ?? '', entity: one?.key ?? 0, start, limit: query.limit }
+    const rows = await db.rows({ name: 'changes', sql: SQL, params, schema: stored })
+    const changes = rows.flatMap(({ dataset, entity, ...rest }): z.infer<typeof change>[] => {
+      const id = entity === 0 ? null : ids.get(entity)
+      return id === undefined ? [] : [{ dataset, entity: id, ...rest }]
+    })
+    return { body: Buffer.from(JSON.stringify(changes)), asOf: null, expiresAt: now() + HOLDS_MS }
+  },
+})

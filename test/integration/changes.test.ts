@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { DAY_MS } from '../../shared/intervals.ts'
+import { createDatabase } from '../../shared/store/clickhouse.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { days, NOW, type Payload, runFor, slotAt, TODAY, toSome } from '../support/answered.ts'
+import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+let pipeline: Pipeline
+let api: TestApi
+let now = NOW
+const db = () => createDatabase(pipeline.config.clickhouse, 'read')
+let reader: ReturnType<typeof db>
+
+beforeAll(async () => {
+  pipeline = await createPipeline({ now: NOW })
+  reader = db()
+  const { config, registry } = pipeline
+  api = await startApi({ config, db: reader, registry, commits: createHandFeed(), now: () => now })
+})
+afterAll(async () => {
+  await api?.close()
+  await reader?.close()
+  await pipeline?.close()
+})
+
+const AGAIN: Payload = { kind: 'range', from: TODAY - 3 * DAY_MS, to: TODAY - DAY_MS, interval: '1d', again: true }
+
+interface Change {
+  readonly dataset: string
+  readonly entity: string | null
+  readonly from: string
+  readonly to: string
+  readonly at: string
+  readonly job: string
+}
+
+const ask = async (query = '') => {
+  // What was answered holds for five seconds.
+  now += 6_000
+  return fetch(`${api.url}/data/changes${query}`)
+}
+const read = async (query = '') => (await (await ask(query)).json()) as Change[]
+
+it('tells of each entity which of its past a job stored, and of nothing that came on schedule', async () => {
+  const ids = toSome(pipeline, { dataset: 'prices', provider: 'coinmarketcap' }).map(({ id }) => id)
+  expect(await read()).toEqual([])
+  await runFor(pipeline, prices, slotAt(Math.floor(NOW / 300_000) * 300_000), { ids })
+  expect(await read()).toEqual([])
+  const { rows } = await runFor(pipeline, prices, days, { ids })
+  expect(rows).toBeGreaterThan(0)
+  const changes = await read()
+  expect(changes.map(({ entity }) => entity).sort()).toEqual([...ids].sort())
+  for (const { dataset, from, to, at, job } of changes) {
+    expect({ dataset, at, job }).toEqual({ dataset: 'prices', at: new Date(NOW).toISOString(), job: 'prices-history' })
+    expect(Date.parse(from)).toBeGreaterThanOrEqual(TODAY - 3 * DAY_MS)
+    expect(Date.parse(to)).toBeGreaterThan(Date.parse(from))
+    expect(Date.parse(to)).toBeLessThanOrEqual(TODAY)
+  }
+
+  pipeline.clock.now += 60_000
+  await runFor(pipeline, prices, AGAIN, { ids: ids.slice(0, 1) })
+  const later = await read()
+  const [newest] = later.filter(({ entity }) => entity === ids[0])
+  expect(later.filter(({ entity }) => entity === ids[0])).toHaveLength(1)
+  expect(newest?.at).toBe(new Date(NOW + 60_000).toISOString())
+  expect(later.map(({ at }) => at)).toEqual(
+    later
+      .map(({ at }) => at)
+      .sort()
+      .reverse(),
+  )
+
+  expect((await read(`?id=${ids[1]}`)).map(({ entity }) => entity)).toEqual([ids[1]])
+  expect(await read('?dataset=holders')).toEqual([])
+  expect((await read(`?start=${NOW + 1}`)).every(({ at }) => Date.parse(at) > NOW)).toBe(true)
+  expect(await read('?limit=1')).toEqual(later.slice(0, 1))
+  expect((await ask(`?id=${'0'.repeat(24)}`)).status).toBe(404)
+  expect((await ask('?dataset=nothing')).status).toBe(400)
+})
