@@ -81,6 +81,7 @@ export function toOperation(route: Route, components: Components): Operation {
   return {
     tags: [route.tag],
     operationId: route.operation,
+    ...(route.deprecated === undefined ? {} : { deprecated: true }),
     summary: route.summary,
     description: `${route.description}${served}`,
     parameters: toParameters(route, components),

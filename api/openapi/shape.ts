@@ -33,6 +33,7 @@ export interface MediaType {
 export interface Operation {
   readonly tags: readonly string[]
   readonly operationId: string
+  readonly deprecated?: boolean
   readonly summary: string
   readonly description: string
   readonly parameters: readonly Parameter[]

@@ -19,6 +19,7 @@ import { recordParameters } from '../parameters/records.ts'
 import { Problem } from '../problem/problem.ts'
 import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
 import type { Exchange } from '../serving/send.ts'
+import { type Deprecation, toDeprecated } from './deprecation.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
 
 /** What every route may use. `now` is the only clock, in Unix milliseconds. */
@@ -76,6 +77,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
   /** Every JSON body fits it, a list of records unless it is given; for other types than JSON it describes the text. */
   readonly response?: z.ZodType
   readonly contentType?: string
+  /** Set where something else is to be asked instead: the route goes on until its sunset (contract section 11). */
+  readonly deprecated?: Deprecation
   /** Whose commits make kept bytes stale; the first one's cadence says when the data is. */
   readonly datasets: readonly DatasetFacts[]
   /** Answers of the moment, such as health: never kept, by nobody, and made however many others are being made. */
@@ -116,6 +119,7 @@ export interface Route {
   readonly volatile: boolean
   readonly mayHaveNoData: boolean
   readonly isUrgent: boolean
+  readonly deprecated: Deprecation | undefined
   /** Whether its answers have no end. */
   readonly isEndless: boolean
   readonly headers: Readonly<Record<string, string>>
@@ -199,6 +203,7 @@ export function defineRoute<
     volatile: route.volatile ?? false,
     mayHaveNoData: route.mayHaveNoData ?? false,
     isUrgent: route.isUrgent ?? false,
+    deprecated: route.deprecated && toDeprecated(route.deprecated),
     isEndless: route.connect !== undefined,
     headers: {
       ...route.headers,

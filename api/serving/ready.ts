@@ -8,6 +8,7 @@ import { toEntityTag, toTagValue } from '../http/conditional.ts'
 import { encode } from '../http/encoding.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import type { Route } from '../route/define-route.ts'
+import { toDeprecationHeaders } from '../route/deprecation.ts'
 
 /** An answer's bytes in one encoding, with the headers of a 304 and of a full response. */
 export interface EncodedForm {
@@ -78,6 +79,7 @@ export function toHead(route: Route, answer: Answer): Head {
     ...(asOf === undefined ? [] : ['Last-Modified', asOf.toUTCString(), 'X-Data-As-Of', asOf.toISOString()]),
     ...(FORMATS[answer.format ?? 'json'].isBinary ? ['Accept-Ranges', 'bytes'] : []),
     ...toFlat(answer.headers ?? {}),
+    ...(route.deprecated === undefined ? [] : toDeprecationHeaders(route.deprecated)),
   ]
   const [main] = route.datasets
   const byCadence = answer.asOf === null || main === undefined ? null : toStaleAt(answer.asOf, main)

@@ -1,0 +1,18 @@
+import { toMembers } from '../pages/members.ts'
+import type { OpenApi, Operation } from './shape.ts'
+
+const toParameterLines = (path: string, { parameters }: Operation) =>
+  parameters.map(({ name, required }) => `${path} takes ${name}${required ? ', required' : ''}`)
+
+const toAnswerLines = (document: OpenApi, path: string, { responses }: Operation) =>
+  Object.entries(responses[200].content).flatMap(([type, { schema }]) => [
+    `${path} answers with ${type}`,
+    ...toMembers(document, schema).map((member) => `${path} has ${member.path}: ${member.type}`),
+  ])
+
+/** All that clients may rely on, a line each: what is taken, and which members of which types answers have. */
+export const toSurface = (document: OpenApi): readonly string[] =>
+  Object.entries(document.paths).flatMap(([path, { get }]) => [
+    ...toParameterLines(path, get),
+    ...toAnswerLines(document, path, get),
+  ])
