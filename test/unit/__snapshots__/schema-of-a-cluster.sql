@@ -968,6 +968,7 @@ ALTER TABLE dao_treasuries ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS
 ALTER TABLE dao_treasuries_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS spam_count Nullable(UInt32) CODEC(ZSTD(1));
 
 ALTER TABLE dao_treasuries ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS spam_count Nullable(UInt32);
+
 CREATE TABLE IF NOT EXISTS history_changes_local ON CLUSTER 'dao'
 (
     dataset    LowCardinality(String),

@@ -934,6 +934,7 @@ ALTER TABLE dao_treasuries ADD COLUMN IF NOT EXISTS
         value_usd Nullable(Float64), price_source Nullable(String), kind String)) CODEC(ZSTD(3));
 
 ALTER TABLE dao_treasuries ADD COLUMN IF NOT EXISTS spam_count Nullable(UInt32) CODEC(ZSTD(1));
+
 -- Which of the past was changed, when and by which job: whoever keeps a copy of a series learns what to read again. A row is
 -- a range of one entity that a job of the history lane stored anew, be it for the first time. Entity 0 is all of a dataset
 -- together. The same work done again is the same row with its latest time.
