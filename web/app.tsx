@@ -48,16 +48,16 @@ function DemoBanner() {
   const { given } = useAnswer(toQuestion('/data/status', {}))
   if (given?.data.mode !== 'demo') return null
   return (
-    <p class="demo" role="note">
+    <p class="demo">
       <strong>DEMO</strong> – all numbers here are simulated. {given.data.upstream}
     </p>
   )
 }
 
-function Header({ at }: { at: string }) {
+function Top({ at }: { at: string }) {
   const isCurrent = (to: string) => (to === './' ? at === '' : at === to || at.startsWith(`${to}/`))
   return (
-    <header class="top">
+    <div class="top">
       <a class="brand" href="./">
         dao-data
       </a>
@@ -72,7 +72,7 @@ function Header({ at }: { at: string }) {
       <button type="button" onClick={chooseNext} aria-label={`Colours: ${choice.value}. Change`}>
         {{ system: '◐', light: '☀', dark: '☾' }[choice.value]}
       </button>
-    </header>
+    </div>
   )
 }
 
@@ -101,18 +101,20 @@ export function App() {
   }, [at])
   return (
     <>
-      <a
-        class="skip"
-        href={at === '' ? './' : at}
-        onClick={(event) => {
-          event.preventDefault()
-          main.current?.focus()
-        }}
-      >
-        To the content
-      </a>
-      <DemoBanner />
-      <Header at={at} />
+      <header>
+        <a
+          class="skip"
+          href={at === '' ? './' : at}
+          onClick={(event) => {
+            event.preventDefault()
+            main.current?.focus()
+          }}
+        >
+          To the content
+        </a>
+        <DemoBanner />
+        <Top at={at} />
+      </header>
       <main ref={main} tabIndex={-1} key={at}>
         {page === undefined ? <h1>There is no such page</h1> : page.show(page.matches.exec(at)?.[1] ?? '')}
       </main>

@@ -38,7 +38,7 @@ export const theme = computed(() =>
 )
 
 effect(() => {
-  document.documentElement.style.colorScheme = choice.value === 'system' ? 'light dark' : choice.value
+  document.documentElement.dataset.theme = choice.value
 })
 
 const NEXT: Record<Choice, Choice> = { system: 'light', light: 'dark', dark: 'system' }

@@ -33,8 +33,8 @@ export interface TestBrowser {
       screen?: keyof typeof SCREENS
       scheme?: 'light' | 'dark'
       now?: number
-      prepare?: (page: Page) => Promise<void>
-    } & BrowserContextOptions,
+      prepare?: (page: Page) => Promise<unknown>
+    } & Omit<BrowserContextOptions, 'screen'>,
   ): Promise<Opened>
   close(): Promise<void>
 }

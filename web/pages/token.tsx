@@ -58,6 +58,9 @@ function Numbers({ data }: { data: Token['financialData'] }) {
       <Stat name="1 hour">
         <Change of={data.percentChange1h} />
       </Stat>
+      <Stat name="24 hours">
+        <Change of={data.percentChange24h} />
+      </Stat>
       <Stat name="7 days">
         <Change of={data.percentChange7d} />
       </Stat>

@@ -31,7 +31,9 @@ export function OpenAs({
 }) {
   return (
     <details class="open-as">
-      <summary aria-label={`Open ${name} as JSON, CSV, Parquet or curl`}>Open as</summary>
+      <summary>
+        Open as<span class="hidden">: {name}</span>
+      </summary>
       <div class="menu">
         <a href={question.url} target="_blank" rel="noreferrer">
           JSON

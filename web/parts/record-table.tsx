@@ -50,7 +50,7 @@ export function RecordTable<T>(props: {
   const { columns, sorting } = props
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
-    <section class="scroll" tabIndex={0} aria-label={props.caption}>
+    <section class="scroll" tabIndex={0} aria-label={`Table: ${props.caption}`}>
       <table>
         <caption class="hidden">{props.caption}</caption>
         <thead>

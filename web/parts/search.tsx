@@ -110,29 +110,26 @@ function SearchBox({ close }: { close: () => void }) {
 /** The search, which ⌘K, Ctrl+K and / open from anywhere. */
 export function Search() {
   const dialog = useRef<HTMLDialogElement>(null)
-  const [isOpen, setOpen] = useState(false)
-  const show = () => {
-    setOpen(true)
-    dialog.current?.showModal()
-  }
+  // Each search begins anew. The box is always there, so that what is typed at once after the keys gets into it.
+  const [search, setSearch] = useState(0)
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement
       const isCommand = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k'
       if (!isCommand && (event.key !== '/' || isTyping)) return
       event.preventDefault()
-      show()
+      if (dialog.current?.open === false) dialog.current.showModal()
     }
     document.addEventListener('keydown', onKeyDown)
     return () => document.removeEventListener('keydown', onKeyDown)
   }, [])
   return (
     <>
-      <button type="button" onClick={show} aria-keyshortcuts="Control+K Meta+K">
+      <button type="button" onClick={() => dialog.current?.showModal()} aria-keyshortcuts="Control+K Meta+K">
         Search <kbd>⌘K</kbd>
       </button>
-      <dialog class="search" ref={dialog} aria-label="Search" onClose={() => setOpen(false)}>
-        {isOpen && <SearchBox close={() => dialog.current?.close()} />}
+      <dialog class="search" ref={dialog} aria-label="Search" onClose={() => setSearch(search + 1)}>
+        <SearchBox key={search} close={() => dialog.current?.close()} />
       </dialog>
     </>
   )
