@@ -45,12 +45,10 @@ export function toMark(value: number, kind: Kind): string {
 export const toWhole = (value: number, kind: Kind) =>
   kind === 'usd' ? FORMATS.usdWhole.format(value) : FORMATS.whole.format(value)
 
-const DATE = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
 const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' })
 const AGO = new Intl.RelativeTimeFormat('en', { numeric: 'always', style: 'short' })
 
-export const toDate = (at: Date) => DATE.format(at)
 export const toUtc = (at: Date) => `${TIME.format(at)} UTC`
 /** In the reader's own time zone and language. */
 export const toLocal = (at: Date) => LOCAL.format(at)

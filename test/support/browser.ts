@@ -9,13 +9,13 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 export const hasBrowser = existsSync(CHROMIUM)
 if (!hasBrowser) console.log(`There is no ${CHROMIUM}: pages are not tried in a browser.`)
 
-export const SCREENS = {
+const SCREENS = {
   desktop: { width: 1280, height: 900 },
   phone: { width: 390, height: 844 },
   'small phone': { width: 320, height: 640 },
 }
 
-export interface Opened {
+interface Opened {
   readonly page: Page
   /** Requests to other hosts, and what broke in the page. */
   readonly wrong: readonly string[]

@@ -18,7 +18,7 @@ function Loading({ what }: { what: string }) {
   )
 }
 
-export function Failed({ failure, again }: { failure: Failure; again: () => void }) {
+function Failed({ failure, again }: { failure: Failure; again: () => void }) {
   return (
     <div class="state failed" role="alert">
       <p>
