@@ -1,6 +1,6 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Answer, Path, Question } from './interface.ts'
+import type { Answer, Path, Problem, Question } from './interface.ts'
 
 /** What the headers of an answer say of it. */
 export interface Facts {
@@ -26,6 +26,8 @@ export interface Given<T> {
 export interface Failure {
   readonly title: string
   readonly detail: string
+  /** The interface's word for it, where it was the interface that answered. */
+  readonly code: string | undefined
   readonly requestId: string | undefined
 }
 
@@ -87,9 +89,9 @@ async function toFailure(response: Response): Promise<Failure> {
   const requestId = response.headers.get('x-request-id') ?? undefined
   const text = await response.text()
   if (!response.headers.get('content-type')?.startsWith('application/problem+json'))
-    return { title: `The service answered ${response.status}`, detail: text.slice(0, 200), requestId }
-  const problem: { title: string; detail: string } = JSON.parse(text)
-  return { title: problem.title, detail: problem.detail, requestId }
+    return { title: `The service answered ${response.status}`, detail: text.slice(0, 200), code: undefined, requestId }
+  const { title, detail, code }: Problem = JSON.parse(text)
+  return { title, detail, code, requestId }
 }
 
 /** The browser keeps answers by their entity tags: what has not changed is not sent again. */
@@ -112,7 +114,7 @@ async function ask(url: string): Promise<void> {
     }
   } catch (error) {
     const detail = error instanceof Error ? error.message : String(error)
-    const failure = { title: 'The service could not be reached', detail, requestId: undefined }
+    const failure = { title: 'The service could not be reached', detail, code: undefined, requestId: undefined }
     entry.value = { ...entry.peek(), failure, isAsking: false, at }
   }
 }

@@ -1,5 +1,8 @@
 import { toAbsolute } from './place.ts'
-import type { paths } from './schema.d.ts'
+import type { components, paths } from './schema.d.ts'
+
+/** Why the interface did not answer. */
+export type Problem = components['schemas']['Problem']
 
 type WithJson = { responses: { 200: { content: { 'application/json': unknown } } } }
 

@@ -40,8 +40,8 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     ['/daos?about=all', 'DAOs', 'All DAOs'],
     [`/tokens/${UNI}`, 'Uniswap', 'Numbers'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
-    [`/daos/${UNISWAP}`, 'Uniswap', 'Treasury'],
-    ['/index', 'Index', 'Value of the Index'],
+    [`/daos/${UNISWAP}`, 'Uniswap', 'What it holds'],
+    ['/index', 'Index', 'What is in it'],
     ['/freshness', 'Data', 'Datasets'],
   ] as const
 

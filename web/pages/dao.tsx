@@ -2,11 +2,11 @@ import { useAnswer } from '../answers.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
-import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
-import { Change, Moment, Unknown, Value } from '../parts/value.tsx'
+import { Moment, Unknown, Value } from '../parts/value.tsx'
 import { Community } from './community.tsx'
+import { Treasury } from './treasury.tsx'
 
 type Dao = Answer<'/data/daos'>[number]
 
@@ -65,52 +65,6 @@ function Token({ token }: { token: Dao['token'] }) {
           <Sparkline id={token._id} name={token.name} />
         </p>
       )}
-    </Card>
-  )
-}
-
-function Treasury({ id }: { id: string }) {
-  const question = toQuestion('/data/daos/treasury', { id: [id] })
-  const treasuries = useAnswer(question)
-  const empty = 'Not known: no treasury of this DAO is collected.'
-  return (
-    <Card title="Treasury" question={question} facts={treasuries.given?.facts}>
-      <Shown of={treasuries} what="the treasury" isEmpty={(data) => data.length === 0} empty={empty}>
-        {([record]) =>
-          record !== undefined && (
-            <>
-              <Stats>
-                <Stat name="Worth">
-                  <Value of={record.treasuryData.valueUsd} as="usd" />
-                </Stat>
-                <Stat name="24 hours">
-                  <Change of={record.treasuryData.percentChange24h} />
-                </Stat>
-                <Stat name="7 days">
-                  <Change of={record.treasuryData.percentChange7d} />
-                </Stat>
-                <Stat name="30 days">
-                  <Change of={record.treasuryData.percentChange30d} />
-                </Stat>
-              </Stats>
-              <RecordTable
-                caption="What it holds"
-                records={record.treasuryData.tokens}
-                keyOf={(_, index) => index}
-                columns={[
-                  { title: 'Asset', cell: ({ token }) => token },
-                  { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
-                  {
-                    title: 'Worth',
-                    isNumber: true,
-                    cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why="No source has a price of it." />,
-                  },
-                ]}
-              />
-            </>
-          )
-        }
-      </Shown>
     </Card>
   )
 }
@@ -196,7 +150,7 @@ export function DaoPage({ id }: { id: string }) {
               <Links dao={dao} />
             </Card>
             <div class="grid">
-              <Treasury id={id} />
+              <Treasury id={id} name={dao.name} />
               <div class="column">
                 <Token token={dao.token} />
                 <Governance id={id} space={dao.snapshotName} />

@@ -1,16 +1,19 @@
+import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
 import { toShort } from '../format.ts'
-import { toQuestion } from '../interface.ts'
+import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
+import { toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
+import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Value } from '../parts/value.tsx'
+import { toStart } from '../ranges.ts'
 
 const NO_HOLDERS = 'Not known: no provider has told who holds this token.'
 const MOST = 15
 
-/** Who holds a token. */
-export function Holders({ id, symbol }: { id: string; symbol: string }) {
+function Now({ id, symbol }: { id: string; symbol: string }) {
   const question = toQuestion('/data/tokens/holders', { id: [id] })
   const holders = useAnswer(question)
   return (
@@ -46,5 +49,40 @@ export function Holders({ id, symbol }: { id: string; symbol: string }) {
         }
       </Shown>
     </Card>
+  )
+}
+
+type Points = Answer<'/data/tokens/holders/historic'>
+
+const toLines = (points: Points) =>
+  toDrawing<Points[number]>(points, {
+    as: 'count',
+    at: ({ recordedAt }) => recordedAt,
+    lines: [['addresses', ({ totalHolders }) => totalHolders]],
+  })
+
+function History({ id, symbol }: { id: string; symbol: string }) {
+  const start = useMemo(() => toStart('90d', '1d', Date.now()), [])
+  const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const question = toQuestion('/data/tokens/holders/historic', asked)
+  return (
+    <SeriesChart
+      title="Holders over time"
+      name={`${symbol}: addresses that hold it, 90 days`}
+      question={question}
+      series={useAnswer(question)}
+      toDrawing={toLines}
+      isLow
+    />
+  )
+}
+
+/** Who holds a token, now and over time. */
+export function Holders({ id, symbol }: { id: string; symbol: string }) {
+  return (
+    <div class="column">
+      <Now id={id} symbol={symbol} />
+      <History id={id} symbol={symbol} />
+    </div>
   )
 }

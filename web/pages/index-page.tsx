@@ -7,8 +7,10 @@ import { Shown } from '../parts/shown.tsx'
 import { Moment, Value } from '../parts/value.tsx'
 import { IndexChart } from './index-chart.tsx'
 
+const LEFT = 'It left the Index, and has no price any more.'
+
 function Members() {
-  const question = toQuestion('/data/index/composition', { sort: 'name' })
+  const question = toQuestion('/data/index/weights', { sort: '-weight' })
   const members = useAnswer(question)
   return (
     <Card title="What is in it" question={question} facts={members.given?.facts}>
@@ -21,17 +23,51 @@ function Members() {
             columns={[
               {
                 title: 'Token',
-                cell: ({ token, name, symbol }) => (
+                cell: ({ token, symbol }) => (
                   <a class="named" href={`tokens/${token}`}>
                     <Mark id={token} />
-                    {name} <small>{symbol}</small>
+                    {symbol}
                   </a>
                 ),
               },
+              { title: 'Weight', isNumber: true, cell: ({ weight }) => <Value of={weight} as="share" why={LEFT} /> },
+              {
+                title: 'Moved it in 24 h',
+                isNumber: true,
+                cell: ({ contribution24h }) => (
+                  <Value of={contribution24h} as="change" why="The Index had no value 24 hours before." />
+                ),
+              },
+              { title: 'Price', isNumber: true, cell: ({ priceUsd }) => <Value of={priceUsd} as="usd" why={LEFT} /> },
               { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
-              { title: 'DAO', cell: ({ dao }) => dao },
-              { title: 'Chain', cell: ({ chain }) => chain },
-              { title: 'Category', cell: ({ category }) => category.join(', ') },
+              { title: 'Worth', isNumber: true, cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={LEFT} /> },
+            ]}
+          />
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+function Compositions() {
+  const question = toQuestion('/data/index/compositions', { sort: '-from' })
+  const compositions = useAnswer(question)
+  return (
+    <Card title="What was in it" question={question} facts={compositions.given?.facts}>
+      <Shown of={compositions} what="compositions" isEmpty={(data) => data.length === 0}>
+        {(data) => (
+          <RecordTable
+            caption="Compositions so far"
+            records={data}
+            keyOf={({ _id, from }) => `${_id} ${from}`}
+            columns={[
+              { title: 'From', cell: ({ from }) => <Moment at={from} /> },
+              { title: 'To', cell: ({ to }) => (to === null ? 'now' : <Moment at={to} />) },
+              { title: 'Tokens', isNumber: true, cell: ({ elements }) => <Value of={elements.length} as="count" /> },
+              {
+                title: 'Which',
+                cell: ({ elements }) => <span class="text">{elements.map(({ symbol }) => symbol).join(', ')}</span>,
+              },
             ]}
           />
         )}
@@ -71,6 +107,7 @@ export function IndexPage() {
       <IndexChart usual="all" />
       <IndexToken />
       <Members />
+      <Compositions />
     </>
   )
 }

@@ -56,6 +56,8 @@ export function Shown<T>(props: {
   children: (data: T, facts: Given<T>['facts']) => ComponentChildren
 }) {
   const { given, failure, isBefore, again } = props.of
+  // That nothing is stored is an answer like any other; asking again would not change it.
+  if (given === undefined && failure?.code === 'no_data') return <p class="state empty">Not known: {failure.detail}</p>
   if (given === undefined)
     return failure === undefined ? <Loading what={props.what} /> : <Failed failure={failure} again={again} />
   return (
