@@ -158,3 +158,18 @@ export function useAnswer<P extends Path>(question: Question<P> | undefined): Kn
     again: () => url !== undefined && void ask(url),
   }
 }
+
+/** The answers to several questions at once, in their order; undefined while one is on its way. */
+export function useAnswers<P extends Path>(questions: readonly Question<P>[]) {
+  const urls = questions.map(({ url }) => url)
+  useEffect(() => {
+    const ends = urls.map(watch)
+    return () => {
+      for (const end of ends) end()
+    }
+  }, [urls.join(' ')])
+  return urls.map((url) => {
+    const { given, failure } = entryOf(url).value
+    return { given: given as Given<Answer<P>> | undefined, failure, again: () => void ask(url) }
+  })
+}

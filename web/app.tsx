@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { useAnswer } from './answers.ts'
 import { toQuestion } from './interface.ts'
+import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
 import { Daos } from './pages/daos.tsx'
 import { Freshness } from './pages/freshness.tsx'
@@ -27,6 +28,7 @@ const PAGES: readonly Page[] = [
   { matches: /^daos$/, title: 'DAOs', show: () => <Daos /> },
   { matches: /^daos\/([0-9a-f]{24})$/, show: (id) => <DaoPage id={id} /> },
   { matches: /^index$/, title: 'Index', show: () => <IndexPage /> },
+  { matches: /^compare$/, title: 'Compare', show: () => <Compare /> },
   { matches: /^freshness$/, title: 'Data', show: () => <Freshness /> },
 ]
 
@@ -35,6 +37,7 @@ const IN_HEADER = [
   ['tokens', 'Tokens'],
   ['daos', 'DAOs'],
   ['index', 'Index'],
+  ['compare', 'Compare'],
   ['freshness', 'Data'],
 ] as const
 

@@ -8,7 +8,7 @@ import { createKept, type Page } from './kept.ts'
 const BUILT = join(import.meta.dirname, '../../web/dist')
 
 /** The page's own addresses. Whatever else there is not is told as JSON. */
-const ADDRESSES = /^\/(?:|tokens|daos|index|freshness|(?:tokens|daos)\/[0-9a-f]{24})$/
+const ADDRESSES = /^\/(?:|tokens|daos|index|compare|freshness|(?:tokens|daos)\/[0-9a-f]{24})$/
 
 const TYPES: Readonly<Record<string, string>> = {
   '.js': 'text/javascript; charset=utf-8',
@@ -23,11 +23,10 @@ const FOREVER = 'public, max-age=31536000, immutable'
  * The document for an address. Its base is relative to the address, so that the page works behind a proxy that serves it
  * under a path of its own, without being told that path.
  */
-function toDocument(path: string): { key: string; page: Page } {
+function toDocument(html: string, path: string): { key: string; page: Page } {
   const depth = path.split('/').length - 2
   const base = depth === 0 ? './' : '../'.repeat(depth)
-  const make = () =>
-    readFileSync(join(BUILT, 'index.html'), 'utf8').replace('<base href="./">', `<base href="${base}">`)
+  const make = () => html.replace('<base href="./">', `<base href="${base}">`)
   const page = { type: 'text/html; charset=utf-8', make, cacheControl: 'no-cache', takesQuery: true }
   return { key: `document ${base}`, page }
 }
@@ -35,11 +34,10 @@ function toDocument(path: string): { key: string; page: Page } {
 /** The built files by their paths, and the mark under the path that browsers ask for by themselves. */
 function readAssets(): ReadonlyMap<string, Page> {
   const names = readdirSync(join(BUILT, 'assets'))
-  const toFile = (name: string): Page => ({
-    type: TYPES[extname(name)] ?? 'application/octet-stream',
-    make: () => readFileSync(join(BUILT, 'assets', name)),
-    cacheControl: FOREVER,
-  })
+  const toFile = (name: string): Page => {
+    const bytes = readFileSync(join(BUILT, 'assets', name))
+    return { type: TYPES[extname(name)] ?? 'application/octet-stream', make: () => bytes, cacheControl: FOREVER }
+  }
   const icons = names
     .filter((name) => name.endsWith('.svg'))
     .map((name) => ({ ...toFile(name), cacheControl: 'public, max-age=86400' }))
@@ -59,11 +57,13 @@ export function createExplorer(): RequestHandler {
       if (!ADDRESSES.test(request.path)) return next()
       throw new Problem('unavailable', 'The page was not built: `npm run build:page` does that.')
     }
+  // All at once: documents and files of two builds do not fit each other.
+  const html = readFileSync(join(BUILT, 'index.html'), 'utf8')
   const assets = readAssets()
   return createKept({
     base: 'self',
     find: (path) => {
-      if (ADDRESSES.test(path)) return toDocument(path)
+      if (ADDRESSES.test(path)) return toDocument(html, path)
       const page = assets.get(path)
       return page === undefined ? undefined : { key: path, page }
     },

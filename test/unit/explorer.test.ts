@@ -9,7 +9,16 @@ import { noDatabase } from '../support/no-database.ts'
 
 const BUILT = join(import.meta.dirname, '../../web/dist')
 const SOME_ID = 'a00a15074c647764fac27d6c'
-const ADDRESSES = ['/', '/tokens', '/daos', '/index', '/freshness', `/tokens/${SOME_ID}`, `/daos/${SOME_ID}`]
+const ADDRESSES = [
+  '/',
+  '/tokens',
+  '/daos',
+  '/index',
+  '/compare',
+  '/freshness',
+  `/tokens/${SOME_ID}`,
+  `/daos/${SOME_ID}`,
+]
 
 let api: TestApi
 beforeAll(async () => {

@@ -86,6 +86,7 @@ function Where({ token }: { token: Token }) {
   return (
     <p class="links">
       <a href={`daos/${token.dao}`}>Its DAO</a>
+      <a href={`compare?ids=${token._id}`}>Compare it</a>
       <span>
         {chain?.name ?? 'Chain'}: <code>{token.contractAddress}</code>
       </span>

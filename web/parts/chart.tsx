@@ -109,6 +109,13 @@ export function Chart({ name, drawing, isLow = false }: { name: string; drawing:
           tabIndex={0}
           onKeyDown={onKeyDown}
         />
+        {drawing.kind === 'line' && drawing.lines.length > 1 && (
+          <ul class="key">
+            {drawing.lines.map((line) => (
+              <li key={line.name}>{line.name}</li>
+            ))}
+          </ul>
+        )}
         <output class="point" aria-live="polite">
           {describePoint(drawing, Math.min(at ?? last, last))}
         </output>

@@ -71,3 +71,31 @@ export function describe(name: string, drawing: Drawing): string {
   const range = `${times.length} points from ${toMoment(times[0])} to ${toMoment(times.at(-1))}`
   return `${name}. ${range}, ${countMissing(drawing)} without a value. ${said.join('. ')}.`
 }
+
+/** Several drawings of one line each as one: every time of any of them, null where one has no value then. */
+export function toOverlay(
+  drawings: readonly { readonly name: string; readonly drawing: Drawing }[],
+  as: Kind,
+): Drawing {
+  const times = [...new Set(drawings.flatMap(({ drawing }) => drawing.times))].sort((a, b) => a - b)
+  return {
+    kind: 'line',
+    as,
+    times,
+    lines: drawings.map(({ name, drawing }) => {
+      const [line] = drawing.lines
+      const byTime = new Map(drawing.times.map((time, at) => [time, line?.values[at] ?? null]))
+      return { name, values: times.map((time) => byTime.get(time) ?? null) }
+    }),
+  }
+}
+
+/** The same with each line beginning at 100. */
+export const fromHundred = (drawing: Drawing): Drawing => ({
+  ...drawing,
+  as: 'amount',
+  lines: drawing.lines.map(({ name, values }) => {
+    const first = values.find((value) => value !== null && value !== 0) ?? null
+    return { name, values: values.map((value) => (value === null || first === null ? null : (value / first) * 100)) }
+  }),
+})

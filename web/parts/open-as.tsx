@@ -32,7 +32,7 @@ export function OpenAs({
   return (
     <details class="open-as">
       <summary>
-        Open as<span class="hidden">: {name}</span>
+        Open as<span class="of">: {name}</span>
       </summary>
       <div class="menu">
         <a href={question.url} target="_blank" rel="noreferrer">

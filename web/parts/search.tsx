@@ -9,6 +9,7 @@ const PAGES = [
   { to: 'tokens', text: 'Tokens' },
   { to: 'daos', text: 'DAOs' },
   { to: 'index', text: 'Index' },
+  { to: 'compare', text: 'Compare' },
   { to: 'freshness', text: 'Data: freshness and gaps' },
   { to: 'reference', text: 'Reference of the API' },
   { to: 'guides/first-request', text: 'Guides' },

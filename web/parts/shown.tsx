@@ -18,7 +18,7 @@ function Loading({ what }: { what: string }) {
   )
 }
 
-function Failed({ failure, again }: { failure: Failure; again: () => void }) {
+export function Failed({ failure, again }: { failure: Failure; again: () => void }) {
   return (
     <div class="state failed" role="alert">
       <p>
