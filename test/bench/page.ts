@@ -78,7 +78,7 @@ async function measureInBrowser(points: number): Promise<BenchRow[]> {
         route.fulfill({ json: ANSWERS[new URL(route.request().url()).pathname] ?? [] }),
       )
     const { page } = await browser.open(`${api.url}/tokens`, { prepare: answer })
-    await page.getByText('Token 99', { exact: true }).waitFor()
+    await page.getByRole('link', { name: 'Token 99 T99' }).waitFor()
     const file = readdirSync(ASSETS).find((name) => /^plot-.*\.js$/.test(name))
     if (file === undefined) throw new Error(`${ASSETS} has no chart: npm run build:page`)
     const drawn = await repeat(() => drawOnce(page, file, points))

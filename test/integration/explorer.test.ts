@@ -41,6 +41,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     [`/tokens/${UNI}`, 'Uniswap', 'Numbers'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
     [`/daos/${UNISWAP}`, 'Uniswap', 'What it holds'],
+    [`/daos/${UNISWAP}`, 'Uniswap', 'Newest proposals'],
     ['/index', 'Index', 'What is in it'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],

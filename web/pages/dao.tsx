@@ -6,6 +6,7 @@ import { Shown } from '../parts/shown.tsx'
 import { useTitle } from '../parts/title.ts'
 import { Moment, Unknown, Value } from '../parts/value.tsx'
 import { Community } from './community.tsx'
+import { Governance } from './governance.tsx'
 import { Treasury } from './treasury.tsx'
 
 type Dao = Answer<'/data/daos'>[number]
@@ -65,31 +66,6 @@ function Token({ token }: { token: Dao['token'] }) {
           <Sparkline id={token._id} name={token.name} />
         </p>
       )}
-    </Card>
-  )
-}
-
-function Governance({ id, space }: { id: string; space: string | null }) {
-  const question = toQuestion('/data/daos/governance', { id })
-  const governance = useAnswer(question)
-  return (
-    <Card title="Governance" question={question} facts={governance.given?.facts} hasTables={false}>
-      <Shown of={governance} what="votes">
-        {({ proposals, votes }) => (
-          <Stats>
-            <Stat name="Proposals">
-              <Value of={proposals} as="count" />
-            </Stat>
-            <Stat name="Votes">
-              <Value of={votes.count} as="count" />
-            </Stat>
-            <Stat name="Addresses that voted">
-              <Value of={votes.uniqueAddressesCount} as="count" />
-            </Stat>
-            <Stat name="Snapshot space">{space ?? <Unknown why="It has no space that we know of." />}</Stat>
-          </Stats>
-        )}
-      </Shown>
     </Card>
   )
 }
