@@ -123,6 +123,22 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await close()
   })
 
+  it('shows a newer price without being loaded again', async () => {
+    const { page, close } = await browser.open(`${api.url}/tokens/${ID}?range=24h`, {
+      prepare: async (page) => {
+        await page.clock.install({ time: NOW })
+        await page.route('**/data/**', answer)
+      },
+    })
+    const price = page.locator('.title .large')
+    await price.getByText('$1.50').waitFor()
+    const newer = { ...TOKEN, financialData: { ...TOKEN.financialData, price: 1.75 } }
+    await page.route('**/data/tokens?*', (route) => route.fulfill({ json: [newer] }))
+    await page.clock.fastForward(31_000)
+    await price.getByText('$1.75').waitFor()
+    await close()
+  })
+
   it('is a picture to keep', async () => {
     const { page, close } = await open('range=24h')
     const [download] = await Promise.all([
