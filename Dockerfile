@@ -15,6 +15,7 @@ COPY shared shared
 COPY clickhouse clickhouse
 COPY workers workers
 COPY api api
+COPY web web
 RUN npm run build
 
 # Neither what only development needs nor ClickHouse's package: its server is another container.
@@ -30,5 +31,6 @@ COPY --from=build /app/dist/shared shared
 COPY --from=build /app/dist/clickhouse clickhouse
 COPY --from=build /app/dist/workers workers
 COPY --from=build /app/dist/api api
+COPY --from=build /app/dist/web web
 USER node
 CMD ["node", "api/main.js"]

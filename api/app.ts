@@ -14,6 +14,7 @@ import { createConnect } from './live/connect.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
 import { createDocs } from './pages/docs.ts'
+import { createExplorer } from './pages/explorer.ts'
 import { createPages } from './pages/pages.ts'
 import { Problem } from './problem/problem.ts'
 import type { Route, Surroundings } from './route/define-route.ts'
@@ -175,6 +176,7 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     })
   }
   app.use(createDocs())
+  app.use(createExplorer())
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
   app.use(() => {
     throw new Problem('not_found', 'There is nothing at this path.')

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
-// Prepares a fresh clone: packages, and a Redis binary unless REDIS_URL names a server. Runs before what a
+// Prepares a fresh clone: packages, the page, and a Redis binary unless REDIS_URL names a server. Runs before what a
 // newcomer begins with (`npm start`, `test`, `live`, `providers`), with nothing but Node's own modules, and does nothing when all is there.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -60,6 +60,17 @@ function installRedis() {
   ])
 }
 
+/** The page, when it was never built or its sources are newer. */
+function buildPage() {
+  const page = join(root, 'web')
+  const built = join(page, 'dist', 'index.html')
+  const sources = readdirSync(page, { recursive: true }).filter((name) => !/^dist(?:\W|$)/.test(name))
+  const newest = Math.max(...sources.map((name) => statSync(join(page, name)).mtimeMs))
+  if (existsSync(built) && statSync(built).mtimeMs >= newest) return
+  run(process.execPath, [join('node_modules', 'vite', 'bin', 'vite.js'), 'build', 'web', '--logLevel', 'warn'])
+}
+
 requireNode()
 installPackages()
 installRedis()
+buildPage()

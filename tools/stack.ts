@@ -152,7 +152,8 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
 function printAddresses(config: Config): void {
   const base = config.api.publicUrl
   const start = new Date(Date.now() - DAY_MS).toISOString().slice(0, 10)
-  console.log(`
+  console.log(`${base}/  everything on one page
+
 dao-data is up (${config.mode === 'demo' ? 'DEMO: all numbers are simulated by the local stand-in' : 'live providers'}). Try:
   ${base}/data/tokens
   ${base}/data/tokens/historic-financial?name=Uniswap&interval=1h&start=${start}

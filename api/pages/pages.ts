@@ -1,25 +1,13 @@
-import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type NextFunction, type Request, type Response, Router } from 'express'
-import { chooseEncoding, type Encoding } from '../http/accept.ts'
-import { isKnownTo } from '../http/conditional.ts'
-import { encode } from '../http/encoding.ts'
+import type { RequestHandler } from 'express'
 import type { OpenApi } from '../openapi/shape.ts'
-import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { GUIDES, toGuide } from './guides.ts'
+import { createKept, type Page } from './kept.ts'
 import { toLlmsText } from './llms.ts'
 import { fromMarkdown } from './markdown.ts'
 import { byTag, toOperationMarkdown, toReference, toReferenceMarkdown } from './reference.ts'
 import { toPage } from './shell.ts'
-
-/** Everything comes from this host, and nothing is written into the page itself. */
-const POLICY = [
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';",
-  "base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-].join(' ')
-
-type Page = { readonly type: string; readonly make: () => string }
 
 const asset = (name: string) => readFileSync(join(import.meta.dirname, 'assets', name), 'utf8')
 
@@ -51,31 +39,14 @@ function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
   ])
 }
 
-/** The reference, the guides and llms.txt, of this host alone. Each page is made and compressed once. */
-export function createPages(options: { toDocument: () => OpenApi; publicUrl: string }): Router {
-  const router = Router()
+/** The reference, the guides and llms.txt, of this host alone. */
+export function createPages(options: { toDocument: () => OpenApi; publicUrl: string }): RequestHandler {
   let pages: ReadonlyMap<string, Page> | undefined
-  const kept = new Map<string, Promise<Buffer>>()
-  const toBytes = (path: string, page: Page, encoding: Encoding) => {
-    const key = `${encoding} ${path}`
-    const bytes = kept.get(key) ?? encode(Buffer.from(page.make()), encoding)
-    kept.set(key, bytes)
-    return bytes
-  }
-  router.use(async (request: Request, response: Response, next: NextFunction) => {
-    pages ??= toPages(options.toDocument(), options.publicUrl)
-    const page = pages.get(request.path)
-    if (page === undefined) return next()
-    parseParameters({}, readQuery(request.originalUrl))
-    const encoding = chooseEncoding(request.headers['accept-encoding'])
-    const bytes = await toBytes(request.path, page, encoding)
-    const digest = createHash('sha256').update(bytes).digest('base64url')
-    response.set({ 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff', Vary: 'Accept-Encoding' })
-    response.set({ 'Cache-Control': 'public, max-age=300', 'Access-Control-Allow-Origin': '*', ETag: `"${digest}"` })
-    response.set('X-Request-Id', String(response.locals.requestId))
-    if (isKnownTo(request.headers['if-none-match'], digest)) return void response.status(304).end()
-    if (encoding !== 'identity') response.set('Content-Encoding', encoding)
-    response.set('Content-Type', page.type).end(bytes)
+  return createKept({
+    find: (path) => {
+      pages ??= toPages(options.toDocument(), options.publicUrl)
+      const page = pages.get(path)
+      return page === undefined ? undefined : { key: path, page }
+    },
   })
-  return router
 }

@@ -1,6 +1,7 @@
 import { backfill } from './backfill.ts'
 import type { Benchmark } from './define-benchmark.ts'
 import { dexData } from './dex-data.ts'
+import { page } from './page.ts'
 import { replay } from './replay.ts'
 import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
@@ -20,4 +21,5 @@ export const benchmarks = [
   replay,
   dexData,
   sentiment,
+  page,
 ] as const satisfies readonly Benchmark[]

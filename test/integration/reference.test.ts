@@ -1,19 +1,8 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
-import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { GUIDES } from '../../api/pages/guides.ts'
 import { routes } from '../../api/routes.ts'
+import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
 import { type Demo, startDemo } from '../support/demo.ts'
-
-const CHROMIUM = '/usr/bin/chromium'
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
-
-const SCREENS = {
-  desktop: { width: 1280, height: 900 },
-  phone: { width: 390, height: 844 },
-  'small phone': { width: 320, height: 640 },
-}
 
 let demo: Demo
 beforeAll(async () => {
@@ -70,32 +59,15 @@ describe('the pages', () => {
   })
 })
 
-describe.skipIf(!existsSync(CHROMIUM))('the reference in a browser', () => {
-  let browser: Browser
+describe.skipIf(!hasBrowser)('the reference in a browser', () => {
+  let browser: TestBrowser
   beforeAll(async () => {
-    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+    browser = await startBrowser()
   })
   afterAll(() => browser?.close())
 
-  /** Opens a page; whatever is asked of another host and whatever breaks in it is noted. */
-  async function open(path: string, screen: keyof typeof SCREENS, colorScheme: 'light' | 'dark' = 'light') {
-    const context = await browser.newContext({ viewport: SCREENS[screen], colorScheme })
-    const page = await context.newPage()
-    const wrong: string[] = []
-    page.on('request', (request) => {
-      if (!request.url().startsWith(demo.url) && !request.url().startsWith('data:')) wrong.push(request.url())
-    })
-    page.on('pageerror', (error) => wrong.push(error.message))
-    page.on('console', (message) => message.type() === 'error' && wrong.push(message.text()))
-    await page.goto(demo.url + path)
-    return { page, wrong, close: () => context.close() }
-  }
-
-  const isWide = (page: Page) =>
-    page.locator('html').evaluate(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
-
   it.each(['desktop', 'phone'] as const)('answers with data for every operation on a %s', async (screen) => {
-    const { page, wrong, close } = await open('/reference', screen)
+    const { page, wrong, close } = await browser.open(`${demo.url}/reference`, { screen })
     for (const { operation, mediaType, isEndless } of routes) {
       // What has no end is not tried, but followed.
       if (isEndless) continue
@@ -120,21 +92,14 @@ describe.skipIf(!existsSync(CHROMIUM))('the reference in a browser', () => {
       ['/reference', 'phone'],
       ['/guides/freshness', 'phone'],
     ] as const) {
-      const { page, close } = await open(path, screen, scheme)
-      await page.evaluate(AXE)
-      const found = await page.evaluate(async () => {
-        const { axe } = globalThis as unknown as {
-          axe: { run(): Promise<{ violations: { id: string; nodes: { html: string }[] }[] }> }
-        }
-        return (await axe.run()).violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)
-      })
-      expect(found, `${path} ${screen}`).toEqual([])
+      const { page, close } = await browser.open(demo.url + path, { screen, scheme })
+      expect(await findBarriers(page), `${path} ${screen}`).toEqual([])
       await close()
     }
   })
 
   it.each(['/reference', ...GUIDES.map(({ name }) => `/guides/${name}`)])('%s fits a small phone', async (path) => {
-    const { page, close } = await open(path, 'small phone')
+    const { page, close } = await browser.open(demo.url + path, { screen: 'small phone' })
     expect(await isWide(page)).toBe(false)
     await close()
   })

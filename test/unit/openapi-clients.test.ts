@@ -72,7 +72,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 describe('a client that uses each operation has types for every answer', () => {
   it('as openapi-typescript and openapi-fetch make it', () => {
     const cli = join(packageOf('openapi-typescript'), 'bin', 'cli.js')
-    run(['--import', join(ROOT, 'test/support/typescript-5.mjs'), cli, 'openapi.json', '-o', 'schema.d.ts'])
+    run(['--import', join(ROOT, 'tools/typescript-5.mjs'), cli, 'openapi.json', '-o', 'schema.d.ts'])
     const calls = ofJson.map((route) => {
       const options = takesQuery(route) ? `, { params: { query: ${toQuery(route)} } }` : ''
       return `{

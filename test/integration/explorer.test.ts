@@ -1,0 +1,221 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser, isWide, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+import { createRandom } from '../support/random.ts'
+
+interface Token {
+  readonly _id: string
+  readonly name: string
+  readonly symbol: string
+  readonly financialData: Readonly<Record<string, number | string | null>>
+}
+
+describe.skipIf(!hasBrowser)('the page in a browser', () => {
+  let demo: Demo
+  let browser: TestBrowser
+  beforeAll(async () => {
+    demo = await startDemo()
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await demo?.close()
+  })
+
+  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) =>
+    browser.open(demo.url + path, { now: DEMO_NOW, ...options })
+  const listTokens = async (query: string) =>
+    (await (await fetch(`${demo.url}/data/tokens?${query}`)).json()) as Token[]
+  const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
+  const names = (page: Page) => page.locator('tbody tr td:first-child a').allTextContents()
+
+  const UNI = 'a00a15074c647764fac27d6c'
+  const UNISWAP = '893ec80ae8dcc44e6c2a0b49'
+  const PAGES = [
+    ['/', 'DAOs and their tokens', 'Market cap of DAO tokens'],
+    ['/tokens', 'Tokens', 'All tokens'],
+    ['/daos', 'DAOs', 'DAOs whose treasury is known'],
+    ['/daos?about=communities', 'DAOs', 'DAOs whose community is known'],
+    ['/daos?about=all', 'DAOs', 'All DAOs'],
+    [`/tokens/${UNI}`, 'Uniswap', 'Numbers'],
+    [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
+    [`/daos/${UNISWAP}`, 'Uniswap', 'What it holds'],
+    [`/daos/${UNISWAP}`, 'Uniswap', 'Newest proposals'],
+    ['/index', 'Index', 'What is in it'],
+    [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
+    [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
+    ['/freshness', 'Data', 'Datasets'],
+  ] as const
+
+  it.each(PAGES)('%s shows its data, on any screen, to anybody', async (path, heading, card) => {
+    for (const [screen, scheme] of [
+      ['desktop', 'light'],
+      ['small phone', 'dark'],
+    ] as const) {
+      const { page, wrong, close } = await open(path, { screen, scheme })
+      await page.getByRole('region', { name: card, exact: true }).first().waitFor()
+      await settled(page)
+      expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain(heading)
+      await page.getByText('DEMO', { exact: true }).waitFor()
+      expect(await page.locator('td:empty, dd:empty').count()).toBe(0)
+      expect(await isWide(page), `${path} ${screen}`).toBe(false)
+      expect(await findBarriers(page), `${path} ${screen} ${scheme}`).toEqual([])
+      expect(wrong).toEqual([])
+      await close()
+    }
+  })
+
+  it('says what went wrong and tries again', async () => {
+    const problem = { title: 'Not available', status: 503, detail: 'The database is away.', code: 'unavailable' }
+    const refused = {
+      status: 503,
+      contentType: 'application/problem+json',
+      headers: { 'x-request-id': 'request-7' },
+      body: JSON.stringify(problem),
+    }
+    const { page, close } = await open('/tokens', {
+      prepare: (page) => page.route('**/data/tokens?*', (route) => route.fulfill(refused)),
+    })
+    const alert = page.getByRole('alert')
+    await alert.waitFor()
+    expect(await alert.textContent()).toMatch(/Not available\. The database is away\..*request-7/)
+    await page.unroute('**/data/tokens?*')
+    await alert.getByRole('button', { name: 'Try again' }).click()
+    await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
+    expect(await alert.count()).toBe(0)
+    await close()
+  })
+
+  it('keeps what it shows while the service is away', async () => {
+    const { page, close } = await open('/tokens')
+    await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
+    await page.route('**/data/tokens?*', (route) => route.abort())
+    await page.getByRole('button', { name: 'Price' }).click()
+    await page.getByRole('alert').waitFor()
+    expect(await page.getByRole('alert').textContent()).toContain('could not be reached')
+    await page.goBack()
+    await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
+    await close()
+  })
+
+  it('says that it waits for a slow service', async () => {
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const { page, close } = await open('/tokens', {
+      prepare: (page) =>
+        page.route('**/data/tokens?*', async (route) => {
+          await released
+          await route.continue()
+        }),
+    })
+    await page.getByText('Still loading records').waitFor()
+    release()
+    await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
+    await close()
+  })
+
+  it('sorts, filters and finds by name; the address says all of it', async () => {
+    const { page, close } = await open('/tokens')
+    await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
+    await page.getByRole('button', { name: 'Price' }).click()
+    await page.getByLabel('Category').selectOption('dex')
+    await page.waitForURL('**/tokens?sort=-financialData.price&category=dex')
+    await settled(page)
+    const asked = await listTokens('sort=-financialData.price&category=dex&limit=100')
+    const expected = asked.map(({ name, symbol }) => `${name} ${symbol}`)
+    expect(expected.length).toBeGreaterThan(5)
+    await expect.poll(() => names(page)).toEqual(expected)
+    expect(await page.getByRole('columnheader', { name: 'Price' }).getAttribute('aria-sort')).toBe('descending')
+    const shared = await open(page.url().slice(demo.url.length))
+    await expect.poll(() => names(shared.page)).toEqual(expected)
+    await shared.close()
+    await page.getByLabel('Name').fill('unisw')
+    await expect.poll(() => names(page)).toEqual(['Uniswap UNI'])
+    await page.getByRole('link', { name: 'Uniswap UNI' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Uniswap UNI' }).waitFor()
+    await page.goBack()
+    await expect.poll(() => names(page)).toEqual(['Uniswap UNI'])
+    await page.goBack()
+    await page.waitForURL('**/tokens?sort=-financialData.price')
+    expect(await page.getByLabel('Name').inputValue()).toBe('')
+    await close()
+  })
+
+  it('is used without a mouse', async () => {
+    const { page, close } = await open('/')
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('uniswap')
+    await page.getByRole('option', { name: /Uniswap.*Token/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Uniswap UNI' }).waitFor()
+    const chart = page.locator('.chart[data-drawn]').first()
+    await chart.waitFor()
+    await chart.focus()
+    const said = page.locator('output.point').first()
+    await page.keyboard.press('Home')
+    const first = await said.textContent()
+    await page.keyboard.press('ArrowRight')
+    await expect.poll(() => said.textContent()).not.toBe(first)
+    await page.keyboard.press('/')
+    await page.keyboard.type('freshness')
+    await page.getByRole('option', { name: /Data: freshness/ }).waitFor()
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { level: 1, name: 'Data' }).waitFor()
+    await close()
+  })
+
+  it('has the numbers of the interface', async () => {
+    const random = createRandom(7)
+    const tokens = await listTokens('limit=100')
+    for (let round = 0; round < 5; round += 1) {
+      const token = random.pick(tokens)
+      const { page, close } = await open(`/tokens/${token._id}`)
+      const numbers = page.getByRole('region', { name: 'Numbers', exact: true })
+      await numbers.waitFor()
+      const shown = await numbers
+        .locator('data')
+        .evaluateAll((all) => all.map((one) => Number(one.getAttribute('value'))))
+      const { price: _price, lastUpdated: _time, ...known } = token.financialData
+      const expected = Object.values(known).filter((value) => value !== null)
+      expect(shown.toSorted()).toEqual(expected.toSorted())
+      const unknown = Object.values(known).filter((value) => value === null)
+      expect(await numbers.getByText('not known').count()).toBe(unknown.length)
+      await close()
+    }
+  })
+
+  it('shows the colours that are chosen, also the next time', async () => {
+    const { page, close } = await open('/index')
+    const back = () => page.evaluate<string>('getComputedStyle(document.body).backgroundColor')
+    const light = await back()
+    const button = page.getByRole('button', { name: /Colours/ })
+    await button.click()
+    await button.click()
+    await expect.poll(back).not.toBe(light)
+    await page.reload()
+    await page.getByRole('button', { name: 'Colours: dark. Change' }).waitFor()
+    expect(await back()).not.toBe(light)
+    await close()
+  })
+
+  it('opens what it shows as JSON, CSV and Parquet', async () => {
+    const { page, close } = await open('/tokens?category=dex')
+    await page.getByText('Open as: All tokens').click()
+    for (const [format, type] of [
+      ['JSON', 'application/json'],
+      ['CSV', 'text/csv'],
+      ['Parquet', 'application/vnd.apache.parquet'],
+    ] as const) {
+      const href = await page.getByRole('link', { name: format, exact: true }).getAttribute('href')
+      const response = await fetch(href ?? '')
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toContain(type)
+    }
+    expect(await page.locator('.curl').first().textContent()).toMatch(/^curl 'http.*category=dex/)
+    await close()
+  })
+})

@@ -1,0 +1,151 @@
+import type { Page, Route } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { noDatabase } from '../support/no-database.ts'
+
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const HOUR = 3_600_000
+const ID = 'a00a15074c647764fac27d6c'
+
+const TOKEN = {
+  ...{ _id: ID, name: 'Sample', symbol: 'SMP', contractAddress: '0x00', decimal: 18, live: true, dao: ID, cmcId: null },
+  ...{ chain: ID, livePrice: true, chart24h: '' },
+  financialData: { price: 1.5, marketCap: null, tvl: 0, lastUpdated: '2024-03-10T12:00:00.000Z' },
+}
+
+/** A day of hours: nothing was observed from the 8th to the 15th, and around the 20th. */
+const isObserved = (hour: number) => !(hour >= 8 && hour <= 15) && hour !== 19 && hour !== 21
+const VALUES = Array.from({ length: 24 }, (_, hour) => (isObserved(hour) ? 10 + Math.sin(hour) : null))
+
+const toPoint = (value: number | null, hour: number) => {
+  const timestamp = new Date(NOW - 24 * HOUR + hour * HOUR).toISOString()
+  const observed = { price: value, volume_24h: null, market_cap: null, total_supply: null, circulating_supply: null }
+  return { timestamp, quote: { USD: { ...observed, timestamp: value === null ? null : timestamp } } }
+}
+const toCandle = (value: number | null, hour: number) => {
+  const known = { open: value, high: value && value + 1, low: value && value - 1, close: value && value + 0.5 }
+  return { timestamp: toPoint(value, hour).timestamp, ...known, observations: value && 1 }
+}
+
+const ANSWERS: Readonly<Record<string, unknown>> = {
+  '/data/status': { mode: 'live', upstream: 'Live providers.', datasets: [] },
+  '/data/tokens': [TOKEN],
+  '/data/chains': [],
+  '/data/tokens/historic-financial': { name: 'Sample', id: ID, data: VALUES.map(toPoint) },
+  '/data/tokens/historic-dex-ohlcv': { name: 'Sample', id: ID, data: [] },
+  '/data/tokens/historic-ohlc': { name: 'Sample', id: ID, data: VALUES.map(toCandle) },
+}
+
+const answer = (route: Route) => {
+  const known = ANSWERS[new URL(route.request().url()).pathname]
+  return known === undefined ? route.fulfill({ json: [] }) : route.fulfill({ json: known })
+}
+
+/** For each column of the chart's canvas, how many of its pixels have one of the colours in which data is drawn. */
+const countColumns = (page: Page) =>
+  page.evaluate<number[]>(`(() => {
+    const chart = document.querySelector('.chart[data-drawn]')
+    const canvas = chart.querySelector('canvas')
+    const style = getComputedStyle(chart)
+    const colors = ['--line-1', '--up', '--down'].map((name) => style.getPropertyValue(name).match(/[\\d.]+/g).map(Number))
+    const { data, width, height } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height)
+    const isData = (at) => data[at + 3] > 100 && colors.some((color) => color.every((part, i) => Math.abs(data[at + i] - part) < 40))
+    return Array.from({ length: width }, (_, x) =>
+      Array.from({ length: height }, (_, y) => (y * width + x) * 4).filter(isData).length)
+  })()`)
+
+describe.skipIf(!hasBrowser)('a chart', () => {
+  let api: TestApi
+  let browser: TestBrowser
+  beforeAll(async () => {
+    const config = parseConfig({})
+    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await api?.close()
+  })
+
+  const open = async (query: string) => {
+    const prepare = (page: Page) => page.route('**/data/**', answer)
+    const opened = await browser.open(`${api.url}/tokens/${ID}?${query}`, { now: NOW, prepare })
+    await opened.page.locator('.chart[data-drawn]').first().waitFor()
+    return opened
+  }
+
+  it.each(['price', 'candles'])('of %s draws nothing where nothing was observed, and a lone point', async (metric) => {
+    const { page, wrong, close } = await open(`metric=${metric}&range=24h&interval=1h`)
+    const columns = await countColumns(page)
+    const drawn = columns.flatMap((count, x) => (count > 0 ? [x] : []))
+    const [left = 0, right = 0] = [drawn[0], drawn.at(-1)]
+    const around = (hour: number) => {
+      const x = Math.round(left + ((right - left) * hour) / (VALUES.length - 1))
+      return columns.slice(x - 6, x + 7).reduce((sum, count) => sum + count, 0)
+    }
+    expect(right - left).toBeGreaterThan(300)
+    const seen = VALUES.map((_, hour) => around(hour) > 0)
+    expect(seen).toEqual(VALUES.map((value) => value !== null))
+    // Halfway between two points a line is seen, and between two candles nothing.
+    expect(around(4.5) > 0).toBe(metric === 'price')
+    await page.getByText('10 of 24 points are not known').waitFor()
+    expect(wrong).toEqual([])
+    await close()
+  })
+
+  it('says in words and as a table what it shows', async () => {
+    const { page, close } = await open('metric=price&range=24h&interval=1h')
+    const words = await page.locator('.chart').first().getAttribute('aria-label')
+    expect(words).toContain('24 points from 9 Mar 2024, 12:02 UTC to 10 Mar 2024, 11:02 UTC, 10 without a value')
+    expect(words).toContain('highest $10.91')
+    await page.getByRole('button', { name: 'Table' }).first().click()
+    const rows = page.getByRole('region', { name: /^Table: .*newest first/ }).locator('tbody tr')
+    expect(await rows.count()).toBe(24)
+    expect(await rows.nth(2).textContent()).toContain('not known')
+    await close()
+  })
+
+  it('tells what is not known from what is nothing', async () => {
+    const { page, close } = await open('range=24h')
+    const numbers = page.getByRole('region', { name: 'Numbers', exact: true })
+    const textOf = (name: string) =>
+      numbers
+        .locator('div', { hasText: new RegExp(`^${name}`) })
+        .locator('dd')
+        .textContent()
+    expect(await textOf('Market cap')).toBe('not known')
+    expect(await textOf('Value locked')).toBe('$0.00')
+    await page.getByText('no provider has told who holds this token').waitFor()
+    expect(await page.getByText('DEMO', { exact: true }).count()).toBe(0)
+    await close()
+  })
+
+  it('shows a newer price without being loaded again', async () => {
+    const { page, close } = await browser.open(`${api.url}/tokens/${ID}?range=24h`, {
+      prepare: async (page) => {
+        await page.clock.install({ time: NOW })
+        await page.route('**/data/**', answer)
+      },
+    })
+    const price = page.locator('.title .large')
+    await price.getByText('$1.50').waitFor()
+    const newer = { ...TOKEN, financialData: { ...TOKEN.financialData, price: 1.75 } }
+    await page.route('**/data/tokens?*', (route) => route.fulfill({ json: [newer] }))
+    await page.clock.fastForward(31_000)
+    await price.getByText('$1.75').waitFor()
+    await close()
+  })
+
+  it('is a picture to keep', async () => {
+    const { page, close } = await open('range=24h')
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save picture' }).first().click(),
+    ])
+    expect(download.suggestedFilename()).toBe('sample-price-24h-by-5m.png')
+    await close()
+  })
+})

@@ -1,0 +1,81 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { noDatabase } from '../support/no-database.ts'
+
+const BUILT = join(import.meta.dirname, '../../web/dist')
+const SOME_ID = 'a00a15074c647764fac27d6c'
+const ADDRESSES = [
+  '/',
+  '/tokens',
+  '/daos',
+  '/index',
+  '/compare',
+  '/freshness',
+  `/tokens/${SOME_ID}`,
+  `/daos/${SOME_ID}`,
+]
+
+let api: TestApi
+beforeAll(async () => {
+  const config = parseConfig({})
+  api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+})
+afterAll(() => api.close())
+
+const get = (path: string, headers: Record<string, string> = {}) => fetch(api.url + path, { headers })
+
+describe('the page', () => {
+  it.each(ADDRESSES)('%s is a document of this host alone, which allows nothing inside it', async (path) => {
+    const response = await get(`${path}?a=b`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8')
+    expect(response.headers.get('cache-control')).toBe('no-cache')
+    const policy = response.headers.get('content-security-policy')
+    expect(policy).toContain("default-src 'none'; script-src 'self'; style-src 'self';")
+    const html = await response.text()
+    expect(html).not.toMatch(/<script(?![^>]*src=)|<style|style=|(?:src|href)="(?:https?:)?\/\//)
+    const base = new URL(/<base href="([^"]+)">/.exec(html)?.[1] ?? '', `${api.url}/under/a/path${path}`)
+    expect(base.pathname).toBe('/under/a/path/')
+  })
+
+  it('has files that a browser keeps for ever, compressed', async () => {
+    const html = await (await get('/')).text()
+    const files = [...html.matchAll(/(?:src|href)="\.\/(assets\/[^"]+)"/g)].map(([, file]) => `/${file}`)
+    expect(files.length).toBeGreaterThan(1)
+    for (const file of files) {
+      const response = await get(file, { 'accept-encoding': 'gzip' })
+      expect(response.status, file).toBe(200)
+      expect(response.headers.get('cache-control')).toContain('immutable')
+      expect(response.headers.get('content-encoding')).toBe('gzip')
+      const again = await get(file, { 'if-none-match': response.headers.get('etag') ?? '' })
+      expect(again.status).toBe(304)
+    }
+    expect((await get('/favicon.ico')).headers.get('content-type')).toBe('image/svg+xml')
+  })
+
+  it.each(['/nothing', '/data', '/data/nothing', '/tokens/', '/tokens/uniswap', '/assets/../package.json', '/Tokens'])(
+    'leaves %s to the interface, which says in JSON that it is not there',
+    async (path) => {
+      const response = await get(path, { accept: 'text/html' })
+      expect(response.status).toBe(404)
+      expect(response.headers.get('content-type')).toContain('application/problem+json')
+    },
+  )
+
+  it('is small: 60 kB of script and style for the first view, 120 kB with charts', () => {
+    const files = readdirSync(join(BUILT, 'assets')).filter((name) => /\.(?:js|css)$/.test(name))
+    const html = readFileSync(join(BUILT, 'index.html'), 'utf8')
+    const size = (names: readonly string[]) =>
+      names.reduce((sum, name) => sum + gzipSync(readFileSync(join(BUILT, 'assets', name))).length, 0)
+    const first = files.filter((name) => html.includes(name))
+    expect(first.length).toBeGreaterThan(1)
+    expect(files.length).toBeGreaterThan(first.length)
+    expect(size(first)).toBeLessThan(60_000)
+    expect(size(files)).toBeLessThan(120_000)
+  })
+})

@@ -1,0 +1,49 @@
+import { toAbsolute } from './place.ts'
+import type { components, paths } from './schema.d.ts'
+
+/** Why the interface did not answer. */
+export type Problem = components['schemas']['Problem']
+
+type WithJson = { responses: { 200: { content: { 'application/json': unknown } } } }
+
+/** Every path that answers in JSON. */
+export type Path = { [P in keyof paths]: paths[P] extends { get: WithJson } ? P : never }[keyof paths]
+
+type Get<P extends Path> = paths[P] extends { get: infer G } ? G : never
+
+/** What a path answers. */
+export type Answer<P extends Path> =
+  Get<P> extends { responses: { 200: { content: { 'application/json': infer Body } } } } ? Body : never
+
+/** What a path may be asked with; nothing, where it takes no parameters. */
+export type Query<P extends Path> =
+  Get<P> extends { parameters: { query?: infer Q } }
+    ? [NonNullable<Q>] extends [never]
+      ? Record<string, never>
+      : NonNullable<Q>
+    : never
+
+/** A question to the interface, as anybody may ask it. */
+export interface Question<P extends Path = Path> {
+  readonly path: P
+  readonly url: string
+}
+
+type Value = string | number | undefined | readonly (string | number)[]
+
+/** A question with its query; what is undefined is not asked. */
+export function toQuestion<P extends Path>(path: P, query: Query<P>): Question<P> {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query as Record<string, Value>)) {
+    for (const one of [value].flat()) if (one !== undefined && one !== '') search.append(name, String(one))
+  }
+  const text = search.toString()
+  return { path, url: toAbsolute(`${path.slice(1)}${text === '' ? '' : `?${text}`}`) }
+}
+
+/** The same question with its answer in another format. */
+export function inFormat({ url }: Question, format: 'csv' | 'parquet'): string {
+  const other = new URL(url)
+  other.searchParams.set('format', format)
+  return other.href
+}

@@ -1,0 +1,159 @@
+import { useMemo } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { Card, Stat, Stats } from '../parts/card.tsx'
+import { toDrawing } from '../parts/drawing.ts'
+import { SeriesChart } from '../parts/series-chart.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { Change, Value } from '../parts/value.tsx'
+import { toStart } from '../ranges.ts'
+
+const NO_ACCOUNT = 'It has no such account that we know of, or the provider has not told.'
+
+type Element<T> = T extends readonly (infer E)[] ? E : never
+type TwitterPoint = Element<Answer<'/data/daos/socials/historic-twitter'>>
+type DiscordPoint = Element<Answer<'/data/daos/socials/historic-discord'>>
+type TelegramPoint = Element<Answer<'/data/daos/socials/historic-telegram'>>
+type MoodPoint = Element<Answer<'/data/daos/socials/historic-twitter-sentiment'>>
+
+interface Of {
+  readonly name: string
+  readonly asked: { readonly id: string; readonly start: string; readonly order: 'asc'; readonly fill: 'null' }
+}
+
+function Twitter({ name, asked }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-twitter', { ...asked, interval: '1d' })
+  return (
+    <SeriesChart
+      title="Twitter followers"
+      name={`${name}: Twitter followers, 90 days`}
+      question={question}
+      series={useAnswer(question)}
+      toDrawing={(points) =>
+        toDrawing<TwitterPoint>(points, {
+          as: 'count',
+          at: ({ lastUpdated }) => lastUpdated,
+          lines: [['followers', ({ followers }) => followers]],
+        })
+      }
+      isLow
+    />
+  )
+}
+
+function Discord({ name, asked }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-discord', { ...asked, interval: '1d' })
+  return (
+    <SeriesChart
+      title="Discord members"
+      name={`${name}: Discord members, 90 days`}
+      question={question}
+      series={useAnswer(question)}
+      toDrawing={(points) =>
+        toDrawing<DiscordPoint>(points, {
+          as: 'count',
+          at: ({ lastUpdated }) => lastUpdated,
+          lines: [
+            ['members', ({ totalMembers }) => totalMembers],
+            ['active', ({ activeMembers }) => activeMembers],
+          ],
+        })
+      }
+      isLow
+    />
+  )
+}
+
+function Telegram({ name, asked }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-telegram', { ...asked, interval: '1d' })
+  return (
+    <SeriesChart
+      title="Telegram members"
+      name={`${name}: Telegram members, 90 days`}
+      question={question}
+      series={useAnswer(question)}
+      toDrawing={(points) =>
+        toDrawing<TelegramPoint>(points, {
+          as: 'count',
+          at: ({ recordedAt }) => recordedAt,
+          lines: [['members', ({ totalMembers }) => totalMembers]],
+        })
+      }
+      isLow
+    />
+  )
+}
+
+function Mood({ name, asked }: Of) {
+  const question = toQuestion('/data/daos/socials/historic-twitter-sentiment', { ...asked, interval: '1d' })
+  return (
+    <SeriesChart
+      title="Sentiment of its posts"
+      name={`${name}: sentiment on Twitter, 90 days`}
+      question={question}
+      series={useAnswer(question)}
+      toDrawing={(points) =>
+        toDrawing<MoodPoint>(points, {
+          as: 'share',
+          at: ({ recordedAt }) => recordedAt,
+          lines: [
+            ['positive', ({ sentiment }) => sentiment.positive],
+            ['negative', ({ sentiment }) => sentiment.negative],
+            ['neutral', ({ sentiment }) => sentiment.neutral],
+          ],
+        })
+      }
+      isLow
+    />
+  )
+}
+
+function Now({ id }: { id: string }) {
+  const question = toQuestion('/data/daos/socials', { id: [id] })
+  const socials = useAnswer(question)
+  const empty = 'Not known: no account of this DAO is followed.'
+  return (
+    <Card title="Community" question={question} facts={socials.given?.facts}>
+      <Shown of={socials} what="the community" isEmpty={(data) => data.length === 0} empty={empty}>
+        {([record]) =>
+          record !== undefined && (
+            <Stats>
+              <Stat name="Twitter followers">
+                <Value of={record.twitterData.followers} as="count" why={NO_ACCOUNT} />
+              </Stat>
+              <Stat name="In 30 days">
+                <Change of={record.twitterData.percentChange30d} />
+              </Stat>
+              <Stat name="Tweets">
+                <Value of={record.twitterData.tweets} as="count" why={NO_ACCOUNT} />
+              </Stat>
+              <Stat name="Discord members">
+                <Value of={record.discordData.totalMembers} as="count" why={NO_ACCOUNT} />
+              </Stat>
+              <Stat name="Active there">
+                <Value of={record.discordData.activeMembers} as="count" why={NO_ACCOUNT} />
+              </Stat>
+            </Stats>
+          )
+        }
+      </Shown>
+    </Card>
+  )
+}
+
+/** Who follows a DAO and in what mood, now and over 90 days. */
+export function Community({ id, name }: { id: string; name: string }) {
+  const start = useMemo(() => toStart('90d', '1d', Date.now()), [])
+  const asked = { id, start, order: 'asc', fill: 'null' } as const
+  return (
+    <>
+      <Now id={id} />
+      <div class="grid">
+        <Twitter name={name} asked={asked} />
+        <Mood name={name} asked={asked} />
+        <Discord name={name} asked={asked} />
+        <Telegram name={name} asked={asked} />
+      </div>
+    </>
+  )
+}

@@ -1,0 +1,216 @@
+import { useMemo, useState } from 'preact/hooks'
+import { useAnswer, useAnswers } from '../answers.ts'
+import { type Answer, type Path, type Question, toQuestion } from '../interface.ts'
+import { Card } from '../parts/card.tsx'
+import { Chart } from '../parts/chart.tsx'
+import { Choice, chosen } from '../parts/choice.tsx'
+import { type Drawing, fromHundred, toDrawing, toOverlay } from '../parts/drawing.ts'
+import { OpenAs } from '../parts/open-as.tsx'
+import { type Column, RecordTable } from '../parts/record-table.tsx'
+import { Failed, Shown } from '../parts/shown.tsx'
+import { go, query, withQuery } from '../place.ts'
+import type { Range } from '../ranges.ts'
+import { TREASURY } from './dao-columns.tsx'
+import { RangeChoice, useRange } from './price-chart.tsx'
+import { COLUMNS } from './token-columns.tsx'
+
+/** As many lines as have colours of their own. */
+const MOST = 6
+
+const NAMELESS = 'not known'
+
+const KINDS = ['tokens', 'daos'] as const
+const SCALES = ['hundred', 'absolute'] as const
+
+const idsOf = () =>
+  (query.value.get('ids') ?? '')
+    .split(',')
+    .filter((id) => /^[0-9a-f]{24}$/.test(id))
+    .slice(0, MOST)
+
+const withIds = (ids: readonly string[]) => withQuery({ ids: ids.join(',') })
+
+/** Finds what else to compare. */
+function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string[] }) {
+  const [words, setWords] = useState('')
+  const asked =
+    words.trim() === '' ? undefined : toQuestion('/data/search', { q: words.trim().slice(0, 100), limit: 10 })
+  const { given } = useAnswer(asked)
+  const hits = asked === undefined ? [] : (given?.data ?? []).filter(({ type }) => `${type}s` === kind)
+  if (ids.length >= MOST) return <p class="note">{MOST} lines are as many as can be told apart.</p>
+  const add = (id: string) => {
+    setWords('')
+    go(withIds([...ids.filter((one) => one !== id), id]))
+  }
+  return (
+    <div class="filters">
+      <label>
+        Add
+        <input type="search" value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} />
+      </label>
+      {hits.map(({ _id, name }) => (
+        <button key={_id} type="button" onClick={() => add(_id)}>
+          {name}
+        </button>
+      ))}
+    </div>
+  )
+}
+
+/** One line of each answer in one chart. */
+function Overlay<P extends Path>(props: {
+  questions: readonly Question<P>[]
+  names: readonly string[]
+  toLine: (data: Answer<P>) => Drawing
+  range: Range
+}) {
+  const { questions, names, toLine, range } = props
+  const answers = useAnswers(questions)
+  const scale = chosen('scale', SCALES, 'hundred')
+  const known = answers.map(({ given }) => given?.data)
+  const drawing = useMemo(() => {
+    const lines = known.flatMap((data, at) =>
+      data === undefined ? [] : [{ name: names[at] ?? NAMELESS, drawing: toLine(data) }],
+    )
+    const overlay = toOverlay(lines, 'usd')
+    return scale === 'hundred' ? fromHundred(overlay) : overlay
+  }, [...known, names.join(' '), scale])
+  return (
+    <Card
+      title="Compared"
+      controls={
+        <div class="choices">
+          <RangeChoice range={range} />
+          <Choice
+            name="scale"
+            label="Scale"
+            options={[
+              { value: 'hundred', text: 'from 100' },
+              { value: 'absolute', text: 'US dollars' },
+            ]}
+            value={scale}
+          />
+        </div>
+      }
+    >
+      {answers.map(
+        ({ failure, again }, at) =>
+          failure !== undefined && <Failed key={questions[at]?.url} failure={failure} again={again} />,
+      )}
+      {answers.some(({ given, failure }) => given === undefined && failure === undefined) ? (
+        <p class="state loading" role="status">
+          Loading…
+        </p>
+      ) : (
+        <Chart name={`${names.join(', ')}, ${range}`} drawing={drawing} />
+      )}
+      <div class="links">
+        {questions.map((question, at) => (
+          <OpenAs key={question.url} question={question} name={names[at] ?? NAMELESS} />
+        ))}
+      </div>
+    </Card>
+  )
+}
+
+type Prices = Answer<'/data/tokens/historic-financial'>
+const toPrice = ({ data }: Prices) =>
+  toDrawing<Prices['data'][number]>(data, {
+    as: 'usd',
+    at: ({ timestamp }) => timestamp,
+    lines: [['price', ({ quote }) => quote.USD.price]],
+  })
+
+type Treasuries = Answer<'/data/daos/treasury/historic'>
+const toTreasury = (points: Treasuries) =>
+  toDrawing<Treasuries[number]>(points, {
+    as: 'usd',
+    at: ({ recordedAt }) => recordedAt,
+    lines: [['treasury', ({ valueUsd }) => valueUsd]],
+  })
+
+const toRemove = (ids: readonly string[]): Column<{ _id: string; name: string }> => ({
+  title: 'Remove',
+  cell: ({ _id, name }) => (
+    <a href={withIds(ids.filter((id) => id !== _id))} aria-label={`Remove ${name}`}>
+      ×
+    </a>
+  ),
+})
+
+function Tokens({ ids }: { ids: readonly string[] }) {
+  const { range, interval, start } = useRange('90d')
+  const question = toQuestion('/data/tokens', { id: [...ids], limit: MOST })
+  const tokens = useAnswer(question)
+  const names = ids.map((id) => tokens.given?.data.find(({ _id }) => _id === id)?.symbol ?? NAMELESS)
+  const questions = ids.map((id) =>
+    toQuestion('/data/tokens/historic-financial', { id, start, interval, fill: 'null' }),
+  )
+  return (
+    <>
+      <Overlay questions={questions} names={names} toLine={toPrice} range={range} />
+      <Card title="Side by side" question={question} facts={tokens.given?.facts}>
+        <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
+          {(data) => (
+            <RecordTable
+              caption="Tokens"
+              records={data}
+              columns={[...COLUMNS, toRemove(ids)]}
+              keyOf={({ _id }) => _id}
+            />
+          )}
+        </Shown>
+      </Card>
+    </>
+  )
+}
+
+function Daos({ ids }: { ids: readonly string[] }) {
+  const { range, start } = useRange('90d')
+  const question = toQuestion('/data/daos/treasury', { id: [...ids], limit: MOST })
+  const daos = useAnswer(question)
+  const names = ids.map((id) => daos.given?.data.find(({ _id }) => _id === id)?.name ?? NAMELESS)
+  const asked = { start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...asked }))
+  return (
+    <>
+      <Overlay questions={questions} names={names} toLine={toTreasury} range={range} />
+      <Card title="Side by side" question={question} facts={daos.given?.facts}>
+        <Shown of={daos} what="DAOs" isEmpty={(data) => data.length === 0}>
+          {(data) => (
+            <RecordTable
+              caption="DAOs"
+              records={data}
+              columns={[...TREASURY, toRemove(ids)]}
+              keyOf={({ _id }) => _id}
+            />
+          )}
+        </Shown>
+      </Card>
+    </>
+  )
+}
+
+/** Several tokens by price, or several DAOs by treasury, in one chart and one table. */
+export function Compare() {
+  const kind = chosen('of', KINDS, 'tokens')
+  const ids = idsOf()
+  const Compared = kind === 'tokens' ? Tokens : Daos
+  return (
+    <>
+      <h1>Compare</h1>
+      <Choice
+        name="of"
+        label="What is compared"
+        options={[
+          { value: 'tokens', text: 'Tokens by price' },
+          { value: 'daos', text: 'DAOs by treasury' },
+        ]}
+        value={kind}
+        clears={['ids', 'range', 'interval']}
+      />
+      <Add key={kind} kind={kind} ids={ids} />
+      {ids.length === 0 ? <p class="state empty">Add what is to be compared by its name.</p> : <Compared ids={ids} />}
+    </>
+  )
+}

@@ -1,0 +1,68 @@
+import { useAnswer } from '../answers.ts'
+import { toQuestion } from '../interface.ts'
+import { Choice, chosen } from '../parts/choice.tsx'
+import { Listing, listQuery, sortingOf } from '../parts/listing.tsx'
+import { ALL, COMMUNITY, RATINGS, TREASURY } from './dao-columns.tsx'
+
+const LEAST = {
+  label: 'Treasury',
+  member: 'treasuryData.valueUsd',
+  steps: [
+    [1e6, 'over $1M'],
+    [1e7, 'over $10M'],
+    [1e8, 'over $100M'],
+  ] as const,
+}
+
+function Treasuries() {
+  const sorting = sortingOf('-treasuryData.valueUsd')
+  const question = toQuestion('/data/daos/treasury', { ...listQuery(), sort: sorting.by })
+  const records = useAnswer(question)
+  const title = 'DAOs whose treasury is known'
+  return <Listing {...{ title, question, records, sorting, columns: TREASURY, least: LEAST }} />
+}
+
+function Communities() {
+  const sorting = sortingOf('-twitterData.followers')
+  const question = toQuestion('/data/daos/socials', { ...listQuery(), sort: sorting.by })
+  const records = useAnswer(question)
+  return <Listing {...{ title: 'DAOs whose community is known', question, records, sorting, columns: COMMUNITY }} />
+}
+
+function Ratings() {
+  const sorting = sortingOf('-ratings.overallRating')
+  const question = toQuestion('/data/daos/ratings', { ...listQuery(), sort: sorting.by })
+  const records = useAnswer(question)
+  return <Listing {...{ title: 'DAOs with a rating', question, records, sorting, columns: RATINGS }} />
+}
+
+function All() {
+  const sorting = sortingOf('name')
+  const question = toQuestion('/data/daos', { ...listQuery(), sort: sorting.by })
+  const records = useAnswer(question)
+  return <Listing {...{ title: 'All DAOs', question, records, sorting, columns: ALL }} />
+}
+
+const ABOUT = ['treasuries', 'communities', 'ratings', 'all'] as const
+
+const TABLES = { treasuries: Treasuries, communities: Communities, ratings: Ratings, all: All }
+const TEXTS = { treasuries: 'Treasuries', communities: 'Communities', ratings: 'Ratings', all: 'All' }
+
+/** The DAOs by what is known of them: each table is one list of the interface. */
+export function Daos() {
+  const about = chosen('about', ABOUT, 'treasuries')
+  const Table = TABLES[about]
+  return (
+    <>
+      <h1>DAOs</h1>
+      <Choice
+        name="about"
+        label="What the table is about"
+        options={ABOUT.map((value) => ({ value, text: TEXTS[value] }))}
+        value={about}
+        clears={['sort', 'cursor', 'filter']}
+      />
+      <Table key={about} />
+    </>
+  )
+}

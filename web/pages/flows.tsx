@@ -1,0 +1,130 @@
+import { useMemo } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { toShort } from '../format.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { Card, Stat, Stats } from '../parts/card.tsx'
+import { toDrawing } from '../parts/drawing.ts'
+import { RecordTable } from '../parts/record-table.tsx'
+import { SeriesChart } from '../parts/series-chart.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { Moment, Value } from '../parts/value.tsx'
+import { toStart } from '../ranges.ts'
+
+const NO_TRADES = 'Not known: no trades of this token are collected.'
+
+type DexData = Answer<'/data/tokens/dex-data'>[number]['dexData']
+
+const PERIODS = [
+  ['24 hours', 'amountUsd24h'],
+  ['7 days', 'amountUsd7d'],
+  ['30 days', 'amountUsd30d'],
+  ['ever', 'amountUsdMax'],
+] as const
+
+const FlowTable = ({ data }: { data: DexData }) => (
+  <RecordTable
+    caption="Bought and sold on decentralized exchanges"
+    records={PERIODS}
+    keyOf={([text]) => text}
+    columns={[
+      { title: 'In', cell: ([text]) => text },
+      { title: 'Bought', isNumber: true, cell: ([, member]) => <Value of={data.inflow[member]} as="usd" /> },
+      { title: 'Sold', isNumber: true, cell: ([, member]) => <Value of={data.outflow[member]} as="usd" /> },
+    ]}
+  />
+)
+
+function Summary({ id }: { id: string }) {
+  const question = toQuestion('/data/tokens/dex-data', { id: [id] })
+  const flows = useAnswer(question)
+  return (
+    <Card title="Decentralized exchanges" question={question} facts={flows.given?.facts}>
+      <Shown of={flows} what="flows" isEmpty={(data) => data.length === 0} empty={NO_TRADES}>
+        {([record]) =>
+          record !== undefined && (
+            <>
+              <Stats>
+                <Stat name="Trades">
+                  <Value of={record.dexData.totalTrades} as="count" />
+                </Stat>
+                <Stat name="Traders">
+                  <Value of={record.dexData.totalTakers} as="count" />
+                </Stat>
+                <Stat name="Pools">
+                  <Value of={record.dexData.totalMakers} as="count" />
+                </Stat>
+                <Stat name="Exchanges">
+                  <Value of={record.dexData.totalDexs} as="count" />
+                </Stat>
+              </Stats>
+              <FlowTable data={record.dexData} />
+            </>
+          )
+        }
+      </Shown>
+    </Card>
+  )
+}
+
+function Trades({ id }: { id: string }) {
+  const question = toQuestion('/data/tokens/historic-dex-trades', { id, limit: 10 })
+  const trades = useAnswer(question)
+  return (
+    <Card title="Newest trades" question={question} facts={trades.given?.facts}>
+      <Shown of={trades} what="trades" isEmpty={(data) => data.length === 0} empty={NO_TRADES}>
+        {(data) => (
+          <RecordTable
+            caption="Newest trades"
+            records={data}
+            keyOf={({ _id }) => _id}
+            columns={[
+              { title: 'Time', cell: ({ recordedAt }) => <Moment at={recordedAt} /> },
+              { title: 'Type', cell: ({ type }) => type },
+              { title: 'Worth', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
+              { title: 'Price', isNumber: true, cell: ({ price }) => <Value of={price} as="usd" /> },
+              {
+                title: 'Transaction',
+                cell: ({ transactionHash }) => <code title={transactionHash}>{toShort(transactionHash)}</code>,
+              },
+            ]}
+          />
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+type DexCandle = Answer<'/data/tokens/historic-dex-ohlcv'>['data'][number]
+
+function Volume({ id, name }: { id: string; name: string }) {
+  const start = useMemo(() => toStart('30d', '1d', Date.now()), [])
+  const question = toQuestion('/data/tokens/historic-dex-ohlcv', { id, interval: '1d', start })
+  const toBars = (answer: Answer<'/data/tokens/historic-dex-ohlcv'>) =>
+    toDrawing<DexCandle>(answer.data, {
+      kind: 'bars',
+      as: 'usd',
+      at: ({ timestamp }) => timestamp,
+      lines: [['Volume', ({ volumeUsd }) => volumeUsd]],
+    })
+  return (
+    <SeriesChart
+      title="Volume there, by day"
+      name={`${name}: volume on decentralized exchanges, 30 days`}
+      question={question}
+      series={useAnswer(question)}
+      toDrawing={toBars}
+      isLow
+    />
+  )
+}
+
+/** What is bought and sold of a token on decentralized exchanges. */
+export function Flows({ id, name }: { id: string; name: string }) {
+  return (
+    <div class="column">
+      <Summary id={id} />
+      <Volume id={id} name={name} />
+      <Trades id={id} />
+    </div>
+  )
+}

@@ -1,0 +1,108 @@
+import { useMemo } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { type Answer, type Query, toQuestion } from '../interface.ts'
+import { Card } from '../parts/card.tsx'
+import { chosen } from '../parts/choice.tsx'
+import { RecordTable } from '../parts/record-table.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { Moment, Unknown } from '../parts/value.tsx'
+import { go, withQuery } from '../place.ts'
+import { toStart } from '../ranges.ts'
+
+type Named = Query<'/data/status/coverage'>['dataset']
+type Stretch = Answer<'/data/status/coverage'>[number]
+
+/** The datasets whose coverage is kept; the interface's own list, in full. */
+const COVERED = [
+  'prices',
+  'tvl',
+  'holders',
+  'daos',
+  'treasury',
+  'ratings',
+  'market-cap',
+  'index',
+  'index-token',
+  'governance',
+  'treasury-value',
+  'twitter',
+  'discord',
+  'telegram',
+  'twitter-sentiment',
+  'dex-trades',
+] as const satisfies readonly Named[]
+
+/** Rows of gaps that a reader can take in; the request has all. */
+const MOST_GAPS = 200
+
+/** What is under way is no gap yet. */
+const isGap = ({ state }: Stretch) => state !== 'covered' && state !== 'pending'
+
+const OF_TOKENS: readonly Named[] = ['prices', 'tvl', 'holders', 'dex-trades']
+const OF_ALL: readonly Named[] = ['market-cap', 'treasury-value', 'index', 'index-token']
+
+/** The token or the DAO that a gap is of. */
+function Entity({ dataset, id, names }: { dataset: Named; id: string; names: ReadonlyMap<string, string> }) {
+  if (OF_ALL.includes(dataset)) return <>all</>
+  const kind = OF_TOKENS.includes(dataset) ? 'tokens' : 'daos'
+  return <a href={`${kind}/${id}`}>{names.get(id) ?? <code>{id}</code>}</a>
+}
+
+/** The names of those that are still live; of the others the interface has no record. */
+function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string, string> {
+  const id = [...new Set(gaps.map(({ entity }) => entity))].slice(0, 100)
+  const asked = { id, limit: 100 }
+  const isAsked = id.length > 0 && !OF_ALL.includes(dataset)
+  const ofTokens = isAsked && OF_TOKENS.includes(dataset) ? toQuestion('/data/tokens', asked) : undefined
+  const ofDaos = isAsked && ofTokens === undefined ? toQuestion('/data/daos', asked) : undefined
+  const records = [...(useAnswer(ofTokens).given?.data ?? []), ...(useAnswer(ofDaos).given?.data ?? [])]
+  return new Map(records.map(({ _id, name }) => [_id, name]))
+}
+
+export function Gaps() {
+  const dataset = chosen<Named>('dataset', COVERED, 'prices')
+  const start = useMemo(() => toStart('30d', '1d', Date.now()), [])
+  const question = toQuestion('/data/status/coverage', { dataset, start })
+  const coverage = useAnswer(question)
+  const gaps = coverage.given?.data.filter(isGap).slice(0, MOST_GAPS) ?? []
+  const names = useNames(dataset, gaps)
+  const choice = (
+    <p class="filters">
+      <label>
+        Dataset
+        <select value={dataset} onChange={({ currentTarget }) => go(withQuery({ dataset: currentTarget.value }))}>
+          {COVERED.map((name) => (
+            <option key={name}>{name}</option>
+          ))}
+        </select>
+      </label>
+    </p>
+  )
+  return (
+    <Card title="Gaps of the last 30 days" question={question} hasTables={false} controls={choice}>
+      <Shown of={coverage} what="gaps" isEmpty={(data) => !data.some(isGap)} empty="Nothing is missing.">
+        {(data) => (
+          <>
+            <RecordTable
+              caption={`Gaps of ${dataset}`}
+              records={gaps}
+              keyOf={({ entity, from }) => `${entity} ${from}`}
+              columns={[
+                { title: 'Of', cell: ({ entity }) => <Entity dataset={dataset} id={entity} names={names} /> },
+                { title: 'State', cell: ({ state }) => state },
+                { title: 'From', cell: ({ from }) => <Moment at={from} /> },
+                { title: 'To', cell: ({ to }) => <Moment at={to} /> },
+                { title: 'Why', cell: ({ reason }) => reason ?? <Unknown why="No reason was noted." /> },
+              ]}
+            />
+            <p class="note">
+              {data.filter(isGap).length} ranges are not covered,{' '}
+              {data.filter(({ state }) => state === 'covered').length} are.
+              {data.filter(isGap).length > MOST_GAPS && ` The first ${MOST_GAPS} are shown.`}
+            </p>
+          </>
+        )}
+      </Shown>
+    </Card>
+  )
+}

@@ -1,0 +1,88 @@
+import { useMemo } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { toShort } from '../format.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { Card, Stat, Stats } from '../parts/card.tsx'
+import { toDrawing } from '../parts/drawing.ts'
+import { RecordTable } from '../parts/record-table.tsx'
+import { SeriesChart } from '../parts/series-chart.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { Value } from '../parts/value.tsx'
+import { toStart } from '../ranges.ts'
+
+const NO_HOLDERS = 'Not known: no provider has told who holds this token.'
+const MOST = 15
+
+function Now({ id, symbol }: { id: string; symbol: string }) {
+  const question = toQuestion('/data/tokens/holders', { id: [id] })
+  const holders = useAnswer(question)
+  return (
+    <Card title="Holders" question={question} facts={holders.given?.facts}>
+      <Shown of={holders} what="holders" isEmpty={(data) => data.length === 0} empty={NO_HOLDERS}>
+        {([record]) =>
+          record !== undefined && (
+            <>
+              <Stats>
+                <Stat name="Addresses">
+                  <Value of={record.holdersData.totalHolders} as="count" />
+                </Stat>
+                <Stat name="The largest 100 hold">
+                  <Value of={record.holdersData.top100Share} as="percent" />
+                </Stat>
+              </Stats>
+              <RecordTable
+                caption={`The ${MOST} largest holders`}
+                records={record.holdersData.topHolders.slice(0, MOST)}
+                keyOf={({ address }) => address}
+                columns={[
+                  {
+                    title: 'Address',
+                    cell: ({ address }) => <code title={address}>{toShort(address)}</code>,
+                  },
+                  { title: symbol, isNumber: true, cell: ({ amount }) => <Value of={amount} as="amount" /> },
+                  { title: 'Worth', isNumber: true, cell: ({ amountUsd }) => <Value of={amountUsd} as="usd" /> },
+                  { title: 'Share', isNumber: true, cell: ({ share }) => <Value of={share} as="percent" /> },
+                ]}
+              />
+            </>
+          )
+        }
+      </Shown>
+    </Card>
+  )
+}
+
+type Points = Answer<'/data/tokens/holders/historic'>
+
+const toLines = (points: Points) =>
+  toDrawing<Points[number]>(points, {
+    as: 'count',
+    at: ({ recordedAt }) => recordedAt,
+    lines: [['addresses', ({ totalHolders }) => totalHolders]],
+  })
+
+function History({ id, symbol }: { id: string; symbol: string }) {
+  const start = useMemo(() => toStart('90d', '1d', Date.now()), [])
+  const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const question = toQuestion('/data/tokens/holders/historic', asked)
+  return (
+    <SeriesChart
+      title="Holders over time"
+      name={`${symbol}: addresses that hold it, 90 days`}
+      question={question}
+      series={useAnswer(question)}
+      toDrawing={toLines}
+      isLow
+    />
+  )
+}
+
+/** Who holds a token, now and over time. */
+export function Holders({ id, symbol }: { id: string; symbol: string }) {
+  return (
+    <div class="column">
+      <Now id={id} symbol={symbol} />
+      <History id={id} symbol={symbol} />
+    </div>
+  )
+}

@@ -1,0 +1,188 @@
+import { useMemo } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { Card, Stat, Stats } from '../parts/card.tsx'
+import { toDrawing } from '../parts/drawing.ts'
+import { RecordTable } from '../parts/record-table.tsx'
+import { SeriesChart } from '../parts/series-chart.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { Ago, Unknown, Value } from '../parts/value.tsx'
+import { toStart } from '../ranges.ts'
+import { CHANGE_24H, NAME, PRICE } from './token-columns.tsx'
+
+type Points<P extends '/data/aggregated/market-cap' | '/data/aggregated/treasury-value' | '/data/index/historic'> =
+  Answer<P>
+type Element<T> = T extends readonly (infer E)[] ? E : never
+type MarketCap = Element<Points<'/data/aggregated/market-cap'>>
+type TreasuryValue = Element<Points<'/data/aggregated/treasury-value'>>
+type IndexPoint = Element<Points<'/data/index/historic'>>
+
+const useDays = () => useMemo(() => toStart('90d', '1d', Date.now()), [])
+
+/** The last of the points that is known. */
+function Newest<T>({ points, value }: { points: readonly T[]; value: (point: T) => number | null }) {
+  const known = points.filter((point) => value(point) !== null)
+  const last = known.at(-1)
+  return (
+    <span class="large">
+      <Value of={last === undefined ? null : value(last)} as="usd" />
+    </span>
+  )
+}
+
+function MarketCaps() {
+  const question = toQuestion('/data/aggregated/market-cap', { start: useDays(), interval: '1d', fill: 'null' })
+  const series = useAnswer(question)
+  const value = ({ marketCapUsd }: MarketCap) => marketCapUsd.value
+  const last: MarketCap | undefined = series.given?.data.at(-1)
+  return (
+    <SeriesChart
+      title="Market cap of DAO tokens"
+      name="Market cap of DAO tokens, 90 days"
+      question={question}
+      series={series}
+      toDrawing={(points) =>
+        toDrawing<MarketCap>(points, { as: 'usd', at: ({ recordedAt }) => recordedAt, lines: [['market cap', value]] })
+      }
+      isLow
+    >
+      {series.given !== undefined && (
+        <p>
+          <Newest<MarketCap> points={series.given.data} value={value} />{' '}
+          <small>
+            of <Value of={last?.marketCapUsd.metadata.tokensIncluded} as="count" /> tokens
+          </small>
+        </p>
+      )}
+    </SeriesChart>
+  )
+}
+
+function Treasuries() {
+  const question = toQuestion('/data/aggregated/treasury-value', { start: useDays(), interval: '1d', fill: 'null' })
+  const series = useAnswer(question)
+  const value = ({ treasuryValueUsd }: TreasuryValue) => treasuryValueUsd.value
+  const last: TreasuryValue | undefined = series.given?.data.at(-1)
+  return (
+    <SeriesChart
+      title="Treasuries"
+      name="Treasuries of all DAOs, 90 days"
+      question={question}
+      series={series}
+      toDrawing={(points) =>
+        toDrawing<TreasuryValue>(points, {
+          as: 'usd',
+          at: ({ recordedAt }) => recordedAt,
+          lines: [['treasuries', value]],
+        })
+      }
+      isLow
+    >
+      {series.given !== undefined && (
+        <p>
+          <Newest<TreasuryValue> points={series.given.data} value={value} />{' '}
+          <small>
+            of <Value of={last?.treasuryValueUsd.metadata.daosIncluded} as="count" /> DAOs
+          </small>
+        </p>
+      )}
+    </SeriesChart>
+  )
+}
+
+/** From the first known point to the last, in percent. */
+function toChange(points: readonly IndexPoint[]): number | null {
+  const known = points.flatMap(({ valueUsd }) => (valueUsd === null ? [] : [valueUsd]))
+  const [first, last] = [known[0], known.at(-1)]
+  return first === undefined || last === undefined || first === 0 ? null : (last / first - 1) * 100
+}
+
+function IndexValue() {
+  const start = useMemo(() => toStart('30d', '1h', Date.now()), [])
+  const question = toQuestion('/data/index/historic', { start, interval: '1h', order: 'asc', fill: 'null' })
+  const series = useAnswer(question)
+  return (
+    <SeriesChart
+      title="Index"
+      name="The Index, 30 days"
+      question={question}
+      series={series}
+      toDrawing={(points) =>
+        toDrawing<IndexPoint>(points, {
+          as: 'usd',
+          at: ({ createdAt }) => createdAt,
+          lines: [['value', ({ valueUsd }) => valueUsd]],
+        })
+      }
+      isLow
+    >
+      {series.given !== undefined && (
+        <p>
+          <Newest<IndexPoint> points={series.given.data} value={({ valueUsd }) => valueUsd} />{' '}
+          <Value of={toChange(series.given.data)} as="change" /> <small>in the range shown</small>{' '}
+          <a href="index">Since launch</a>
+        </p>
+      )}
+    </SeriesChart>
+  )
+}
+
+function Movers({ title, sort }: { title: string; sort: string }) {
+  const filter = ['financialData.marketCap>=1000000']
+  const question = toQuestion('/data/tokens', { sort, filter, limit: 5 })
+  const tokens = useAnswer(question)
+  return (
+    <Card title={title} question={question} facts={tokens.given?.facts}>
+      <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
+        {(data) => (
+          <RecordTable caption={title} records={data} keyOf={({ _id }) => _id} columns={[NAME, PRICE, CHANGE_24H]} />
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+function Fresh() {
+  const question = toQuestion('/data/status', {})
+  const status = useAnswer(question)
+  return (
+    <Card title="How fresh it is" question={question} hasTables={false}>
+      <Shown of={status} what="freshness">
+        {({ datasets }) => (
+          <Stats>
+            {datasets.map(({ dataset, state, lastUpdated }) => (
+              <Stat key={dataset} name={dataset}>
+                <span class={`badge ${state}`}>{state}</span>{' '}
+                <small>
+                  {lastUpdated === null ? <Unknown why="Nothing is stored yet." /> : <Ago at={new Date(lastUpdated)} />}
+                </small>
+              </Stat>
+            ))}
+          </Stats>
+        )}
+      </Shown>
+      <p>
+        <a href="freshness">What is complete, and what is missing</a>
+      </p>
+    </Card>
+  )
+}
+
+/** The whole on one page. */
+export function Overview() {
+  return (
+    <>
+      <h1>DAOs and their tokens</h1>
+      <div class="grid">
+        <MarketCaps />
+        <Treasuries />
+        <IndexValue />
+      </div>
+      <div class="grid">
+        <Movers title="Up the most in 24 hours" sort="-financialData.percentChange24h" />
+        <Movers title="Down the most in 24 hours" sort="financialData.percentChange24h" />
+      </div>
+      <Fresh />
+    </>
+  )
+}

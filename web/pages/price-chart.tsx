@@ -1,0 +1,124 @@
+import { useMemo } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { Choice, chosen } from '../parts/choice.tsx'
+import { toDrawing } from '../parts/drawing.ts'
+import { SeriesChart } from '../parts/series-chart.tsx'
+import { fits, INTERVALS, type Interval, RANGES, type Range, toStart, USUAL } from '../ranges.ts'
+
+const METRICS = ['price', 'candles', 'market-cap', 'volume'] as const
+type Metric = (typeof METRICS)[number]
+const TEXTS: Record<Metric, string> = {
+  price: 'Price',
+  candles: 'Candles',
+  'market-cap': 'Market cap',
+  volume: 'Volume',
+}
+
+type Quotes = Answer<'/data/tokens/historic-financial'>
+type Candles = Answer<'/data/tokens/historic-ohlc'>
+/** Points of either kind: with a value at each time, or with null where there is none. */
+type Quote = Quotes['data'][number]
+type Candle = Candles['data'][number]
+
+const LINES: Record<Exclude<Metric, 'candles'>, (quote: Quote) => number | null> = {
+  price: ({ quote }) => quote.USD.price,
+  'market-cap': ({ quote }) => quote.USD.market_cap,
+  volume: ({ quote }) => quote.USD.volume_24h,
+}
+
+const ofQuotes = (metric: Exclude<Metric, 'candles'>) => (answer: Quotes) =>
+  toDrawing<Quote>(answer.data, {
+    as: 'usd',
+    at: ({ timestamp }) => timestamp,
+    lines: [[TEXTS[metric], LINES[metric]]],
+  })
+
+const ofCandles = (answer: Candles) =>
+  toDrawing<Candle>(answer.data, {
+    kind: 'candles',
+    as: 'usd',
+    at: ({ timestamp }) => timestamp,
+    lines: [
+      ['open', ({ open }) => open],
+      ['high', ({ high }) => high],
+      ['low', ({ low }) => low],
+      ['close', ({ close }) => close],
+    ],
+  })
+
+interface Asked {
+  readonly id: string
+  readonly start: string
+  readonly fill: 'null'
+}
+
+function QuoteChart(props: ChartProps & { asked: Asked; metric: Exclude<Metric, 'candles'>; interval: Interval }) {
+  const { asked, metric, interval, ...rest } = props
+  const question = toQuestion('/data/tokens/historic-financial', { ...asked, interval })
+  return <SeriesChart {...rest} question={question} series={useAnswer(question)} toDrawing={ofQuotes(metric)} />
+}
+
+function CandleChart(props: ChartProps & { asked: Asked; interval: Exclude<Interval, '5m'> }) {
+  const { asked, interval, ...rest } = props
+  const question = toQuestion('/data/tokens/historic-ohlc', { ...asked, interval })
+  return <SeriesChart {...rest} question={question} series={useAnswer(question)} toDrawing={ofCandles} />
+}
+
+interface ChartProps {
+  readonly title: string
+  readonly name: string
+  readonly controls: preact.ComponentChildren
+}
+
+/** What the address says of a chart's range and interval; an interval that does not fit the range is the usual one. */
+export function useRange(usual: Range) {
+  const range = chosen('range', RANGES, usual)
+  const now = useMemo(() => Date.now(), [])
+  const asked = chosen('interval', INTERVALS, USUAL[range])
+  const interval = fits(range, asked, now) ? asked : USUAL[range]
+  return { range, interval, now, start: toStart(range, interval, now) }
+}
+
+export const RangeChoice = ({ range }: { range: Range }) => (
+  <Choice
+    name="range"
+    label="Range"
+    options={RANGES.map((value) => ({ value, text: value }))}
+    value={range}
+    clears={['interval']}
+  />
+)
+
+/** The prices of a token: metric, range and interval are in the address. */
+export function PriceChart({ id, name }: { id: string; name: string }) {
+  const { range, interval, now, start } = useRange('30d')
+  const metric = chosen('metric', METRICS, 'price')
+  const ofCandle = interval === '5m' ? '30m' : interval
+  const shown = metric === 'candles' ? ofCandle : interval
+  const controls = (
+    <div class="choices">
+      <Choice
+        name="metric"
+        label="What is drawn"
+        options={METRICS.map((value) => ({ value, text: TEXTS[value] }))}
+        value={metric}
+      />
+      <RangeChoice range={range} />
+      <Choice
+        name="interval"
+        label="Interval"
+        options={INTERVALS.map((value) => ({
+          value,
+          text: value,
+          isOff: !fits(range, value, now) || (metric === 'candles' && value === '5m'),
+        }))}
+        value={shown}
+      />
+    </div>
+  )
+  const asked = { id, start, fill: 'null' } as const
+  const words = { title: TEXTS[metric], name: `${name}: ${TEXTS[metric]}, ${range} by ${shown}`, controls }
+  if (metric === 'candles') return <CandleChart {...words} asked={asked} interval={ofCandle} />
+  return <QuoteChart {...words} asked={asked} metric={metric} interval={interval} />
+}

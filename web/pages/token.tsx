@@ -1,0 +1,123 @@
+import { useAnswer } from '../answers.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { Card, Stat, Stats } from '../parts/card.tsx'
+import { Mark } from '../parts/mark.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { useTitle } from '../parts/title.ts'
+import { Change, Moment, Value } from '../parts/value.tsx'
+import { Flows } from './flows.tsx'
+import { Holders } from './holders.tsx'
+import { PriceChart } from './price-chart.tsx'
+
+type Token = Answer<'/data/tokens'>[number]
+
+const NO_MAXIMUM = 'It has no maximum, or no source has given one.'
+const NO_VALUE_LOCKED = 'Its DAO runs no protocol that holds deposits, or no source has said how much.'
+
+function Heading({ token: { _id, name, symbol, financialData } }: { token: Token }) {
+  return (
+    <div class="title">
+      <Mark id={_id} />
+      <h1>
+        {name} <small>{symbol}</small>
+      </h1>
+      <span class="large">
+        <Value of={financialData.price} as="usd" />
+      </span>
+      <span>
+        <Change of={financialData.percentChange24h} /> in 24 h
+      </span>
+    </div>
+  )
+}
+
+function Numbers({ data }: { data: Token['financialData'] }) {
+  return (
+    <Stats>
+      <Stat name="Market cap">
+        <Value of={data.marketCap} as="usd" />
+      </Stat>
+      <Stat name="Fully diluted">
+        <Value of={data.fullyDilutedMarketCap} as="usd" />
+      </Stat>
+      <Stat name="Volume 24 h">
+        <Value of={data.volume24h} as="usd" /> <Change of={data.volumeChange24h} />
+      </Stat>
+      <Stat name="Value locked">
+        <Value of={data.tvl} as="usd" why={NO_VALUE_LOCKED} />
+      </Stat>
+      <Stat name="Circulating">
+        <Value of={data.circulatingSupply} as="amount" />
+      </Stat>
+      <Stat name="Total supply">
+        <Value of={data.totalSupply} as="amount" />
+      </Stat>
+      <Stat name="Maximum supply">
+        <Value of={data.maxSupply} as="amount" why={NO_MAXIMUM} />
+      </Stat>
+      <Stat name="1 hour">
+        <Change of={data.percentChange1h} />
+      </Stat>
+      <Stat name="24 hours">
+        <Change of={data.percentChange24h} />
+      </Stat>
+      <Stat name="7 days">
+        <Change of={data.percentChange7d} />
+      </Stat>
+      <Stat name="30 days">
+        <Change of={data.percentChange30d} />
+      </Stat>
+      <Stat name="60 days">
+        <Change of={data.percentChange60d} />
+      </Stat>
+      <Stat name="90 days">
+        <Change of={data.percentChanged90d} />
+      </Stat>
+      <Stat name="Price of">
+        <Moment at={data.lastUpdated} />
+      </Stat>
+    </Stats>
+  )
+}
+
+function Where({ token }: { token: Token }) {
+  const { given } = useAnswer(toQuestion('/data/chains', {}))
+  const chain = given?.data.find(({ _id }) => _id === token.chain)
+  return (
+    <p class="links">
+      <a href={`daos/${token.dao}`}>Its DAO</a>
+      <a href={`compare?ids=${token._id}`}>Compare it</a>
+      <span>
+        {chain?.name ?? 'Chain'}: <code>{token.contractAddress}</code>
+      </span>
+      {token.cmcId !== null && <span>CoinMarketCap id {token.cmcId}</span>}
+    </p>
+  )
+}
+
+/** Everything of one token. */
+export function TokenPage({ id }: { id: string }) {
+  const question = toQuestion('/data/tokens', { id: [id] })
+  const tokens = useAnswer(question)
+  useTitle(tokens.given?.data[0]?.name)
+  return (
+    <Shown of={tokens} what="the token" isEmpty={(data) => data.length === 0} empty="There is no token with this id.">
+      {([token], facts) =>
+        token !== undefined && (
+          <div class="column">
+            <Heading token={token} />
+            <Where token={token} />
+            <PriceChart id={id} name={token.name} />
+            <Card title="Numbers" question={question} facts={facts}>
+              <Numbers data={token.financialData} />
+            </Card>
+            <div class="grid">
+              <Holders id={id} symbol={token.symbol} />
+              <Flows id={id} name={token.name} />
+            </div>
+          </div>
+        )
+      }
+    </Shown>
+  )
+}

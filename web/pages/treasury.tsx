@@ -1,0 +1,139 @@
+import { useMemo } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { toShort } from '../format.ts'
+import { type Answer, toQuestion } from '../interface.ts'
+import { Card, Stat, Stats } from '../parts/card.tsx'
+import { toDrawing } from '../parts/drawing.ts'
+import { type Column, RecordTable } from '../parts/record-table.tsx'
+import { SeriesChart } from '../parts/series-chart.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { Change, Unknown, Value } from '../parts/value.tsx'
+import { toStart } from '../ranges.ts'
+
+const NO_PRICE = 'No source has a price of it.'
+const NOT_TOLD = 'The source does not tell it.'
+
+function Summary({ id }: { id: string }) {
+  const question = toQuestion('/data/daos/treasury', { id: [id] })
+  const treasuries = useAnswer(question)
+  const empty = 'Not known: no treasury of this DAO is collected.'
+  return (
+    <Card title="Treasury" question={question} facts={treasuries.given?.facts}>
+      <Shown of={treasuries} what="the treasury" isEmpty={(data) => data.length === 0} empty={empty}>
+        {([record]) =>
+          record !== undefined && (
+            <Stats>
+              <Stat name="Worth">
+                <Value of={record.treasuryData.valueUsd} as="usd" />
+              </Stat>
+              <Stat name="24 hours">
+                <Change of={record.treasuryData.percentChange24h} />
+              </Stat>
+              <Stat name="7 days">
+                <Change of={record.treasuryData.percentChange7d} />
+              </Stat>
+              <Stat name="30 days">
+                <Change of={record.treasuryData.percentChange30d} />
+              </Stat>
+            </Stats>
+          )
+        }
+      </Shown>
+    </Card>
+  )
+}
+
+type Points = Answer<'/data/daos/treasury/historic'>
+
+const toLines = (points: Points) =>
+  toDrawing<Points[number]>(points, {
+    as: 'usd',
+    at: ({ recordedAt }) => recordedAt,
+    lines: [
+      ['all', ({ valueUsd }) => valueUsd],
+      ['own token', ({ ownTokenUsd }) => ownTokenUsd],
+      ['stablecoins', ({ stablecoinUsd }) => stablecoinUsd],
+      ['other', ({ otherUsd }) => otherUsd],
+    ],
+  })
+
+function History({ id, name }: { id: string; name: string }) {
+  const start = useMemo(() => toStart('90d', '1d', Date.now()), [])
+  const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
+  const question = toQuestion('/data/daos/treasury/historic', asked)
+  return (
+    <SeriesChart
+      title="Treasury over time"
+      name={`${name}: treasury, 90 days`}
+      question={question}
+      series={useAnswer(question)}
+      toDrawing={toLines}
+      isLow
+    />
+  )
+}
+
+type Holding = Answer<'/data/daos/treasury/holdings'>[number]
+
+const KINDS = { own: 'own token', stable: 'stablecoin', other: 'other' } as const
+const MOST = 100
+
+const toColumns = (chains: ReadonlyMap<string, string>): readonly Column<Holding>[] => [
+  {
+    title: 'Asset',
+    cell: ({ symbol, token }) => (token === null ? symbol : <a href={`tokens/${token}`}>{symbol}</a>),
+  },
+  { title: 'Kind', cell: ({ kind }) => KINDS[kind] },
+  { title: 'Quantity', isNumber: true, cell: ({ quantity }) => <Value of={quantity} as="amount" /> },
+  { title: 'Price', isNumber: true, cell: ({ priceUsd }) => <Value of={priceUsd} as="usd" why={NO_PRICE} /> },
+  { title: 'Worth', isNumber: true, cell: ({ valueUsd }) => <Value of={valueUsd} as="usd" why={NO_PRICE} /> },
+  {
+    title: 'Chain',
+    cell: ({ chain }) => (chain === null ? <Unknown why={NOT_TOLD} /> : (chains.get(chain) ?? chain)),
+  },
+  {
+    title: 'Address',
+    cell: ({ address }) =>
+      address === null ? <Unknown why={NOT_TOLD} /> : <code title={address}>{toShort(address)}</code>,
+  },
+]
+
+function Holdings({ id }: { id: string }) {
+  const question = toQuestion('/data/daos/treasury/holdings', { id, sort: '-valueUsd', limit: MOST })
+  const holdings = useAnswer(question)
+  const { given } = useAnswer(toQuestion('/data/chains', {}))
+  const chains = new Map(given?.data.map(({ _id, name }) => [_id, name]))
+  const empty = 'Not known: what it is made of was not kept.'
+  return (
+    <Card title="What it holds" question={question} facts={holdings.given?.facts}>
+      <Shown of={holdings} what="holdings" isEmpty={(data) => data.length === 0} empty={empty}>
+        {(data, { total }) => (
+          <>
+            <RecordTable
+              caption="Holdings"
+              columns={toColumns(chains)}
+              records={data}
+              keyOf={(_holding, index) => index}
+            />
+            {total !== undefined && total > data.length && (
+              <p class="note">
+                The {data.length} largest of {total}.
+              </p>
+            )}
+          </>
+        )}
+      </Shown>
+    </Card>
+  )
+}
+
+/** What a DAO owns: all of it, over time, and by asset, chain and address. */
+export function Treasury({ id, name }: { id: string; name: string }) {
+  return (
+    <div class="column">
+      <Summary id={id} />
+      <History id={id} name={name} />
+      <Holdings id={id} />
+    </div>
+  )
+}

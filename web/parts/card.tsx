@@ -1,0 +1,43 @@
+import type { ComponentChildren } from 'preact'
+import type { Given } from '../answers.ts'
+import type { Question } from '../interface.ts'
+import { OpenAs } from './open-as.tsx'
+import { DataTime } from './shown.tsx'
+
+/** A part of a page with a title, its data's time and the request behind it. */
+export function Card(props: {
+  title: string
+  question?: Question | undefined
+  facts?: Given<unknown>['facts'] | undefined
+  hasTables?: boolean
+  controls?: ComponentChildren
+  children: ComponentChildren
+}) {
+  return (
+    <section class="card" aria-label={props.title}>
+      <header>
+        <h2>{props.title}</h2>
+        {props.facts !== undefined && <DataTime facts={props.facts} />}
+        {props.question !== undefined && (
+          <OpenAs question={props.question} name={props.title} hasTables={props.hasTables ?? true} />
+        )}
+      </header>
+      {props.controls}
+      {props.children}
+    </section>
+  )
+}
+
+/** Named values side by side. */
+export function Stats({ children }: { children: ComponentChildren }) {
+  return <dl class="stats">{children}</dl>
+}
+
+export function Stat({ name, children }: { name: string; children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  )
+}

@@ -1,0 +1,136 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { toText, toUtc } from '../format.ts'
+import { theme } from '../theme.ts'
+import { countMissing, type Drawing, describe, describePoint } from './drawing.ts'
+import type { Plot } from './plot.ts'
+import { RecordTable } from './record-table.tsx'
+import { Unknown } from './value.tsx'
+
+/** Rows of a chart shown as a table; whoever wants all of them opens the CSV. */
+const MOST_ROWS = 500
+
+function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawing: Drawing }) {
+  const newest = times.map((_, at) => at).reverse()
+  return (
+    <>
+      <RecordTable
+        caption={`${name}, newest first`}
+        records={newest.slice(0, MOST_ROWS)}
+        keyOf={(at) => at}
+        columns={[
+          { title: 'Time', cell: (at) => toUtc(new Date((times[at] ?? 0) * 1000)) },
+          ...lines.map((line) => ({
+            title: line.name,
+            isNumber: true,
+            cell: (at: number) => {
+              const value = line.values[at] ?? null
+              return value === null ? <Unknown why="Nothing was observed." /> : toText(value, as)
+            },
+          })),
+        ]}
+      />
+      {times.length > MOST_ROWS && <p class="note">The newest {MOST_ROWS} points. “Open as” has all of them.</p>}
+    </>
+  )
+}
+
+/** Where the cursor goes with a key, or undefined where the key means nothing. */
+function toNext(key: string, at: number, last: number): number | undefined {
+  const steps: Record<string, number> = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: last }
+  const next = steps[key]
+  return next === undefined ? undefined : Math.min(last, Math.max(0, next))
+}
+
+/** The library that draws is loaded with the first chart; what goes wrong then is said in place of the chart. */
+function usePlot(drawing: Drawing, onPoint: (at: number | undefined) => void) {
+  const place = useRef<HTMLDivElement>(null)
+  const plot = useRef<Plot | undefined>(undefined)
+  const [failure, fail] = useState<string | undefined>(undefined)
+  const colors = theme.value
+  // Other colours are another drawing.
+  useEffect(() => {
+    const leaving = new AbortController()
+    import('./plot.ts').then(
+      ({ draw }) => {
+        if (place.current === null || leaving.signal.aborted) return
+        plot.current = draw(place.current, drawing, onPoint)
+        place.current.dataset.drawn = 'true'
+      },
+      (error: unknown) => fail(error instanceof Error ? error.message : String(error)),
+    )
+    return () => {
+      leaving.abort()
+      plot.current?.remove()
+      plot.current = undefined
+    }
+  }, [drawing, colors])
+  return { place, plot, failure }
+}
+
+function save(name: string, picture: Blob): void {
+  const link = document.createElement('a')
+  link.href = URL.createObjectURL(picture)
+  link.download = `${name.toLowerCase().replaceAll(/\W+/g, '-')}.png`
+  link.click()
+  URL.revokeObjectURL(link.href)
+}
+
+/** A chart with its points in words under the cursor, by mouse or arrow keys, and as a table. */
+export function Chart({ name, drawing, isLow = false }: { name: string; drawing: Drawing; isLow?: boolean }) {
+  const [at, setAt] = useState<number | undefined>(undefined)
+  const [isTable, setTable] = useState(false)
+  const { place, plot, failure } = usePlot(drawing, setAt)
+  const [words, missing] = useMemo(() => [describe(name, drawing), countMissing(drawing)], [name, drawing])
+  const last = drawing.times.length - 1
+  const onKeyDown = (event: KeyboardEvent) => {
+    const next = toNext(event.key, at ?? last + 1, last)
+    if (next === undefined) return
+    event.preventDefault()
+    setAt(next)
+    plot.current?.point(next)
+  }
+  const savePicture = () => void plot.current?.toPicture().then((picture) => save(name, picture))
+  if (last < 0) return <p class="state empty">Nothing was observed in this range.</p>
+  if (failure !== undefined)
+    return (
+      <p class="state failed" role="alert">
+        The chart could not be loaded: {failure} <a href={location.href}>Load the page again</a>
+      </p>
+    )
+  return (
+    <>
+      <div hidden={isTable}>
+        <div
+          class={isLow ? 'chart low' : 'chart'}
+          ref={place}
+          role="img"
+          aria-label={words}
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move its cursor.
+          tabIndex={0}
+          onKeyDown={onKeyDown}
+        />
+        {drawing.kind === 'line' && drawing.lines.length > 1 && (
+          <ul class="key">
+            {drawing.lines.map((line) => (
+              <li key={line.name}>{line.name}</li>
+            ))}
+          </ul>
+        )}
+        <output class="point" aria-live="polite">
+          {describePoint(drawing, Math.min(at ?? last, last))}
+        </output>
+      </div>
+      {isTable && <AsTable name={name} drawing={drawing} />}
+      <p class="note">
+        {missing > 0 &&
+          `${missing} of ${last + 1} points are not known: nothing was observed then, and the line is broken there. `}
+        <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
+          Table
+        </button>{' '}
+        <button type="button" class="plain" onClick={savePicture} hidden={isTable}>
+          Save picture
+        </button>
+      </p>
+    </>
+  )
+}

@@ -1,0 +1,101 @@
+import { type Kind, toText, toUtc } from '../format.ts'
+
+/** A named line: a value at each time, null where nothing was observed. */
+export interface Line {
+  readonly name: string
+  readonly values: readonly (number | null)[]
+}
+
+/** What a chart shows. Candles have four lines: open, high, low, close. */
+export interface Drawing {
+  readonly kind: 'line' | 'bars' | 'candles'
+  /** Unix seconds. */
+  readonly times: readonly number[]
+  readonly lines: readonly Line[]
+  readonly as: Kind
+}
+
+/** A drawing of points, from the first one at which something is known. */
+export function toDrawing<T>(
+  points: readonly T[],
+  options: {
+    readonly kind?: Drawing['kind']
+    readonly as: Kind
+    readonly at: (point: T) => string
+    readonly lines: readonly (readonly [name: string, value: (point: T) => number | null | undefined])[]
+  },
+): Drawing {
+  const isKnown = (point: T) => options.lines.some(([, value]) => (value(point) ?? null) !== null)
+  const first = points.findIndex(isKnown)
+  const shown = first < 0 ? [] : points.slice(first)
+  return {
+    kind: options.kind ?? 'line',
+    as: options.as,
+    times: shown.map((point) => Date.parse(options.at(point)) / 1000),
+    lines: options.lines.map(([name, value]) => ({ name, values: shown.map((point) => value(point) ?? null) })),
+  }
+}
+
+/** How many times have no value at all. */
+export const countMissing = ({ times, lines }: Drawing): number =>
+  times.filter((_, at) => lines.every(({ values }) => values[at] === null)).length
+
+const toMoment = (seconds: number | undefined) => (seconds === undefined ? '' : toUtc(new Date(seconds * 1000)))
+
+/** One point in words. */
+export function describePoint({ times, lines, as }: Drawing, at: number): string {
+  const values = lines.map(({ name, values }) => {
+    const value = values[at] ?? null
+    return `${name} ${value === null ? 'not known' : toText(value, as)}`
+  })
+  return `${toMoment(times[at])}: ${values.join(', ')}`
+}
+
+/** A chart in words, for those who do not see it. */
+export function describe(name: string, drawing: Drawing): string {
+  const { times, lines, as } = drawing
+  const said = lines.map(({ name: line, values }) => {
+    let [low, high, first, last]: (number | undefined)[] = []
+    for (const value of values) {
+      if (value === null) continue
+      first ??= value
+      last = value
+      low = low === undefined ? value : Math.min(low, value)
+      high = high === undefined ? value : Math.max(high, value)
+    }
+    if (first === undefined || last === undefined || low === undefined || high === undefined)
+      return `${line}: not known`
+    const [a, b, c, d] = [first, last, low, high].map((value) => toText(value, as))
+    return `${line}: first ${a}, last ${b}, lowest ${c}, highest ${d}`
+  })
+  const range = `${times.length} points from ${toMoment(times[0])} to ${toMoment(times.at(-1))}`
+  return `${name}. ${range}, ${countMissing(drawing)} without a value. ${said.join('. ')}.`
+}
+
+/** Several drawings of one line each as one: every time of any of them, null where one has no value then. */
+export function toOverlay(
+  drawings: readonly { readonly name: string; readonly drawing: Drawing }[],
+  as: Kind,
+): Drawing {
+  const times = [...new Set(drawings.flatMap(({ drawing }) => drawing.times))].sort((a, b) => a - b)
+  return {
+    kind: 'line',
+    as,
+    times,
+    lines: drawings.map(({ name, drawing }) => {
+      const [line] = drawing.lines
+      const byTime = new Map(drawing.times.map((time, at) => [time, line?.values[at] ?? null]))
+      return { name, values: times.map((time) => byTime.get(time) ?? null) }
+    }),
+  }
+}
+
+/** The same with each line beginning at 100. */
+export const fromHundred = (drawing: Drawing): Drawing => ({
+  ...drawing,
+  as: 'amount',
+  lines: drawing.lines.map(({ name, values }) => {
+    const first = values.find((value) => value !== null && value !== 0) ?? null
+    return { name, values: values.map((value) => (value === null || first === null ? null : (value / first) * 100)) }
+  }),
+})

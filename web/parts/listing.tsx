@@ -1,0 +1,124 @@
+import { type Known, useAnswer } from '../answers.ts'
+import { type Question, toQuestion } from '../interface.ts'
+import { go, query, withQuery } from '../place.ts'
+import { Card } from './card.tsx'
+import { type Column, RecordTable } from './record-table.tsx'
+import { Shown } from './shown.tsx'
+
+/** Records on a page of a list. */
+const ON_A_PAGE = 100
+
+/** What the address says of a list: as the interface takes it. */
+export function listQuery() {
+  const said = query.value
+  const filter = said.getAll('filter')
+  return {
+    limit: ON_A_PAGE,
+    ...(said.get('name') ? { name: [said.get('name') ?? ''] } : {}),
+    ...(said.get('category') ? { category: [said.get('category') ?? ''] } : {}),
+    ...(said.get('chain') ? { chain: [said.get('chain') ?? ''] } : {}),
+    ...(filter.length > 0 ? { filter } : {}),
+    ...(said.get('cursor') ? { cursor: said.get('cursor') ?? '' } : {}),
+  }
+}
+
+function Select(props: { name: string; label: string; options: readonly { value: string; text: string }[] }) {
+  const { name, label, options } = props
+  return (
+    <label>
+      {label}
+      <select
+        value={query.value.get(name) ?? ''}
+        onChange={({ currentTarget }) => go(withQuery({ [name]: currentTarget.value, cursor: undefined }))}
+      >
+        <option value="">all</option>
+        {options.map(({ value, text }) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+/** The smallest that is shown, by a member of the records. */
+interface Least {
+  readonly label: string
+  readonly member: string
+  readonly steps: readonly (readonly [size: number, text: string])[]
+}
+
+/** What a list shows: by name, category, chain, and where there is one a least size. All of it is in the address. */
+function Filters({ least }: { least: Least | undefined }) {
+  const categories = useAnswer(toQuestion('/data/categories', {})).given?.data ?? []
+  const chains = useAnswer(toQuestion('/data/chains', {})).given?.data ?? []
+  const toOption = ({ slug, name }: { slug: string; name: string }) => ({ value: slug, text: name })
+  return (
+    <search class="filters">
+      <label>
+        Name
+        <input
+          type="search"
+          value={query.value.get('name') ?? ''}
+          onInput={({ currentTarget }) =>
+            // Each letter is no step of its own for the back button.
+            go(withQuery({ name: currentTarget.value, cursor: undefined }), { replaces: true })
+          }
+        />
+      </label>
+      <Select name="category" label="Category" options={categories.map(toOption)} />
+      <Select name="chain" label="Chain" options={chains.map(toOption)} />
+      {least !== undefined && (
+        <Select
+          name="filter"
+          label={least.label}
+          options={least.steps.map(([size, text]) => ({ value: `${least.member}>=${size}`, text }))}
+        />
+      )}
+    </search>
+  )
+}
+
+/** How many there are, and the way to the others. Back is the browser's. */
+function Pages(props: { shown: number; total: number | undefined; next: string | undefined; what: string }) {
+  const { shown, total, next, what } = props
+  const isFirst = !query.value.has('cursor')
+  return (
+    <p class="pages">
+      <span role="status">{total === undefined ? `${shown} ${what}` : `${shown} of ${total} ${what}`}</span>
+      {!isFirst && <a href={withQuery({ cursor: undefined })}>First page</a>}
+      {next !== undefined && <a href={withQuery({ cursor: next })}>Next page</a>}
+    </p>
+  )
+}
+
+/** The order in the address, as the interface takes it; a click on a heading changes it and begins at the first page. */
+export const sortingOf = (usual: string) => ({
+  by: query.value.get('sort') ?? usual,
+  change: (by: string) => go(withQuery({ sort: by === usual ? undefined : by, cursor: undefined })),
+})
+
+/** A list of the interface as a table: one page of it at a time, in the order and with the filters of the address. */
+export function Listing<T extends { readonly _id: string }>(props: {
+  title: string
+  question: Question
+  records: Known<T[]>
+  columns: readonly Column<T>[]
+  sorting: ReturnType<typeof sortingOf>
+  least?: Least
+}) {
+  const { title, question, records, columns, sorting } = props
+  return (
+    <Card title={title} question={question} facts={records.given?.facts} controls={<Filters least={props.least} />}>
+      <Shown of={records} what="records" isEmpty={(data) => data.length === 0}>
+        {(data, { total, next }) => (
+          <>
+            <RecordTable caption={title} columns={columns} records={data} keyOf={({ _id }) => _id} sorting={sorting} />
+            <Pages shown={data.length} total={total} next={next} what="shown" />
+          </>
+        )}
+      </Shown>
+    </Card>
+  )
+}

@@ -1,0 +1,123 @@
+import UPlot from 'uplot'
+import 'uplot/dist/uPlot.min.css'
+import { toMark } from '../format.ts'
+import { drawCandles } from './candles.ts'
+import type { Drawing } from './drawing.ts'
+
+const DAY = 86_400
+const UTC = { timeZone: 'UTC' } as const
+const HOURS = new Intl.DateTimeFormat('en-GB', { ...UTC, hour: '2-digit', minute: '2-digit' })
+const DAYS = new Intl.DateTimeFormat('en-GB', { ...UTC, day: 'numeric', month: 'short' })
+const MONTHS = new Intl.DateTimeFormat('en-GB', { ...UTC, month: 'short', year: 'numeric' })
+
+function toTick(seconds: number, step: number): string {
+  const at = new Date(seconds * 1000)
+  if (step >= 28 * DAY) return MONTHS.format(at)
+  return step >= DAY || seconds % DAY === 0 ? DAYS.format(at) : HOURS.format(at)
+}
+
+/** Points between two gaps, which no line reaches: they are drawn as dots, or they would not be seen at all. */
+function toAlone(values: readonly (number | null)[]): number[] {
+  const alone: number[] = []
+  values.forEach((value, at) => {
+    if (value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null) alone.push(at)
+  })
+  return alone
+}
+
+export interface Plot {
+  /** Puts the cursor on a point, or nowhere. */
+  point(at: number | undefined): void
+  /** The chart as a picture. */
+  toPicture(): Promise<Blob>
+  remove(): void
+}
+
+const colorsOf = (element: Element) => {
+  const style = getComputedStyle(element)
+  const color = (name: string) => style.getPropertyValue(name).trim()
+  return {
+    text: style.color,
+    grid: color('--grid'),
+    back: color('--chart-back'),
+    lines: ['--line-1', '--line-2', '--line-3', '--line-4', '--line-5', '--line-6'].map(color),
+    up: color('--up'),
+    down: color('--down'),
+  }
+}
+
+type Colors = ReturnType<typeof colorsOf>
+
+function toSeries(drawing: Drawing, colors: Colors): UPlot.Series[] {
+  return drawing.lines.map(({ name, values }, index) => {
+    const stroke = colors.lines[index % colors.lines.length] ?? colors.text
+    const alone = drawing.kind === 'line' ? toAlone(values) : []
+    const bars = UPlot.paths.bars?.({ size: [0.8, 40] })
+    return {
+      label: name,
+      stroke,
+      spanGaps: false,
+      width: drawing.kind === 'candles' ? 0 : 1.5,
+      ...(drawing.kind === 'bars' ? { fill: stroke, ...(bars === undefined ? {} : { paths: bars }) } : {}),
+      ...(drawing.kind === 'candles' ? { paths: () => null } : {}),
+      points: { show: false, size: 4, fill: stroke, filter: () => (alone.length === 0 ? null : alone) },
+    }
+  })
+}
+
+/** Draws into an element; `onPoint` hears which point the cursor is on. Missing values are gaps. */
+export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: number | undefined) => void): Plot {
+  const colors = colorsOf(element)
+  const axis = { stroke: colors.text, grid: { stroke: colors.grid, width: 1 }, ticks: { show: false } }
+  const plot = new UPlot(
+    {
+      width: element.clientWidth,
+      height: element.clientHeight,
+      legend: { show: false },
+      cursor: { y: false, points: { size: 7 } },
+      tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
+      scales: { y: drawing.kind === 'bars' ? { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } } : {} },
+      series: [{}, ...toSeries(drawing, colors)],
+      axes: [
+        { ...axis, size: 32, values: (_plot, splits, _axis, _space, step) => splits.map((at) => toTick(at, step)) },
+        { ...axis, size: 70, values: (_plot, splits) => splits.map((value) => toMark(value, drawing.as)) },
+      ],
+      hooks: {
+        setCursor: [({ cursor: { idx } }) => onPoint(idx ?? undefined)],
+        ...(drawing.kind === 'candles' ? { draw: [(self: UPlot) => drawCandles(self, colors)] } : {}),
+      },
+    },
+    [drawing.times, ...drawing.lines.map(({ values }) => values)] as UPlot.AlignedData,
+    element,
+  )
+  const sized = new ResizeObserver(() => {
+    if (element.clientWidth !== plot.width || element.clientHeight !== plot.height)
+      plot.setSize({ width: element.clientWidth, height: element.clientHeight })
+  })
+  sized.observe(element)
+  return {
+    point: (at) => {
+      const time = at === undefined ? undefined : drawing.times[at]
+      plot.setCursor({ left: time === undefined ? -10 : plot.valToPos(time, 'x'), top: 0 })
+    },
+    toPicture: () => toPicture(plot.ctx.canvas, colors.back),
+    remove: () => {
+      sized.disconnect()
+      plot.destroy()
+    },
+  }
+}
+
+function toPicture(canvas: HTMLCanvasElement, back: string): Promise<Blob> {
+  const picture = document.createElement('canvas')
+  picture.width = canvas.width
+  picture.height = canvas.height
+  const context = picture.getContext('2d')
+  if (context === null) throw new Error('the browser gives no canvas to draw on')
+  context.fillStyle = back
+  context.fillRect(0, 0, picture.width, picture.height)
+  context.drawImage(canvas, 0, 0)
+  return new Promise((resolve, reject) =>
+    picture.toBlob((blob) => (blob === null ? reject(new Error('the browser made no picture')) : resolve(blob))),
+  )
+}

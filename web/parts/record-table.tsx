@@ -1,0 +1,77 @@
+import type { ComponentChildren } from 'preact'
+
+/** A column of a table of records. */
+export interface Column<T> {
+  readonly title: string
+  /** The member that the interface sorts by; a column without one cannot be sorted by. */
+  readonly member?: string
+  readonly cell: (record: T) => ComponentChildren
+  readonly isNumber?: boolean
+}
+
+interface Sorting {
+  /** As the interface has it: a member, `-` before it for the largest first. */
+  readonly by: string | undefined
+  readonly change: (by: string) => void
+}
+
+function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting | undefined }) {
+  const { title, member } = column
+  const cls = column.isNumber ? 'number' : undefined
+  if (member === undefined || sorting === undefined)
+    return (
+      <th scope="col" class={cls}>
+        {title}
+      </th>
+    )
+  const isDown = sorting.by === `-${member}`
+  const isUp = sorting.by === member
+  // Of a number the largest is wanted first, of a text the first letter.
+  const first = column.isNumber ? `-${member}` : member
+  const other = column.isNumber ? member : `-${member}`
+  return (
+    <th scope="col" class={cls} aria-sort={isDown ? 'descending' : isUp ? 'ascending' : 'none'}>
+      <button type="button" class="sort" onClick={() => sorting.change(sorting.by === first ? other : first)}>
+        {title}
+        <span aria-hidden="true">{isDown ? ' ↓' : isUp ? ' ↑' : ''}</span>
+      </button>
+    </th>
+  )
+}
+
+/** Records as a dense table, which scrolls by itself where the screen is narrow. */
+export function RecordTable<T>(props: {
+  caption: string
+  columns: readonly Column<T>[]
+  records: readonly T[]
+  keyOf: (record: T, index: number) => string | number
+  sorting?: Sorting
+}) {
+  const { columns, sorting } = props
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
+    <section class="scroll" tabIndex={0} aria-label={`Table: ${props.caption}`}>
+      <table>
+        <caption class="hidden">{props.caption}</caption>
+        <thead>
+          <tr>
+            {columns.map((column) => (
+              <Heading key={column.title} column={column} sorting={sorting} />
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {props.records.map((record, index) => (
+            <tr key={props.keyOf(record, index)}>
+              {columns.map((column) => (
+                <td key={column.title} class={column.isNumber ? 'number' : undefined}>
+                  {column.cell(record)}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}

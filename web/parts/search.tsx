@@ -1,0 +1,137 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { toQuestion } from '../interface.ts'
+import { go } from '../place.ts'
+import { Mark } from './mark.tsx'
+
+const PAGES = [
+  { to: './', text: 'Overview' },
+  { to: 'tokens', text: 'Tokens' },
+  { to: 'daos', text: 'DAOs' },
+  { to: 'index', text: 'Index' },
+  { to: 'compare', text: 'Compare' },
+  { to: 'freshness', text: 'Data: freshness and gaps' },
+  { to: 'reference', text: 'Reference of the API' },
+  { to: 'guides/first-request', text: 'Guides' },
+] as const
+
+const IS_SERVED_ELSEWHERE = /^(?:reference|guides)/
+
+interface Hit {
+  readonly to: string
+  readonly text: string
+  readonly note: string
+  readonly id?: string
+}
+
+function useHits(words: string): { hits: Hit[]; state: string } {
+  const asked = words.trim()
+  const { given, failure } = useAnswer(
+    asked === '' ? undefined : toQuestion('/data/search', { q: asked.slice(0, 100), limit: 10 }),
+  )
+  const pages = PAGES.filter(({ text }) => text.toLowerCase().includes(asked.toLowerCase()))
+  const records = asked === '' ? [] : (given?.data ?? [])
+  const hits = [
+    ...records.map(({ type, _id, name, symbol }) => ({
+      to: `${type}s/${_id}`,
+      text: symbol === null ? name : `${name} (${symbol})`,
+      note: type === 'dao' ? 'DAO' : 'Token',
+      id: _id,
+    })),
+    ...pages.map(({ to, text }) => ({ to, text, note: 'Page' })),
+  ]
+  if (failure !== undefined) return { hits, state: `${failure.title}: ${failure.detail}` }
+  const isWaiting = asked !== '' && given === undefined
+  return { hits, state: isWaiting ? 'Searching…' : hits.length === 0 ? 'Nothing has such a name.' : '' }
+}
+
+function open({ to }: Hit): void {
+  if (IS_SERVED_ELSEWHERE.test(to)) location.assign(new URL(to, document.baseURI))
+  else go(to)
+}
+
+function SearchBox({ close }: { close: () => void }) {
+  const [words, setWords] = useState('')
+  const [at, setAt] = useState(0)
+  const { hits, state } = useHits(words)
+  const chosen = Math.min(at, hits.length - 1)
+  const take = (hit: Hit | undefined) => {
+    if (hit === undefined) return
+    close()
+    open(hit)
+  }
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === 'ArrowDown') setAt((chosen + 1) % Math.max(1, hits.length))
+    else if (event.key === 'ArrowUp') setAt((chosen - 1 + hits.length) % Math.max(1, hits.length))
+    else if (event.key === 'Enter') take(hits[chosen])
+    else return
+    event.preventDefault()
+  }
+  return (
+    <>
+      <input
+        type="text"
+        role="combobox"
+        aria-label="Search tokens, DAOs and pages"
+        aria-expanded="true"
+        aria-controls="hits"
+        aria-activedescendant={chosen >= 0 ? `hit-${chosen}` : undefined}
+        placeholder="Name, symbol or contract address"
+        autocomplete="off"
+        value={words}
+        onInput={({ currentTarget }) => {
+          setWords(currentTarget.value)
+          setAt(0)
+        }}
+        onKeyDown={onKeyDown}
+      />
+      <div id="hits" role="listbox" aria-label="Found" class="hits">
+        {hits.map((hit, index) => (
+          // biome-ignore lint/a11y/useKeyWithClickEvents: the box above has the keys.
+          // biome-ignore lint/a11y/useFocusableInteractive: the box above keeps the focus and says which is active.
+          <div
+            key={hit.to}
+            id={`hit-${index}`}
+            role="option"
+            aria-selected={index === chosen}
+            onClick={() => take(hit)}
+          >
+            {hit.id !== undefined && <Mark id={hit.id} />}
+            {hit.text} <small>{hit.note}</small>
+          </div>
+        ))}
+      </div>
+      <p class="state" role="status" hidden={state === ''}>
+        {state}
+      </p>
+    </>
+  )
+}
+
+/** The search, which ⌘K, Ctrl+K and / open from anywhere. */
+export function Search() {
+  const dialog = useRef<HTMLDialogElement>(null)
+  // Each search begins anew. The box is always there, so that what is typed at once after the keys gets into it.
+  const [search, setSearch] = useState(0)
+  useEffect(() => {
+    const onKeyDown = (event: KeyboardEvent) => {
+      const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement
+      const isCommand = (event.metaKey || event.ctrlKey) && event.key.toLowerCase() === 'k'
+      if (!isCommand && (event.key !== '/' || isTyping)) return
+      event.preventDefault()
+      if (dialog.current?.open === false) dialog.current.showModal()
+    }
+    document.addEventListener('keydown', onKeyDown)
+    return () => document.removeEventListener('keydown', onKeyDown)
+  }, [])
+  return (
+    <>
+      <button type="button" onClick={() => dialog.current?.showModal()} aria-keyshortcuts="Control+K Meta+K">
+        Search <kbd>⌘K</kbd>
+      </button>
+      <dialog class="search" ref={dialog} aria-label="Search" onClose={() => setSearch(search + 1)}>
+        <SearchBox key={search} close={() => dialog.current?.close()} />
+      </dialog>
+    </>
+  )
+}

@@ -1,0 +1,43 @@
+import type { ComponentChildren } from 'preact'
+import { useMemo } from 'preact/hooks'
+import type { Known } from '../answers.ts'
+import type { Question } from '../interface.ts'
+import { Card } from './card.tsx'
+import { Chart } from './chart.tsx'
+import type { Drawing } from './drawing.ts'
+import { Shown } from './shown.tsx'
+
+function Drawn<T>(props: { name: string; data: T; toDrawing: (data: T) => Drawing; isLow: boolean }) {
+  // How it is drawn changes with the name alone.
+  const drawing = useMemo(() => props.toDrawing(props.data), [props.data, props.name])
+  return <Chart name={props.name} drawing={drawing} isLow={props.isLow} />
+}
+
+/** A card with a chart of one series of the interface. `name` names what is drawn: another name is another drawing. */
+export function SeriesChart<T>(props: {
+  title: string
+  name: string
+  question: Question
+  series: Known<T>
+  toDrawing: (data: T) => Drawing
+  isLow?: boolean
+  controls?: ComponentChildren
+  children?: ComponentChildren
+}) {
+  const { title, name, question, series } = props
+  return (
+    <Card title={title} question={question} facts={series.given?.facts} controls={props.controls}>
+      {props.children}
+      <Shown of={series} what={title.toLowerCase()}>
+        {(data, { coarse }) => (
+          <>
+            <Drawn name={name} data={data} toDrawing={props.toDrawing} isLow={props.isLow ?? false} />
+            {coarse !== undefined && coarse > 0 && (
+              <p class="note">{coarse} points are of observations coarser than the interval.</p>
+            )}
+          </>
+        )}
+      </Shown>
+    </Card>
+  )
+}

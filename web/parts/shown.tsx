@@ -1,0 +1,73 @@
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { Failure, Given, Known } from '../answers.ts'
+import { Ago } from './value.tsx'
+
+const SLOW_MS = 3_000
+
+function Loading({ what }: { what: string }) {
+  const [isSlow, setSlow] = useState(false)
+  useEffect(() => {
+    const timer = setTimeout(() => setSlow(true), SLOW_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  return (
+    <p class="state loading" role="status">
+      {isSlow ? `Still loading ${what}: the service takes its time.` : `Loading ${what}…`}
+    </p>
+  )
+}
+
+export function Failed({ failure, again }: { failure: Failure; again: () => void }) {
+  return (
+    <div class="state failed" role="alert">
+      <p>
+        <strong>{failure.title}.</strong> {failure.detail}
+        {failure.requestId !== undefined && <small> Request {failure.requestId}</small>}
+      </p>
+      <button type="button" onClick={again}>
+        Try again
+      </button>
+    </div>
+  )
+}
+
+/** The data's time; data older than it should be says so. */
+export function DataTime({ facts }: { facts: Given<unknown>['facts'] }) {
+  if (facts.asOf === undefined) return null
+  return (
+    <span class={facts.isStale ? 'badge stale' : 'badge'}>
+      {facts.isStale ? 'stale: ' : 'as of '}
+      <Ago at={facts.asOf} />
+    </span>
+  )
+}
+
+/**
+ * What is known of an answer: it loads, it failed, it is empty, or it is shown. An answer from before stays while a newer
+ * one loads or fails, and says so.
+ */
+export function Shown<T>(props: {
+  of: Known<T>
+  what: string
+  isEmpty?: (data: T) => boolean
+  /** Said where the answer is empty. */
+  empty?: string
+  children: (data: T, facts: Given<T>['facts']) => ComponentChildren
+}) {
+  const { given, failure, isBefore, again } = props.of
+  // That nothing is stored is an answer like any other; asking again would not change it.
+  if (given === undefined && failure?.code === 'no_data') return <p class="state empty">Not known: {failure.detail}</p>
+  if (given === undefined)
+    return failure === undefined ? <Loading what={props.what} /> : <Failed failure={failure} again={again} />
+  return (
+    <div class="shown" aria-busy={isBefore}>
+      {failure !== undefined && <Failed failure={failure} again={again} />}
+      {props.isEmpty?.(given.data) === true ? (
+        <p class="state empty">{props.empty ?? `There is nothing here: no ${props.what} fit.`}</p>
+      ) : (
+        props.children(given.data, given.facts)
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,48 @@
+import { now } from '../clock.ts'
+import { type Kind, toAgo, toLocal, toText, toUtc, toWhole } from '../format.ts'
+
+/** Why a number is missing, unless something better is known. */
+const NO_SOURCE = 'No source has given it.'
+
+export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
+  return (
+    <abbr class="unknown" title={why}>
+      not known
+    </abbr>
+  )
+}
+
+/** A number with all its digits on demand; what is not known says why. */
+export function Value({ of, as, why }: { of: number | null | undefined; as: Kind; why?: string | undefined }) {
+  if (of === null || of === undefined) return <Unknown why={why} />
+  const sign = as === 'change' ? (of > 0 ? 'up' : of < 0 ? 'down' : '') : ''
+  return (
+    <data value={of} class={sign} title={toWhole(of, as)}>
+      {toText(of, as)}
+    </data>
+  )
+}
+
+export const Change = ({ of }: { of: number | null | undefined }) => (
+  <Value of={of} as="change" why="History does not reach back far enough." />
+)
+
+/** A moment in UTC, and in the reader's own time on demand. */
+export function Moment({ at, why }: { at: string | Date | null | undefined; why?: string }) {
+  if (at === null || at === undefined) return <Unknown why={why} />
+  const date = new Date(at)
+  return (
+    <time dateTime={date.toISOString()} title={toLocal(date)}>
+      {toUtc(date)}
+    </time>
+  )
+}
+
+/** How long ago a moment was. */
+export function Ago({ at }: { at: Date }) {
+  return (
+    <time dateTime={at.toISOString()} title={`${toUtc(at)}, ${toLocal(at)}`}>
+      {toAgo(at, now.value)}
+    </time>
+  )
+}
