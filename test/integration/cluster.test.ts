@@ -176,8 +176,13 @@ describe('the schema of a cluster', () => {
     await server.command({ name: 'create', sql: `CREATE DATABASE ${db.name}${onCluster(target.cluster)}` })
     const statements = [MIGRATIONS_TABLE, ...loadMigrations().flatMap((migration) => migration.statements)]
     const rendered = statements.flatMap((statement) => renderStatement(statement, target))
-    // Without a Keeper that servers share, a replicated table can be made and neither be changed nor be written to.
-    for (const sql of rendered.filter((statement) => statement.startsWith('CREATE')))
+    // Without a Keeper that servers share, a replicated table can be made and neither be changed nor be written to. What
+    // keeps nothing is replicated nowhere, and the views that are made later read its later columns.
+    const doors = rendered.flatMap(
+      (sql) => /^CREATE TABLE (?:IF NOT EXISTS )?(\S+).*ENGINE = Null/s.exec(sql)?.[1] ?? [],
+    )
+    const isDoor = (sql: string) => doors.includes(/^ALTER TABLE (\S+)/.exec(sql)?.[1] ?? '')
+    for (const sql of rendered.filter((statement) => statement.startsWith('CREATE') || isDoor(statement)))
       await db.command({ name: 'make', sql })
     const engines = await db.rows({
       name: 'engines',
@@ -208,7 +213,8 @@ describe('the schema of a cluster', () => {
     for (const statement of statements.flatMap((one) => renderStatement(one, target))) {
       const sql = 'SELECT formatQuery({statement: String}) AS text'
       const [parsed] = await server.rows({ name: 'parse', sql, params: { statement }, schema })
-      expect(parsed?.text).toMatch(/^(CREATE|ALTER) .* ON CLUSTER dao\s/)
+      // Rows are moved once, by who upgrades, through tables that know all shards.
+      expect(parsed?.text).toMatch(/^(CREATE|ALTER) .* ON CLUSTER dao\s|^INSERT INTO (?!\w+_local)/)
     }
     await server.close()
   })
