@@ -34,8 +34,9 @@ export function createConnect({ commitLog, bounds, toAddress, gauge, heartbeatMs
   const streams = createStreams(commitLog, heartbeatMs === undefined ? {} : { heartbeatMs })
   stopping?.addEventListener('abort', () => streams.close(), { once: true })
   return ({ request, response, requestId }, datasets) => {
-    // A refusal would keep browsers from coming back.
-    const isOver = stopping?.aborted ?? false
+    // A refusal would keep browsers from coming back. Behind another request of its connection a response is told nothing
+    // of the connection's end, so that its place would never be free again.
+    const isOver = (stopping?.aborted ?? false) || response.socket === null
     const giveBack = isOver ? () => undefined : places.take(toLimited(toAddress(request)))
     response.once('close', () => {
       giveBack()

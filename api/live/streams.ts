@@ -30,9 +30,13 @@ export interface Streams {
   close(): void
 }
 
+/** Whether nothing can be told to a client any more: it has left, or its stream was ended. */
+const isOver = ({ response }: Follower): boolean => response.destroyed || response.writableEnded
+
 /** Writes to a client, or closes it where it does not read. */
-function write({ response }: Follower, bytes: Buffer): void {
-  if (response.destroyed) return
+function write(follower: Follower, bytes: Buffer): void {
+  if (isOver(follower)) return
+  const { response } = follower
   response.write(bytes)
   if (response.writableLength > MOST_UNREAD_BYTES) response.destroy()
 }
@@ -71,7 +75,7 @@ function reset(follower: Follower, version: string): void {
  * that is so, before anything more is told; never for a client that has left.
  */
 async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => void): Promise<void> {
-  while (!follower.response.destroyed) {
+  while (!isOver(follower)) {
     const { version } = follower
     if (version === undefined || version === commitLog.version) return arrived()
     const commits = await commitLog.after(version).catch(() => 'away' as const)
@@ -91,8 +95,9 @@ async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => 
  * what it missed from the log, and then follows like the others.
  */
 export function createStreams(commitLog: CommitLog, options: { readonly heartbeatMs?: number } = {}): Streams {
+  const all = new Set<Follower>()
+  /** Those of them that know as much as this process. */
   const following = new Set<Follower>()
-  let count = 0
   const follow = (follower: Follower) => void catchUp(follower, commitLog, () => following.add(follower))
   commitLog.follow({
     committed: (commits) => {
@@ -115,13 +120,14 @@ export function createStreams(commitLog: CommitLog, options: { readonly heartbea
       write(follower, isBehind ? mark : HEARTBEAT)
       if (isBehind) follower.version = version
     }
+    for (const follower of all) if (!following.has(follower)) write(follower, HEARTBEAT)
   }
   const beats = setInterval(beat, options.heartbeatMs ?? HEARTBEAT_MS).unref()
   return {
     open: (follower) => {
-      count += 1
+      all.add(follower)
       follower.response.once('close', () => {
-        count -= 1
+        all.delete(follower)
         following.delete(follower)
       })
       follower.version ??= commitLog.version
@@ -130,11 +136,11 @@ export function createStreams(commitLog: CommitLog, options: { readonly heartbea
       follow(follower)
     },
     get count() {
-      return count
+      return all.size
     },
     close: () => {
       clearInterval(beats)
-      for (const { response } of following) response.end()
+      for (const { response } of all) response.end()
     },
   }
 }

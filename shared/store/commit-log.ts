@@ -85,7 +85,8 @@ export function isNewer(version: string, other: string): boolean {
   return ms > otherMs || (ms === otherMs && count > otherCount)
 }
 
-const VERSION = /^\d{1,20}-\d{1,20}$/
+/** Two numbers of at most 64 bits; Redis refuses larger ones, and so would every attempt be. */
+const VERSION = /^\d{1,19}-\d{1,19}$/
 
 /** Reads the page after a version. The version itself is read too: while it is there, so is everything after it. */
 async function readAfter(redis: Redis, key: string, version: string): Promise<LoggedCommit[] | undefined> {

@@ -1,3 +1,5 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
@@ -187,6 +189,23 @@ describe('the stream', () => {
     }
     expect([await ask('192.0.2.1'), await ask('192.0.2.1'), await ask('192.0.2.1')]).toEqual([200, 200, 429])
     expect([await ask('192.0.2.2'), await ask('192.0.2.3')]).toEqual([200, 503])
+  })
+
+  it('has its places back from who asked for several on one connection', async () => {
+    const streams = { all: 3, perAddress: 3 }
+    const { open, url } = await start({ config: { ...config, api: { ...config.api, streams } } })
+    const { hostname, port } = new URL(url)
+    const socket = connect(Number(port), hostname)
+    socket.write(`GET /data/stream HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`.repeat(3))
+    await once(socket, 'data')
+    socket.destroy()
+    // Each place is free again once the service knows.
+    const places = async () => {
+      const clients = await Promise.all([open(), open(), open()])
+      for (const { kill } of clients) kill()
+      return clients.map(({ response }) => response.statusCode)
+    }
+    await expect.poll(places).toEqual([200, 200, 200])
   })
 
   it('closes who does not read, and nobody else', async () => {
