@@ -42,7 +42,8 @@ export async function startApi(
   const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
   const { keysFile, anonymous } = config.api.limits
   const keys = keysFile === undefined ? undefined : openKeyRing(keysFile, log)
-  const limits = { keys, anonymous, counting: createCounting(asking, config.redis.prefix) }
+  const counter = createRedis(config.redis.url, log, 'counter')
+  const limits = { keys, anonymous, counting: createCounting(counter, config.redis.prefix) }
   const stopping = new AbortController()
   // It serves 503 meanwhile, and whoever reads the log is told why.
   void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
@@ -70,6 +71,7 @@ export async function startApi(
     clearTimeout(deadline)
     commits.close()
     commitLog.close()
+    counter.disconnect()
     keys?.close()
     stopFollowing()
     await Promise.all([ops?.close(), db.close()])

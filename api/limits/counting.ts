@@ -20,6 +20,8 @@ export interface Counting {
 
 /** Those who ask while an answer of Redis is under way are counted together, with the next one. */
 interface Waiting {
+  /** Whose window it is: an allowance that is changed begins another. */
+  readonly place: string
   readonly limiter: RateLimiterRedis | RateLimiterMemory
   readonly allowance: Allowance
   readonly who: string
@@ -59,39 +61,40 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     limiters.set(name, limiter)
     return limiter
   }
-  const remember = (who: string, { requests }: Allowance, { consumedPoints, msBeforeNext }: RateLimiterRes) => {
+  const remember = (place: string, { requests }: Allowance, { consumedPoints, msBeforeNext }: RateLimiterRes) => {
     if (consumedPoints < requests || full.size >= MOST_FULL) return
-    full.set(who, performance.now() + msBeforeNext)
-    setTimeout(() => full.delete(who), msBeforeNext).unref()
+    full.set(place, performance.now() + msBeforeNext)
+    setTimeout(() => full.delete(place), msBeforeNext).unref()
   }
   const flush = async (line: Waiting): Promise<void> => {
-    const { told, who, allowance } = line
+    const { told, who, place, allowance } = line
     line.told = []
     try {
       const standing = await line.limiter.consume(who, told.length).catch((over: unknown) => {
         if (over instanceof RateLimiterRes) return over
         throw over
       })
-      remember(who, allowance, standing)
+      remember(place, allowance, standing)
       tellEach(told, allowance, standing.consumedPoints, standing.msBeforeNext)
     } catch (error) {
       for (const tell of told) tell({ isWithin: false, remaining: 0, resetMs: 0 }, error)
     }
-    if (line.told.length === 0) return void waiting.delete(who)
+    if (line.told.length === 0) return void waiting.delete(place)
     // A statement costs more than answering from kept bytes: in a crowd many requests share one.
     setTimeout(flush, GATHER_MS, line)
   }
   return {
     count: (who, allowance, told) => {
-      const until = full.get(who)
+      const place = `${who} ${allowance.requests}/${allowance.seconds}`
+      const until = full.get(place)
       if (until !== undefined) {
         const resetMs = until - performance.now()
         if (resetMs > 0) return told({ isWithin: false, remaining: 0, resetMs })
       }
-      const line = waiting.get(who)
+      const line = waiting.get(place)
       if (line !== undefined) return void line.told.push(told)
-      const first = { limiter: limiterOf(allowance), allowance, who, told: [told] }
-      waiting.set(who, first)
+      const first = { limiter: limiterOf(allowance), allowance, who, place, told: [told] }
+      waiting.set(place, first)
       void flush(first)
     },
   }

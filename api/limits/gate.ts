@@ -80,15 +80,16 @@ export function createGate({ keys, anonymous, counting, toAddress, refused }: Ga
       if (isFree(request)) return then(UNLIMITED)
       const key = keys === undefined ? undefined : toKey(request)
       const holder = key === undefined ? undefined : keys?.find(key)
-      if (key !== undefined && holder === undefined) return then({ ...UNLIMITED, refusal: invalidKey() })
+      // A wrong key counts for its address: it must not be a way around the limit.
+      const refusal = key !== undefined && holder === undefined ? { refusal: invalidKey() } : {}
       const allowance = holder?.allowance ?? anonymous
-      if (allowance === undefined) return then(UNLIMITED)
+      if (allowance === undefined) return then({ ...UNLIMITED, ...refusal })
       const policy = holder === undefined ? 'address' : 'key'
       const who = `${policy}:${holder?.id ?? toLimited(toAddress(request))}`
       counting.count(who, allowance, (standing, error) => {
         const caller = { holder, allowance, standing }
         const headers = error === undefined ? toHeaders(policy, allowance, standing) : []
-        if (standing.isWithin) return then({ caller, headers })
+        if (standing.isWithin) return then({ caller, headers, ...refusal })
         refused()
         then({ caller, headers, refusal: error ?? toRefusal(allowance, standing) })
       })

@@ -3,7 +3,7 @@ import { isRedisCluster, readClusterUrl } from '../config/redis-url.ts'
 import { DataError, toReason } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
 
-type Use = 'commands' | 'blocking' | 'subscriber' | 'reader'
+type Use = 'commands' | 'blocking' | 'subscriber' | 'reader' | 'counter'
 
 /**
  * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit.
@@ -22,6 +22,8 @@ const OPTIONS = {
     autoResendUnfulfilledCommands: false,
   },
   reader: { maxRetriesPerRequest: 0, socketTimeout: 8_000, connectTimeout: 4_000 },
+  // A request waits for it: a Redis that hangs is away as soon as one that is gone.
+  counter: { maxRetriesPerRequest: 0, socketTimeout: 8_000, connectTimeout: 4_000, commandTimeout: 250 },
 } as const satisfies Record<Use, RedisOptions>
 
 const retryStrategy = (attempt: number) => Math.min(200 * attempt, 5_000)
