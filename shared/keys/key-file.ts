@@ -49,7 +49,7 @@ export function readKeys(path: string): readonly StoredKey[] {
 /** Replaces the file at once: who reads it meanwhile reads the old or the new one. */
 export function writeKeys(path: string, keys: readonly StoredKey[]): void {
   const next = `${path}.${process.pid}`
-  writeFileSync(next, `${JSON.stringify({ keys }, null, 2)}\n`, { mode: MODE })
+  writeFileSync(next, `${JSON.stringify(file.parse({ keys }), null, 2)}\n`, { mode: MODE })
   renameSync(next, path)
 }
 

@@ -25,7 +25,8 @@ export function runKeys(path: string, words: readonly string[], limit: string, n
   if (more.length > 0) throw new DataError('payload', `one name or id per run: ${more.join(', ')} is more`)
   if (what === 'list') return list(path)
   if (what !== 'create' && what !== 'revoke') throw new DataError('payload', HELP)
-  if (given === undefined) throw new DataError('payload', `${what} takes ${what === 'create' ? 'a name' : 'an id'}`)
+  if (given === undefined || given.trim() === '')
+    throw new DataError('payload', `${what} takes ${what === 'create' ? 'a name' : 'an id'}`)
   return what === 'create' ? create(path, given, limit, now) : revoke(path, given, now)
 }
 
