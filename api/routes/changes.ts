@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { datasets } from '../../shared/datasets/list.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import { LIST_HEADERS } from '../http/headers.ts'
 import { limit, oneId, time } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { idValue, timeValue } from '../records/values.ts'
@@ -11,6 +12,8 @@ const NAMES = datasets.map(({ name }) => name) as [string, ...string[]]
 
 /** A job of history may store any dataset at any moment: one answer serves everybody for so long. */
 const HOLDS_MS = 5000
+/** Later than anything is stored. */
+const EVER = Date.parse('2200-01-01')
 
 const change = z
   .strictObject({
@@ -32,14 +35,15 @@ const stored = z.object({
   to: timeValue,
   at: timeValue,
   job: z.string(),
+  total: z.int(),
 })
 
 const SQL = `
-SELECT dataset, entity, begins_at AS from, ends_at AS to, changed_at AS at, job
+SELECT dataset, entity, begins_at AS from, ends_at AS to, changed_at AS at, job, count() OVER () AS total
 FROM history_changes FINAL
 WHERE ({dataset: String} = '' OR dataset = {dataset: String})
   AND ({entity: UInt64} = 0 OR entity = {entity: UInt64})
-  AND changed_at >= {start: DateTime64(3, 'UTC')}
+  AND changed_at >= {start: DateTime64(3, 'UTC')} AND changed_at < {end: DateTime64(3, 'UTC')}
 ORDER BY at DESC, dataset, entity, from, to
 LIMIT {limit: UInt32}`
 
@@ -52,7 +56,8 @@ export const changesRoute = defineRoute({
   tag: 'Service',
   summary: 'Which of the past was changed, when and by which job',
   description:
-    'Ranges of history that were stored anew, newest first: filled for the first time, corrected, or computed again. Whoever keeps a copy of a series reads these ranges again. What is collected on schedule is not here: `/data/stream` tells of that as it happens. The same work done again is told once, with its latest time.',
+    'Ranges of history that were stored anew, newest first: filled for the first time, corrected, or computed again. Whoever keeps a copy of a series reads these ranges again. What is collected on schedule is not here: `/data/stream` tells of that as it happens. The same work done again is told once, with its latest time. Where `X-Total-Count` says that there are more than came, ask for those before the oldest of them with `end`, or for more with `limit`.',
+  headers: { 'X-Total-Count': LIST_HEADERS['X-Total-Count'] },
   query: {
     dataset: z
       .enum(NAMES, `must be one of ${NAMES.join(', ')}`)
@@ -60,6 +65,7 @@ export const changesRoute = defineRoute({
       .meta({ description: 'Only of this dataset, by its name in `/data/status`.', examples: ['prices'] }),
     id: oneId('token, DAO or index', tokenKind.example.id).optional(),
     start: time('Only what was stored at this moment or later.', '2024-01-01', { earliest: '1970-01-01' }).optional(),
+    end: time('Only what was stored before this moment.', '2024-02-01', { earliest: '1970-01-01' }).optional(),
     limit: limit('changes', { default: 100, max: 10_000 }),
   },
   response: z.array(change),
@@ -70,13 +76,15 @@ export const changesRoute = defineRoute({
     if (query.id !== undefined && one === undefined)
       throw new Problem('not_found', `There is no token, DAO or index ${query.id}.`, { param: 'id' })
     const ids = new Map(entities.map(({ key, id }) => [key, id]))
-    const start = new Date(query.start ?? 0).toISOString().slice(0, -1)
-    const params = { dataset: query.dataset ?? '', entity: one?.key ?? 0, start, limit: query.limit }
+    const toText = (at: number) => new Date(at).toISOString().slice(0, -1)
+    const [start, end] = [toText(query.start ?? 0), toText(query.end ?? EVER)]
+    const params = { dataset: query.dataset ?? '', entity: one?.key ?? 0, start, end, limit: query.limit }
     const rows = await db.rows({ name: 'changes', sql: SQL, params, schema: stored })
-    const changes = rows.flatMap(({ dataset, entity, ...rest }): z.infer<typeof change>[] => {
+    const changes = rows.flatMap(({ dataset, entity, total: _, ...rest }): z.infer<typeof change>[] => {
       const id = entity === 0 ? null : ids.get(entity)
       return id === undefined ? [] : [{ dataset, entity: id, ...rest }]
     })
-    return { body: Buffer.from(JSON.stringify(changes)), asOf: null, expiresAt: now() + HOLDS_MS }
+    const headers = { 'X-Total-Count': String(rows[0]?.total ?? 0) }
+    return { body: Buffer.from(JSON.stringify(changes)), headers, asOf: null, expiresAt: now() + HOLDS_MS }
   },
 })

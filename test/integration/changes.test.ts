@@ -75,6 +75,8 @@ it('tells of each entity which of its past a job stored, and of nothing that cam
   expect(await read('?dataset=holders')).toEqual([])
   expect((await read(`?start=${NOW + 1}`)).every(({ at }) => Date.parse(at) > NOW)).toBe(true)
   expect(await read('?limit=1')).toEqual(later.slice(0, 1))
+  expect((await ask('?limit=1')).headers.get('x-total-count')).toBe(String(later.length))
+  expect(await read(`?end=${new Date(NOW + 1).toISOString()}`)).toEqual(later.filter(({ at }) => Date.parse(at) <= NOW))
   expect((await ask(`?id=${'0'.repeat(24)}`)).status).toBe(404)
   expect((await ask('?dataset=nothing')).status).toBe(400)
 })
