@@ -69,7 +69,8 @@ WHERE d.collected_at < s.swept_at AND NOT d.is_deleted`
 /** Marks the votes that their voters replaced by a later one, on the proposals of which votes came since the slot began. */
 const REPLACED_VOTES = `
 INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
-SELECT v.dao, v.created_at, v.proposal, v.voter, v.space, v.choice, v.voting_power, true, now64(3, 'UTC')
+SELECT v.dao, v.created_at, v.proposal, v.voter, v.space, v.choice, v.voting_power, true,
+  greatest(now64(3, 'UTC'), v.collected_at + INTERVAL 1 MILLISECOND)
 FROM (SELECT * FROM dao_cast_votes FINAL WHERE dao IN {entities: Array(UInt64)}) AS v
 INNER JOIN
 (

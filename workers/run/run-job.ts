@@ -105,7 +105,8 @@ async function runPiece(
   context: JobContext,
 ): Promise<{ collected: Collected; rows: number }> {
   const { job, payload, slot, state } = running
-  const startedAt = context.now()
+  // A slot that has begun elsewhere has begun: this machine's clock may be behind that of the scheduler.
+  const startedAt = Math.max(context.now(), slot)
   const collected = await collectChecked(running, collectors, entities, context)
   const rows = await store(job.dataset, collected, { slot, startedAt }, context)
   await state.store()
