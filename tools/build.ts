@@ -39,8 +39,7 @@ export function build(into: string, options: { checksTypes?: boolean } = {}): vo
   const args = [TSC, '-p', join(ROOT, 'tsconfig.build.json'), '--outDir', into, ...(checksTypes ? [] : ['--noCheck'])]
   run(args, 'the programs do not compile')
   if (checksTypes) checkPage()
-  run([VITE, 'build', join(ROOT, 'web')], 'the page was not built')
-  cpSync(join(ROOT, 'web/dist'), join(into, 'web/dist'), { recursive: true })
+  run([VITE, 'build', join(ROOT, 'web'), '--outDir', join(into, 'web/dist'), '--emptyOutDir'], 'the page was not built')
   // Its version and licence are those that the API tells.
   cpSync(join(ROOT, 'package.json'), join(into, 'package.json'))
   const isRead = (path: string) => statSync(path).isDirectory() || READ.has(extname(path))

@@ -2,7 +2,7 @@
 // Prepares a fresh clone: packages, the page, and a Redis binary unless REDIS_URL names a server. Runs before what a
 // newcomer begins with (`npm start`, `test`, `live`, `providers`), with nothing but Node's own modules, and does nothing when all is there.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -64,10 +64,18 @@ function installRedis() {
 function buildPage() {
   const page = join(root, 'web')
   const built = join(page, 'dist', 'index.html')
-  const sources = readdirSync(page, { recursive: true }).filter((name) => !/^dist(?:\W|$)/.test(name))
-  const newest = Math.max(...sources.map((name) => statSync(join(page, name)).mtimeMs))
+  // The types are made anew by every check and say nothing to the builder; the packages do.
+  const sources = readdirSync(page, { recursive: true })
+    .filter((name) => name !== 'schema.d.ts' && !/^dist(?:\W|$)/.test(name))
+    .map((name) => join(page, name))
+  const newest = Math.max(...[...sources, join(root, 'package-lock.json')].map((path) => statSync(path).mtimeMs))
   if (existsSync(built) && statSync(built).mtimeMs >= newest) return
-  run(process.execPath, [join('node_modules', 'vite', 'bin', 'vite.js'), 'build', 'web', '--logLevel', 'warn'])
+  // Beside what a running API may be about to read, and in its place when it is whole.
+  const [dist, next] = [join(page, 'dist'), join(page, `dist.${process.pid}`)]
+  const vite = join('node_modules', 'vite', 'bin', 'vite.js')
+  run(process.execPath, [vite, 'build', 'web', '--outDir', next, '--emptyOutDir', '--logLevel', 'warn'])
+  rmSync(dist, { recursive: true, force: true })
+  renameSync(next, dist)
 }
 
 requireNode()

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { RequestHandler } from 'express'
-import { Problem } from '../problem/problem.ts'
+import { toUnavailable } from '../problem/problem.ts'
 import { createKept, type Page } from './kept.ts'
 
 /** Where `npm run build:page` puts the page; beside the compiled programs it is the same. */
@@ -55,7 +55,7 @@ export function createExplorer(): RequestHandler {
   if (!existsSync(join(BUILT, 'index.html')))
     return (request, _response, next) => {
       if (!ADDRESSES.test(request.path)) return next()
-      throw new Problem('unavailable', 'The page was not built: `npm run build:page` does that.')
+      throw toUnavailable('The page was not built: `npm run build:page` does that.')
     }
   // All at once: documents and files of two builds do not fit each other.
   const html = readFileSync(join(BUILT, 'index.html'), 'utf8')
