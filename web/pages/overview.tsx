@@ -34,7 +34,7 @@ function MarketCaps() {
   const question = toQuestion('/data/aggregated/market-cap', { start: useDays(), interval: '1d', fill: 'null' })
   const series = useAnswer(question)
   const value = ({ marketCapUsd }: MarketCap) => marketCapUsd.value
-  const last: MarketCap | undefined = series.given?.data.at(-1)
+  const last: MarketCap | undefined = series.given?.data.findLast((point) => value(point) !== null)
   return (
     <SeriesChart
       title="Market cap of DAO tokens"
@@ -62,7 +62,7 @@ function Treasuries() {
   const question = toQuestion('/data/aggregated/treasury-value', { start: useDays(), interval: '1d', fill: 'null' })
   const series = useAnswer(question)
   const value = ({ treasuryValueUsd }: TreasuryValue) => treasuryValueUsd.value
-  const last: TreasuryValue | undefined = series.given?.data.at(-1)
+  const last: TreasuryValue | undefined = series.given?.data.findLast((point) => value(point) !== null)
   return (
     <SeriesChart
       title="Treasuries"
