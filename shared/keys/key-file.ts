@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { allowance } from './allowance.ts'
@@ -46,11 +46,27 @@ export function readKeys(path: string): readonly StoredKey[] {
   }
 }
 
-/** Replaces the file at once: who reads it meanwhile reads the old or the new one. */
-export function writeKeys(path: string, keys: readonly StoredKey[]): void {
-  const next = `${path}.${process.pid}`
-  writeFileSync(next, `${JSON.stringify(file.parse({ keys }), null, 2)}\n`, { mode: MODE })
-  renameSync(next, path)
+/**
+ * Replaces the file at once: who reads it meanwhile reads the old or the new one. The new one is made under a name that
+ * only one process can take, so that of two changes at a time none is lost.
+ * @throws DataError `config` when another process changes the file, or was killed while it did.
+ */
+export function changeKeys(path: string, change: (keys: readonly StoredKey[]) => readonly StoredKey[]): void {
+  const next = `${path}.new`
+  try {
+    writeFileSync(next, '', { mode: MODE, flag: 'wx' })
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST')
+      throw new DataError('config', `API_KEYS_FILE: ${toReason(cause)}`, { cause })
+    throw new DataError('config', `${next} is there: another change is under way; remove it if none is`, { cause })
+  }
+  try {
+    writeFileSync(next, `${JSON.stringify(file.parse({ keys: change(readKeys(path)) }), null, 2)}\n`)
+    renameSync(next, path)
+  } catch (error) {
+    rmSync(next, { force: true })
+    throw error
+  }
 }
 
 /** A new key, and what is stored of it. The id stands in logs, the rest is secret. */

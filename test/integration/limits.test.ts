@@ -9,6 +9,7 @@ import { problemBody } from '../../api/problem/problem.ts'
 import { readKeys } from '../../shared/keys/key-file.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { type Child, startChild, untilReady } from '../../tools/children.ts'
+import { startRedis } from '../../tools/redis-server.ts'
 import { runKeys } from '../../workers/commands/keys.ts'
 import { createApiDatabase, createHandFeed, startApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -41,7 +42,7 @@ const createKey = (name: string, limit: string) =>
 
 /** A service with limits, in this process. */
 async function start(options: { anonymous?: number; redisUrl?: string; trustedProxies?: string[] } = {}) {
-  const redis = createRedis(options.redisUrl ?? config.redis.url, silent, 'reader')
+  const redis = createRedis(options.redisUrl ?? config.redis.url, silent, 'counter')
   await new Promise((resolve) => redis.once('ready', resolve).once('error', resolve))
   const keys = openKeyRing(file, silent)
   closers.push(() => redis.disconnect(), keys.close)
@@ -87,6 +88,18 @@ describe('keys', () => {
     expect(() => runKeys(file, ['revoke', 'ffffffff'], '', 0)).toThrow('there is no key')
     expect(() => runKeys(file, ['create', 'x'], 'many', 0)).toThrow('--limit must be')
     expect(() => runKeys(file, [], '', 0)).toThrow('npm run keys')
+    expect(() => runKeys(file, ['create', ' '], '5/60', 0)).toThrow('create takes a name')
+    expect(readKeys(file)).toHaveLength(1)
+  })
+
+  it('are changed by one process at a time, and none is lost', () => {
+    const before = readKeys(file)
+    writeFileSync(`${file}.new`, '')
+    expect(() => createKey('too', '5/60')).toThrow('another change is under way')
+    rmSync(`${file}.new`)
+    expect(readKeys(file)).toEqual(before)
+    createKey('one after the other', '5/60')
+    expect(readKeys(file)).toHaveLength(before.length + 1)
   })
 
   it('have a limit of their own, by either header, and tell their use', async () => {
@@ -150,6 +163,39 @@ describe('limits', () => {
     const answers: number[] = []
     for (const address of asked) answers.push((await behind.ask(PATH, forwarded(address))).status)
     expect(answers).toEqual([200, 429, 200, 200, 429, 200])
+  })
+
+  it('count a wrong key for its address', async () => {
+    const { ask } = await start({ anonymous: 1 })
+    const wrong = { 'x-api-key': 'none of them' }
+    const statuses: number[] = []
+    for (const headers of [wrong, wrong, {}]) statuses.push((await ask(PATH, headers)).status)
+    expect(statuses).toEqual([401, 429, 429])
+  })
+
+  it('begin anew when they are changed', async () => {
+    const counting = createCounting(undefined, 'test')
+    const isWithin = (requests: number) =>
+      new Promise<boolean>((resolve) => {
+        counting.count('somebody', { requests, seconds: WINDOW }, (standing) => resolve(standing.isWithin))
+      })
+    expect([await isWithin(1), await isWithin(1), await isWithin(2)]).toEqual([true, false, true])
+  })
+
+  it('hold in each process alone while Redis hangs', async () => {
+    const dir = mkdtempSync(join(tmpdir(), 'dao-data-redis-'))
+    const own = await startRedis(dir)
+    closers.push(async () => {
+      own.child.kill('SIGCONT')
+      await own.stop()
+      rmSync(dir, { recursive: true, force: true })
+    })
+    const { ask } = await start({ anonymous: 2, redisUrl: own.url })
+    expect((await ask()).headers.get('ratelimit')).toMatch(/^"address";r=1;/)
+    own.child.kill('SIGSTOP')
+    const statuses: number[] = []
+    for (const _ of [1, 2, 3]) statuses.push((await ask()).status)
+    expect(statuses).toEqual([200, 200, 429])
   })
 
   it('leave health alone, and browsers that ask whether they may ask', async () => {

@@ -3,7 +3,7 @@ import { runCommand } from '../../shared/command.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { allowance } from '../../shared/keys/allowance.ts'
-import { createKey, readKeys, writeKeys } from '../../shared/keys/key-file.ts'
+import { changeKeys, createKey, readKeys } from '../../shared/keys/key-file.ts'
 import { isMain } from '../../shared/process.ts'
 import { toShortTime, toTable } from './text-table.ts'
 
@@ -34,7 +34,7 @@ function create(path: string, name: string, limit: string, now: number): string 
   const wrong = allowance.safeParse(limit).error?.issues[0]
   if (wrong !== undefined) throw new DataError('payload', `--limit ${wrong.message}`)
   const { key, stored } = createKey(name, limit, now)
-  writeKeys(path, [...readKeys(path), stored])
+  changeKeys(path, (keys) => [...keys, stored])
   return `${key}\n\nIt is not shown again. Send it as X-API-Key, or as Authorization: Bearer.`
 }
 
@@ -47,14 +47,13 @@ function list(path: string): string {
 }
 
 function revoke(path: string, id: string, now: number): string {
-  const keys = readKeys(path)
-  const found = keys.find((key) => key.id === id)
-  if (found === undefined) throw new DataError('payload', `there is no key ${id}`)
-  const revokedAt = found.revokedAt ?? new Date(now).toISOString()
-  writeKeys(
-    path,
-    keys.map((key) => (key === found ? { ...key, revokedAt } : key)),
-  )
+  let revokedAt = new Date(now).toISOString()
+  changeKeys(path, (keys) => {
+    const found = keys.find((key) => key.id === id)
+    if (found === undefined) throw new DataError('payload', `there is no key ${id}`)
+    revokedAt = found.revokedAt ?? revokedAt
+    return keys.map((key) => (key === found ? { ...key, revokedAt } : key))
+  })
   return `${id} is revoked since ${toShortTime(Date.parse(revokedAt))}`
 }
 
