@@ -17,6 +17,7 @@ const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 let dao: Dao
+let later: Dao
 
 const PROPOSAL = "concat('0x', lower(hex(SHA256(toString(p)))))"
 
@@ -53,11 +54,17 @@ FROM (SELECT number AS p FROM numbers(${PROPOSALS}))`,
   })
   const reading = { dao: dao.key, space: dao.snapshotSpace, kind: 'reading', at: READ_AT }
   await writer.insert({ table: 'governance_in', rows: [reading] })
+  // Another DAO, read much later, has a proposal of which it is not known when it is voted on.
+  const other = { dao: later.key, space: later.snapshotSpace }
+  const made = { ...other, kind: 'proposal', proposal: '0x1', address: '0x1', at: READ_AT }
+  const read = { ...other, kind: 'reading', at: '2024-05-01T12:00:00.000Z' }
+  for (const row of [made, read]) await writer.insert({ table: 'governance_in', rows: [row] })
 }
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
   dao = database.registry.daoBySlug.get('arbitrum') as Dao
+  later = database.registry.daoBySlug.get('aave') as Dao
   await storeVotes()
   const nothingKept = { ...config, api: { ...config.api, cacheBytes: 0 } }
   api = await startApi({
@@ -129,5 +136,17 @@ describe('a million votes of one space', () => {
     expect(strongest.map(({ votingPower }) => votingPower)).toEqual([1, 2, 3].map((n) => (VOTES - n) / 7))
     const counts = await fetch(`${api.url}/data/daos/governance?name=arbitrum`)
     expect(await counts.json()).toMatchObject({ votes: { count: VOTES }, proposals: PROPOSALS })
+  })
+
+  it('of the last 30 days are those before that DAO was read, and what is not known of a proposal is null', async () => {
+    const since = new Date(Date.parse(READ_AT) - 30 * 86_400_000).toISOString()
+    const { response } = await get(`/votes?name=arbitrum&limit=1&filter=${encodeURIComponent(`createdAt>${since}`)}`)
+    const recent = Number(response.headers.get('x-total-count'))
+    expect(recent).toBeGreaterThan(0)
+    const { records } = await get<{ name: string }>('/summary?name=arbitrum&name=aave&sort=-proposals')
+    expect(records).toMatchObject([
+      { _id: dao.id, votes30d: recent, activeProposals: expect.any(Number) },
+      { _id: later.id, votes30d: 0, proposals: 1, activeProposals: null },
+    ])
   })
 })

@@ -146,6 +146,14 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, start }) => {
     }
   })
 
+  it('refuses to fill the time before all history', async () => {
+    for (const start of ['2022-01-31', '0001-01-01']) {
+      const response = await fetch(`${api.url}/data/aggregated/market-cap?interval=1d&fill=null&start=${start}`)
+      expect(response.status, start).toBe(400)
+      expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'start' })
+    }
+  })
+
   it('refuses both an interval and a number of points', async () => {
     const response = await fetch(`${api.url}${path}?${of('1d', 'points=10')}`)
     expect(response.status).toBe(400)

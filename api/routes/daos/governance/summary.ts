@@ -3,7 +3,7 @@ import { governance } from '../../../../shared/datasets/governance.ts'
 import { COUNTED, COUNTS, toScope } from '../../../governance/counted.ts'
 import { findStates, STATE } from '../../../governance/states.ts'
 import { defineList, listedDaos } from '../../../lists/list.ts'
-import { idValue, timeValue, uint64 } from '../../../records/values.ts'
+import { countOrNull, idValue, timeValue, uint64 } from '../../../records/values.ts'
 
 const summary = z
   .strictObject({
@@ -16,7 +16,9 @@ const summary = z
       })
       .describe('All votes so far.'),
     proposals: uint64.describe('Proposals that were made.'),
-    activeProposals: uint64.describe('Those of them that are voted on now.'),
+    activeProposals: countOrNull.describe(
+      'Those of them that are voted on now; null while the times of some are not known.',
+    ),
     lastProposalAt: timeValue.nullable().describe('When the last one was made; null where there is none.'),
     votes30d: uint64.describe('Votes that were cast in the 30 days before the DAO was last read.'),
   })
@@ -45,7 +47,7 @@ const VOTES = `
   GROUP BY dao`
 
 const PROPOSALS = `
-  SELECT p.dao AS dao, count() AS proposals, countIf(ifNull(${STATE} = 'active', false)) AS active, max(p.created_at) AS last_at
+  SELECT p.dao AS dao, count() AS proposals, if(countIf(isNull(${STATE})) > 0, NULL, countIf(${STATE} = 'active')) AS active, max(p.created_at) AS last_at
   FROM (SELECT dao, space, proposal, created_at FROM dao_proposals FINAL WHERE ${COUNTS}) AS p
   LEFT JOIN (SELECT dao, space, proposal, starts_at, ends_at FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
     ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
@@ -56,7 +58,8 @@ const JOINS = `INNER JOIN
 (
   WITH ${COUNTED}
   SELECT r.dao AS dao, r.read_at AS read_at, v.votes AS votes, v.voters AS voters, v.recent AS recent,
-    p.proposals AS proposals, p.active AS active, if(p.proposals = 0, NULL, p.last_at) AS last_at
+    p.proposals AS proposals,
+    if(p.proposals = 0, 0, p.active) AS active, if(p.proposals = 0, NULL, p.last_at) AS last_at
   FROM
   (
     SELECT dao, max(at) AS read_at FROM

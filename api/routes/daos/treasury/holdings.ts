@@ -98,11 +98,11 @@ async function readFacts(db: Database, params: Readonly<Record<string, unknown>>
 type Facts = z.infer<typeof found>
 
 /**
- * @throws Problem `no_data` where nothing is known of a DAO's treasury, or only what it comes to. A past moment for which
- *   nothing was known is an empty list.
+ * @throws Problem `no_data` where nothing is known of a DAO's treasury, or only what it comes to. A past moment of which
+ *   that was so has an empty list.
  */
 function requireHoldings(facts: Facts | undefined, isPast: boolean): void {
-  if (facts === undefined ? isPast : facts.held > 0) return
+  if (isPast || (facts !== undefined && facts.held > 0)) return
   const why = facts === undefined ? 'Its treasury was not read.' : 'Only what its tokens come to was kept.'
   throw new Problem('no_data', `There are no holdings of this DAO. ${why}`)
 }
@@ -123,7 +123,7 @@ export const holdingsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'What the treasury of one DAO holds, by asset, chain and address',
   description:
-    'Each asset on each chain at each address, as far as the source tells them apart, largest value first, and what has no price last. The values come to the `valueUsd` of `/data/daos/treasury` of the same moment. Spam is left out. A DAO of whose treasury nothing is known, or only what its tokens come to, has no holdings: `no_data`. With `asOf` before anything was known the list is empty.',
+    'Each asset on each chain at each address, as far as the source tells them apart, largest value first, and what has no price last. The values come to the `valueUsd` of `/data/daos/treasury` of the same moment. Spam is left out. A DAO of whose treasury nothing is known, or only what its tokens come to, has no holdings: `no_data`. With `asOf` of a moment at which that was so the list is empty.',
   one: daoKind,
   query: { ...questions.parameters, ...asOfParameter, ...page('holdings', { default: 100, max: 500 }) },
   record: holding,
