@@ -66,21 +66,24 @@ LEFT JOIN
 ) AS d ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
 WHERE d.collected_at < s.swept_at AND NOT d.is_deleted`
 
+/** Of the proposals on which votes came since the slot began: all others stay as they are. */
+const TOUCHED = `(dao, space, proposal) IN
+  (
+    SELECT dao, space, proposal FROM dao_cast_votes
+    WHERE dao IN {entities: Array(UInt64)} AND collected_at >= {slot: DateTime64(3, 'UTC')}
+  )`
+
 /** Marks the votes that their voters replaced by a later one, on the proposals of which votes came since the slot began. */
 const REPLACED_VOTES = `
 INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
 SELECT v.dao, v.created_at, v.proposal, v.voter, v.space, v.choice, v.voting_power, true,
   greatest(now64(3, 'UTC'), v.collected_at + INTERVAL 1 MILLISECOND)
-FROM (SELECT * FROM dao_cast_votes FINAL WHERE dao IN {entities: Array(UInt64)}) AS v
+FROM (SELECT * FROM dao_cast_votes FINAL WHERE dao IN {entities: Array(UInt64)} AND ${TOUCHED}) AS v
 INNER JOIN
 (
   SELECT dao, space, proposal, voter, max(created_at) AS last_at
   FROM dao_cast_votes
-  WHERE dao IN {entities: Array(UInt64)} AND (dao, space, proposal) IN
-  (
-    SELECT dao, space, proposal FROM dao_cast_votes
-    WHERE dao IN {entities: Array(UInt64)} AND collected_at >= {slot: DateTime64(3, 'UTC')}
-  )
+  WHERE dao IN {entities: Array(UInt64)} AND ${TOUCHED}
   GROUP BY dao, space, proposal, voter
   HAVING min(created_at) < last_at
 ) AS last ON last.dao = v.dao AND last.space = v.space AND last.proposal = v.proposal AND last.voter = v.voter

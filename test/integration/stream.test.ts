@@ -233,6 +233,21 @@ describe('the stream', () => {
     expect(ids(quick)).toEqual(Array.from({ length: count }, (_, index) => `${index + 1}-0`))
   })
 
+  it('tells nothing more to who still reads while the service stops', async () => {
+    const stop = new AbortController()
+    const log = createHandLog()
+    const { open } = await start({ commitLog: log.commitLog, stopping: stop.signal })
+    const client = await open()
+    client.response.pause()
+    // More than the system takes, and less than a client is closed for.
+    for (let count = 0; count < 500; count += 1) log.commit('prices')
+    stop.abort()
+    log.commit('prices')
+    client.response.resume()
+    await client.closed
+    expect(client.events).toHaveLength(500)
+  })
+
   it('ends when the service stops, and lets nobody in that would keep it from ending', async () => {
     const stop = new AbortController()
     const { open } = await start({ stopping: stop.signal })
