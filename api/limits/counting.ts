@@ -18,37 +18,70 @@ export interface Counting {
   count(who: string, allowance: Allowance, told: Told): void
 }
 
-/** Those who ask while an answer of Redis is under way are counted together, with the next one. */
-interface Waiting {
+/** Somebody's window, as this process sees it. Those who ask while an answer of Redis is under way are counted together. */
+interface Line {
   /** Whose window it is: an allowance that is changed begins another. */
   readonly place: string
   readonly limiter: RateLimiterRedis | RateLimiterMemory
   readonly allowance: Allowance
   readonly who: string
-  told: Told[]
+  waiting: Told[]
+  isAsking: boolean
+  /** Requests that are counted and have not come yet: of the window they are the `next`-th to the `last`-th. */
+  next: number
+  last: number
+  /** When the window ends, by this process's monotonic clock in milliseconds. */
+  endsAt: number
+  forgetting?: NodeJS.Timeout | undefined
 }
 
 /** How long a crowd's requests are gathered. Whoever comes alone does not wait. */
 const GATHER_MS = 1
 
+/** From so many requests in one statement on it is a crowd. For each of them some that are about to come are counted ahead. */
+const CROWD = 4
+const AHEAD = 16
+
+/** What one process has counted ahead no other can give away: it is this part of what is left, and nothing in the end. */
+const MOST_AHEAD = 1 / 64
+
 /** How many windows that are used up are remembered, so that nobody asks Redis about them. */
 const MOST_FULL = 10_000
 
-/** Tells each of those who were counted together where it stands, in the order in which they came. */
-function tellEach(told: readonly Told[], { requests }: Allowance, consumed: number, resetMs: number): void {
-  for (const [index, tell] of told.entries()) {
-    const own = consumed - told.length + index + 1
-    tell({ isWithin: own <= requests, remaining: Math.max(0, requests - own), resetMs })
+const isOpen = ({ endsAt }: Line): boolean => performance.now() < endsAt
+
+const hasAhead = (line: Line): boolean => line.next <= line.last && isOpen(line)
+
+function tell(told: Told, { requests }: Allowance, own: number, resetMs: number): void {
+  told({ isWithin: own <= requests, remaining: Math.max(0, requests - own), resetMs })
+}
+
+/** Gives requests their places among those that were counted ahead; tells how many got one. */
+function takeAhead(line: Line, waiting: readonly Told[]): number {
+  const resetMs = line.endsAt - performance.now()
+  const count = resetMs > 0 ? Math.max(0, Math.min(waiting.length, line.last - line.next + 1)) : 0
+  for (const told of waiting.slice(0, count)) {
+    tell(told, line.allowance, line.next, resetMs)
+    line.next += 1
   }
+  return count
+}
+
+/** How many to count beside those who are there. Of a window that this process knows nothing about, none. */
+function toAhead(line: Line): number {
+  if (line.waiting.length < CROWD || !isOpen(line)) return 0
+  const left = Math.max(0, line.allowance.requests - line.last)
+  return Math.floor(Math.min(line.waiting.length * AHEAD, left * MOST_AHEAD))
 }
 
 /**
  * Counts requests in windows that begin with somebody's first request, over all processes through Redis, and in this
- * process alone while Redis is away. One statement counts everybody who came while the one before was under way.
+ * process alone while Redis is away. One statement counts everybody who came while the one before was under way, and of
+ * a crowd some who are about to come.
  */
 export function createCounting(redis: Redis | undefined, prefix: string): Counting {
   const limiters = new Map<string, RateLimiterRedis | RateLimiterMemory>()
-  const waiting = new Map<string, Waiting>()
+  const lines = new Map<string, Line>()
   const full = new Map<string, number>()
   const limiterOf = ({ requests: points, seconds: duration }: Allowance) => {
     const name = `${points}/${duration}`
@@ -66,36 +99,75 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     full.set(place, performance.now() + msBeforeNext)
     setTimeout(() => full.delete(place), msBeforeNext).unref()
   }
-  const flush = async (line: Waiting): Promise<void> => {
-    const { told, who, place, allowance } = line
-    line.told = []
+  /** Counts those who wait, and tells them. */
+  const countWaiting = async (line: Line): Promise<void> => {
+    const { waiting, who, place, allowance } = line
+    const taken = waiting.length + toAhead(line)
+    line.waiting = []
     try {
-      const standing = await line.limiter.consume(who, told.length).catch((over: unknown) => {
+      const standing = await line.limiter.consume(who, taken).catch((over: unknown) => {
         if (over instanceof RateLimiterRes) return over
         throw over
       })
+      const { consumedPoints, msBeforeNext } = standing
       remember(place, allowance, standing)
-      tellEach(told, allowance, standing.consumedPoints, standing.msBeforeNext)
+      const first = consumedPoints - taken + 1
+      for (const [index, told] of waiting.entries()) tell(told, allowance, first + index, msBeforeNext)
+      line.next = first + waiting.length
+      line.last = Math.min(consumedPoints, allowance.requests)
+      line.endsAt = performance.now() + msBeforeNext
     } catch (error) {
-      for (const tell of told) tell({ isWithin: false, remaining: 0, resetMs: 0 }, error)
+      for (const told of waiting) told({ isWithin: false, remaining: 0, resetMs: 0 }, error)
     }
-    if (line.told.length === 0) return void waiting.delete(place)
+  }
+  const forgetAtEnd = (line: Line): void => {
+    line.forgetting ??= setTimeout(() => {
+      line.forgetting = undefined
+      if (!line.isAsking) settle(line)
+    }, line.endsAt - performance.now()).unref()
+  }
+  /** Only what was counted ahead has to be remembered. */
+  const settle = (line: Line): void => {
+    if (hasAhead(line)) forgetAtEnd(line)
+    else lines.delete(line.place)
+  }
+  const ask = async (line: Line): Promise<void> => {
+    line.isAsking = true
+    await countWaiting(line)
+    line.waiting = line.waiting.slice(takeAhead(line, line.waiting))
     // A statement costs more than answering from kept bytes: in a crowd many requests share one.
-    setTimeout(flush, GATHER_MS, line)
+    if (line.waiting.length > 0) return void setTimeout(ask, GATHER_MS, line)
+    line.isAsking = false
+    settle(line)
   }
   return {
     count: (who, allowance, told) => {
       const place = `${who} ${allowance.requests}/${allowance.seconds}`
+      const line = lines.get(place)
+      if (line !== undefined && !line.isAsking && takeAhead(line, [told]) > 0) return
       const until = full.get(place)
       if (until !== undefined) {
         const resetMs = until - performance.now()
         if (resetMs > 0) return told({ isWithin: false, remaining: 0, resetMs })
       }
-      const line = waiting.get(place)
-      if (line !== undefined) return void line.told.push(told)
-      const first = { limiter: limiterOf(allowance), allowance, who, place, told: [told] }
-      waiting.set(place, first)
-      void flush(first)
+      if (line === undefined) {
+        const window = { next: 1, last: 0, endsAt: 0 }
+        const first = {
+          limiter: limiterOf(allowance),
+          allowance,
+          who,
+          place,
+          waiting: [told],
+          isAsking: true,
+          ...window,
+        }
+        lines.set(place, first)
+        return void ask(first)
+      }
+      line.waiting.push(told)
+      if (line.isAsking) return
+      line.isAsking = true
+      setTimeout(ask, GATHER_MS, line)
     },
   }
 }

@@ -1,11 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises'
-import { get, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import autocannon from 'autocannon'
-import { JSON_SETTINGS } from '../../api/answers/written-json.ts'
-import { pointsSql } from '../../api/prices/points.ts'
 import { createApiServer } from '../../api/server.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -19,17 +16,14 @@ import { toStoreSettings } from '../support/store-settings.ts'
 import { measureAssembled } from './assembled.ts'
 import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
-import { compare, compareWithItself, type Side, timed } from './measure.ts'
+import { measureLongSeries } from './long-series.ts'
+import { compare, compareWithItself, type Side } from './measure.ts'
 import { readCpuSeconds, readResidentBytes } from './processes.ts'
 
 const LIST = '/data/tokens?limit=10'
 const STEP = 300_000
 const CONNECTIONS = 32
 const ROUNDS = 7
-
-/** Told with the figures of long series: see the page's part on where the time goes. */
-const ONE_MORE_HOP =
-  'the head of the response needs a reading of all data before the first byte (a seventh of the time), and on two cores a third process passes every byte on'
 
 interface Running {
   readonly url: string
@@ -67,7 +61,8 @@ async function measure({ quick, say }: BenchContext, database: BenchDatabase): P
   await database.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE token_prices FINAL' })
   const processes = await startProcesses(database)
   try {
-    const series = { database, now, years, long, sizes, processes }
+    const { api, uncached } = processes
+    const series = { ...{ database, now, years, long, sizes }, rounds: ROUNDS, api: api.url, uncached: uncached.url }
     const rows = [
       ...(await measureLists(processes, sizes, say)),
       await measureCold(database, now),
@@ -78,7 +73,7 @@ async function measure({ quick, say }: BenchContext, database: BenchDatabase): P
         tokens: years,
         days: Math.floor(sizes.year / 288),
       })),
-      ...(await measureSeries(series, say)),
+      ...(await measureLongSeries(series, say)),
     ]
     const memory = (name: string, { pid }: Running) => `${name} ${(readResidentBytes(pid) / 2 ** 20).toFixed(0)} MB`
     return {
@@ -111,6 +106,10 @@ async function startProcesses({ config }: BenchDatabase) {
     API_OPS_PORT: '0',
   }
   const api = await start('API', '../../api/main.ts', settings)
+  const limited = await start('API with limits', '../../api/main.ts', {
+    ...settings,
+    RATE_LIMIT_ANONYMOUS: '999999999/60',
+  })
   const uncached = await start('API without a cache', '../../api/main.ts', { ...settings, API_CACHE_MB: '0' })
   const response = await fetch(api.url + LIST, { headers: { 'accept-encoding': 'identity' } })
   const body = await response.text()
@@ -126,7 +125,7 @@ async function startProcesses({ config }: BenchDatabase) {
     await redis.stop()
     await rm(folder, { recursive: true, force: true })
   }
-  return { api, uncached, same, bare, plain, stop }
+  return { api, limited, uncached, same, bare, plain, stop }
 }
 
 type Processes = Awaited<ReturnType<typeof startProcesses>>
@@ -147,7 +146,7 @@ function load(name: string, { url, pid }: Running, requests: number, by: 'cpu' |
 }
 
 async function measureLists(
-  { api, same, bare, plain }: Processes,
+  { api, limited, same, bare, plain }: Processes,
   { requests, slowRequests }: Sizes,
   say: BenchContext['say'],
 ): Promise<BenchRow[]> {
@@ -156,10 +155,12 @@ async function measureLists(
   const unit = 'req/CPU s'
   const identical = load('node:http, same bytes and headers', same, requests, 'cpu')
   const fewer = load('node:http, same body, two headers', bare, requests, 'cpu')
+  const counted = load('API with limits, kept', limited, requests, 'cpu')
   const what = '10 tokens, kept'
   return [
     await compare({ what, unit, a: kept, b: identical, rounds: ROUNDS, target: atLeast(0.85) }),
     await compare({ what, unit, a: kept, b: fewer, rounds: ROUNDS }),
+    await compare({ what, unit, a: counted, b: kept, rounds: ROUNDS, target: atLeast(0.85) }),
     await compareWithItself(identical, unit, ROUNDS),
     await compare({
       what,
@@ -201,74 +202,4 @@ async function measureCold(database: BenchDatabase, now: number): Promise<BenchR
   })
   const a = { name: `${answers.length} requests at once, nothing kept`, value: queries, unit: 'queries' }
   return { what: 'identical cold requests', a, target: atMost(1, '') }
-}
-
-interface SeriesContext {
-  readonly database: BenchDatabase
-  readonly now: number
-  readonly years: readonly Token[]
-  readonly long: Token
-  readonly sizes: Sizes
-  readonly processes: Processes
-}
-
-async function measureSeries(
-  { database, now, years, long, sizes, processes }: SeriesContext,
-  say: BenchContext['say'],
-): Promise<BenchRow[]> {
-  const from = (points: number) => now - (points - 1) * STEP
-  const read = (running: Running, token: Token, points: number) => async () => {
-    const url = `${running.url}/data/tokens/historic-financial?id=${token.id}&interval=5m&start=${from(points)}`
-    const response = await open(url)
-    const bytes = await drain(response)
-    if (response.statusCode !== 200 || bytes < 100 * points) throw new Error(`${url}: ${bytes} bytes`)
-  }
-  const engine = (token: Token, points: number) => async () =>
-    drain(
-      await database.reader.stream({
-        name: 'bench-series',
-        sql: pointsSql('5m').rows,
-        params: { token: token.key, from: from(points), to: now + STEP, limit: points },
-        settings: { ...JSON_SETTINGS, output_format_json_array_of_rows: 1 },
-      }),
-    )
-  const [warm, year, ...fresh] = years as [Token, Token, ...Token[]]
-  const points = (count: number) => `${count.toLocaleString('en-US')} points`
-  const against = (count: number, token: Token) => ({
-    what: `${points(count)}, nothing kept`,
-    unit: 'ms',
-    a: timed('API', read(processes.uncached, token, count), 3),
-    b: timed('the engine alone', engine(token, count), 3),
-    rounds: ROUNDS,
-    target: atMost(1.3),
-    reason: ONE_MORE_HOP,
-  })
-  say('long series')
-  await read(processes.api, warm, sizes.year)()
-  const first = async () => {
-    const token = fresh.shift()
-    if (token === undefined) throw new Error('more rounds than tokens')
-    await read(processes.api, token, sizes.year)()
-  }
-  return [
-    await compare(against(sizes.year, year)),
-    await compare(against(sizes.long, long)),
-    await compareWithItself(timed('the engine alone', engine(year, sizes.year), 3), 'ms', ROUNDS),
-    await compare({
-      what: points(sizes.year),
-      unit: 'ms',
-      a: timed('API, pieces kept', read(processes.api, warm, sizes.year)),
-      b: timed('API, first time', first),
-      rounds: ROUNDS - 2,
-    }),
-  ]
-}
-
-/** The client that the engine is read with as well. */
-const open = (url: string) => new Promise<IncomingMessage>((resolve, reject) => get(url, resolve).on('error', reject))
-
-async function drain(stream: AsyncIterable<Uint8Array>): Promise<number> {
-  let bytes = 0
-  for await (const chunk of stream) bytes += chunk.length
-  return bytes
 }

@@ -3,7 +3,7 @@ import { Agent, get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { createCounting } from '../../api/limits/counting.ts'
+import { type Counting, createCounting } from '../../api/limits/counting.ts'
 import { openKeyRing } from '../../api/limits/key-ring.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { readKeys } from '../../shared/keys/key-file.ts'
@@ -13,6 +13,7 @@ import { startRedis } from '../../tools/redis-server.ts'
 import { runKeys } from '../../workers/commands/keys.ts'
 import { createApiDatabase, createHandFeed, startApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { createRandom } from '../support/random.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
@@ -247,5 +248,43 @@ describe('limits over two processes', () => {
         [429, REQUESTS - most],
       ]),
     )
+  })
+})
+
+describe('requests that are counted ahead', () => {
+  it('are each given away once, whichever process asked for them', async () => {
+    const allowance = { requests: 5_000, seconds: WINDOW }
+    const { pick, below } = createRandom(1)
+    const redis = createRedis(config.redis.url, silent, 'counter')
+    closers.push(() => redis.disconnect())
+    await new Promise((resolve) => redis.once('ready', resolve))
+    let statements = 0
+    const counted = new Proxy(redis, {
+      get: (target, name) => {
+        if (name === 'rlflxIncr') statements += 1
+        const member = Reflect.get(target, name)
+        return typeof member === 'function' ? member.bind(target) : member
+      },
+    })
+    const processes = [1, 2, 3].map(() => createCounting(counted, `${config.redis.prefix}:ahead`))
+    const given: number[] = []
+    const ask = (counting: Counting) =>
+      new Promise<boolean>((resolve, reject) => {
+        counting.count('somebody', allowance, ({ isWithin, remaining }, error) => {
+          if (error !== undefined) return reject(error)
+          if (isWithin) given.push(remaining)
+          resolve(isWithin)
+        })
+      })
+    // Every process asks in every round, so that none keeps what it has.
+    let isLeft = true
+    while (isLeft) {
+      const crowd = processes.flatMap((one) => Array.from({ length: pick([1, 2, 30]) + below(3) }, () => ask(one)))
+      const answers = await Promise.all(crowd)
+      isLeft = answers.some(Boolean)
+    }
+    // Whoever asked is told his own place in the window: all places, none twice, none left over.
+    expect(given.sort((a, b) => a - b)).toEqual(Array.from({ length: allowance.requests }, (_, index) => index))
+    expect(statements).toBeLessThan(allowance.requests / 10)
   })
 })
