@@ -4,10 +4,10 @@ import type { Job } from '../../workers/job/define-job.ts'
 
 /**
  * Where simulated time begins for the datasets of each cadence, in Unix milliseconds. Every dataset lives through its own
- * slots, one after the other: while those of five minutes see ten hours, over a midnight, those of a day see months.
+ * slots, one after the other: while those of five minutes see hours, over a midnight, those of a day see weeks.
  */
 const BEGINS: Readonly<Record<Cadence, number>> = {
-  '5m': Date.parse('2024-05-06T19:00:00Z'),
+  '5m': Date.parse('2024-05-06T22:00:00Z'),
   '1h': Date.parse('2024-05-02T00:00:00Z'),
   '1d': Date.parse('2024-01-10T00:00:00Z'),
 }
