@@ -20,7 +20,7 @@ import { loadSmallRegistry } from './small-registry.ts'
 import { createStage, type Stage } from './stage.ts'
 import { readSlotNumbers } from './stored-slots.ts'
 
-const SLOTS = Number(process.env.STORM_SLOTS ?? 24)
+const SLOTS = Number(process.env.STORM_SLOTS ?? 16)
 const LAST = SLOTS - 1
 /** In this share of the slots a process is killed, and in this share Redis loses everything, in the midst of the work. */
 const KILL_SHARE = 0.6
