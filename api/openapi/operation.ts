@@ -85,6 +85,8 @@ export function toOperation(route: Route, components: Components): Operation {
     summary: route.summary,
     description: `${route.description}${served}`,
     parameters: toParameters(route, components),
+    // By these names /data/status tells how fresh the answer is, and /data/stream when it changes.
+    'x-datasets': route.datasets.map(({ name }) => name),
     responses: {
       200: {
         description:

@@ -37,6 +37,8 @@ export interface Operation {
   readonly summary: string
   readonly description: string
   readonly parameters: readonly Parameter[]
+  /** What the answer is made of, by the names of `/data/status`. */
+  readonly 'x-datasets': readonly string[]
   readonly responses: { readonly 200: { readonly content: Readonly<Record<string, MediaType>> } & Json } & Json
 }
 
