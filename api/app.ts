@@ -11,6 +11,7 @@ import { createToAddress, type ToAddress } from './http/client-address.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
 import { type Admission, createGate, type GateOptions } from './limits/gate.ts'
 import { createConnect } from './live/connect.ts'
+import { createMcpEndpoint, MCP_METHODS, MCP_PATH } from './mcp/endpoint.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
 import { createDocs } from './pages/docs.ts'
@@ -56,6 +57,7 @@ const DOWNLOADS = { most: 256, patience: { usualMs: 30_000, overloadMs: 15_000 }
 const MOST_WAITING = 512
 
 const ALLOWED = 'GET, HEAD, OPTIONS'
+const allowedAt = (path: string) => (path === MCP_PATH ? MCP_METHODS : ALLOWED)
 
 /** `/charts/{tokenId}.svg` as Express writes it. */
 const toPattern = (path: string) => path.replaceAll(/\{(\w+)\}/g, ':$1')
@@ -73,7 +75,7 @@ function refuseMethod(request: Request, response: Response): void {
       ...FIXED_HEADERS,
       'X-Request-Id',
       requestId,
-      ...toPreflightHeaders(ALLOWED, request.get('access-control-request-headers')),
+      ...toPreflightHeaders(allowedAt(request.path), request.get('access-control-request-headers')),
     ]
     response.writeHead(204, headers).end()
     return
@@ -163,7 +165,15 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
 
   const app = express()
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true)
+  const answerMcp = createMcpEndpoint({
+    ...{ serving, routes: all, toDocument, toAddress, log: options.log, now: surroundings.now },
+    ...{ publicUrl: options.config.api.publicUrl, hosts: [options.config.api.host, ...options.config.api.mcpHosts] },
+  })
   app.use((request: Request, response: Response, next: NextFunction) => {
+    if (request.path === MCP_PATH && request.method !== 'OPTIONS') {
+      response.locals.route = MCP_PATH
+      return answerMcp(toExchange(request, response))
+    }
     if (request.method === 'GET' || request.method === 'HEAD') next()
     else refuseMethod(request, response)
   })

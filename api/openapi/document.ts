@@ -25,6 +25,9 @@ const manifest = z
   .object({ version: z.string(), license: z.string() })
   .parse(JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8')))
 
+/** Of this service. */
+export const { version } = manifest
+
 const DESCRIPTION = `Read-only data about decentralized organizations (DAOs) and their tokens. Times are ISO 8601 UTC, money is in US dollars, percent changes are percents (1.5 is +1.5 %), and an unknown number is null, never 0.
 
 Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
@@ -54,7 +57,7 @@ export function toOpenApi(routes: readonly Route[]): OpenApi {
     openapi: '3.1.0',
     info: {
       title: 'dao-data',
-      version: manifest.version,
+      version,
       summary: 'Data about DAOs, their tokens and an index of them',
       description: DESCRIPTION,
       license: { name: manifest.license, identifier: manifest.license },

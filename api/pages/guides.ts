@@ -9,6 +9,7 @@ export const GUIDES = [
   { name: 'paging', title: 'Sorting, filtering, paging' },
   { name: 'caching', title: 'Caching' },
   { name: 'freshness', title: 'Freshness and gaps' },
+  { name: 'assistants', title: 'Assistants (MCP)' },
   { name: 'index-values', title: 'Computing the Index' },
   { name: 'errors', title: 'Errors' },
   { name: 'going-live', title: 'Going live' },

@@ -21,6 +21,7 @@ export function toLlmsText(document: OpenApi, base: string): string {
 - A token and the DAO that it belongs to are different records with different ids.
 - An empty list means that nothing fits; \`not_found\` means that there is no such token or DAO.
 - The Index is a basket of DAO tokens with a value. The Index Token is a token on a chain. They are not the same.
+- Assistants ask by the Model Context Protocol as well: POST ${base}/mcp, see [the guide](${base}/guides/assistants.md).
 - [The OpenAPI document](${base}/openapi.json) has every schema. [The reference](${base}/reference.md) is all operations on one page.
 
 ## Guides

@@ -23,12 +23,16 @@ export interface Exchange {
 /** Below this compression saves less than its headers cost. */
 const MIN_ENCODED_BYTES = 256
 
+/** Says that the data is older than twice its cadence, once it is. */
+export const toStaleHeader = ({ staleAt }: Head, now: number): FlatHeaders =>
+  staleAt !== null && now > staleAt ? ['X-Data-Stale', 'true'] : []
+
 /** Headers of this request alone: its id, the timing, for how long it may be reused and whether it is stale by now. */
 export function toMomentHeaders(exchange: Exchange, head: Head, now: number, from: string): string[] {
   const timing = `${from}, total;dur=${Math.round((performance.now() - exchange.startedAt) * 10) / 10}`
   const headers = ['X-Request-Id', exchange.requestId, 'Server-Timing', timing]
   headers.push('Cache-Control', toCacheControlAt(head, now, from === 'stale'))
-  if (head.staleAt !== null && now > head.staleAt) headers.push('X-Data-Stale', 'true')
+  headers.push(...toStaleHeader(head, now))
   return headers
 }
 

@@ -3,6 +3,7 @@ import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { DataChanged } from '../answers/frame.ts'
 import { ClientLeft, toLeaving } from '../answers/leaving.ts'
 import type { ToAddress } from '../http/client-address.ts'
+import type { FlatHeaders } from '../http/headers.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
@@ -12,7 +13,7 @@ import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'
 import { toHead, toReady } from './ready.ts'
 import type { ApiMetrics } from './request-metrics.ts'
-import { type Exchange, sendProblem, sendReady } from './send.ts'
+import { type Exchange, sendProblem, sendReady, toStaleHeader } from './send.ts'
 import type { SendStream } from './stream.ts'
 
 /** The parts of a request's path that stand for parameters. */
@@ -23,6 +24,15 @@ export interface Serving {
   serveKept(exchange: Exchange): boolean
   /** Answers a GET or HEAD request for a route, unless its client leaves before. */
   serve(route: Route, exchange: Exchange, inPath: InPath): Promise<void>
+  /**
+   * The whole answer to a GET request of this process itself, in the name of a client.
+   * @throws Problem, or the signal's reason once that is aborted.
+   */
+  answer(
+    route: Route,
+    asked: { readonly url: string; readonly client: string; readonly requestId: string },
+    left: AbortSignal,
+  ): Promise<{ readonly body: Buffer; readonly headers: FlatHeaders }>
   /** Answers with a failure, and logs those that are the service's own. */
   fail(exchange: Exchange, error: unknown): void
 }
@@ -73,35 +83,46 @@ function createRefusals(log: Logger) {
   }
 }
 
-function createFail(log: Logger, refusals: ReturnType<typeof createRefusals>, publicUrl: string): Serving['fail'] {
-  return (exchange, error) => {
+/** What a client is told of a failure. Those that are the service's own are logged. */
+function createTell(log: Logger) {
+  const refusals = createRefusals(log)
+  return (requestId: string, error: unknown): Problem => {
     const problem = toProblem(error)
+    const told = { requestId, code: problem.code }
+    if (isRefusal(error)) refusals.note(told, error.message)
+    else if (problem.status >= 500) log.error({ ...told, err: error }, 'failed')
+    return problem
+  }
+}
+
+function createFail(log: Logger, tell: ReturnType<typeof createTell>, publicUrl: string): Serving['fail'] {
+  return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
       // Half an answer must not look like a whole one.
       exchange.response.destroy()
       log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
       return
     }
-    const told = { requestId: exchange.requestId, code: problem.code }
-    if (isRefusal(error)) refusals.note(told, error.message)
-    else if (problem.status >= 500) log.error({ ...told, err: error }, 'failed')
-    sendProblem(exchange, problem, publicUrl)
+    sendProblem(exchange, tell(exchange.requestId, error), publicUrl)
   }
 }
+
+const tooLong = () =>
+  new Problem(
+    'invalid_parameter',
+    'The answer is too long to be given whole: ask for a shorter range or fewer records.',
+  )
 
 /** How often an answer is tried whose data changes each time while it is read. */
 const MOST_TRIES = 5
 
-/**
- * Makes an answer again when its data changed before any of it was sent; does nothing more once the client has left.
- */
-async function tryAgain({ response }: Exchange, work: () => Promise<void>): Promise<void> {
+/** Makes an answer again when its data changed before any of it was sent. */
+async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries += 1) {
     try {
       return await work()
     } catch (error) {
-      if (error instanceof ClientLeft) return
-      if (!(error instanceof DataChanged) || response.headersSent) throw error
+      if (!(error instanceof DataChanged) || isSent()) throw error
       if (tries === MOST_TRIES) throw toUnavailable('The data is changing at the moment.', error)
     }
   }
@@ -121,14 +142,14 @@ export function createServing(
 ): Serving {
   const { now, config, commits } = surroundings
   const { metrics, log, cacheBytes, queue, sendStream } = options
-  const refusals = createRefusals(log)
+  const tell = createTell(log)
   const toAsker = createToAsker(options.toAddress)
   const onLost = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
   const cache = createByteCache({ maxBytes: cacheBytes, commits, queue, now, onLost })
   const known = createKnownUrls(metrics)
-  const fail = createFail(log, refusals, config.api.publicUrl)
+  const fail = createFail(log, tell, config.api.publicUrl)
 
   /** What is kept, or put together from what is kept: nobody has to wait for it, nor for those who have to. */
   const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {
@@ -143,32 +164,52 @@ export function createServing(
     return { answer, from: 'made' as const }
   }
 
-  /** A request's way: parse, settle what is asked for, find it among the kept or make it, send. */
+  /** An answer for somebody, found among the kept or made. */
+  const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: AbortSignal) => {
+    const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
+    const wanted = { key: settled.key, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
+    const { answer, from } = route.volatile
+      ? { answer: await make(left), from: 'made' as const }
+      : (findAtOnce(route, settled) ?? (await cache.get(wanted, make, left)))
+    metrics.of(route.path).answered(from)
+    return { answer, from }
+  }
+
+  /** A request's way: parse, settle what is asked for, find it, send. */
   const serveOnce = async (route: Route, exchange: Exchange, inPath: InPath, left: AbortSignal): Promise<void> => {
     const { url = '', headers } = exchange.request
     const asked = parse(route, headers.accept, readQuery(url), inPath)
     const around = route.volatile ? { ...surroundings, caller: exchange.caller } : surroundings
     const settled = route.settle(asked.query, asked.format, around)
     if (settled.connect !== undefined) return settled.connect(exchange)
-    const make = async (abandoned: AbortSignal) => {
-      return toReady(route, await settled.answer(abandoned, now()))
-    }
     const asker = toAsker(route, exchange)
-    const wanted = { key: settled.key, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
-    const { answer, from } = route.volatile
-      ? { answer: await make(left), from: 'made' as const }
-      : (findAtOnce(route, settled) ?? (await cache.get(wanted, make, left)))
-    metrics.of(route.path).answered(from)
+    const { answer, from } = await find(route, settled, asker, left)
     if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left)
     if (exchange.extra.length === 0) known.add(url, route, settled.key, asked)
     await sendReady(exchange, answer, now(), from)
   }
 
   return {
-    serve: (route, exchange, inPath) => {
+    serve: async (route, exchange, inPath) => {
+      const { response } = exchange
       // Before anything else is done: a client may leave at any moment.
-      const left = toLeaving(exchange.response)
-      return tryAgain(exchange, () => serveOnce(route, exchange, inPath, left))
+      const left = toLeaving(response)
+      const work = () => serveOnce(route, exchange, inPath, left)
+      await tryAgain(() => response.headersSent, work).catch((error: unknown) => {
+        if (!(error instanceof ClientLeft)) throw error
+      })
+    },
+    answer: async (route, { url, client, requestId }, left) => {
+      try {
+        const { query, format } = parse(route, undefined, readQuery(url), {})
+        const asker = { client, route: route.path }
+        const once = () => find(route, route.settle(query, format, surroundings), asker, left)
+        const { answer } = await tryAgain(() => false, once)
+        if ('open' in answer) throw tooLong()
+        return { body: answer.body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }
+      } catch (error) {
+        throw left.aborted ? error : tell(requestId, error)
+      }
     },
     serveKept: (exchange) => {
       const { method, url = '', headers } = exchange.request

@@ -4,11 +4,12 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { allowance } from '../keys/allowance.ts'
-import { networks } from './networks.ts'
+import { hostnames, networks } from './networks.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
 import { toHint, withRunningStack } from './running-stack.ts'
+import { findSwallowed } from './swallowed-options.ts'
 
 const text = z.string().trim().min(1)
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
@@ -54,6 +55,8 @@ export const settings = z.object({
   STREAM_CLIENTS: count.default(5_000),
   STREAM_CLIENTS_PER_ADDRESS: count.default(50),
   TRUSTED_PROXIES: networks.default([]),
+  MCP_HOSTS: hostnames.default([]),
+  MCP_API_KEY: text.optional(),
   API_KEYS_FILE: text.optional(),
   RATE_LIMIT_ANONYMOUS: allowance.optional(),
   OPS_HOST: text.default('127.0.0.1'),
@@ -109,6 +112,8 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
       streams: { all: s.STREAM_CLIENTS, perAddress: s.STREAM_CLIENTS_PER_ADDRESS },
+      mcpHosts: s.MCP_HOSTS,
+      mcpKey: s.MCP_API_KEY,
       trustedProxies: s.TRUSTED_PROXIES,
       limits: { keysFile: s.API_KEYS_FILE, anonymous: s.RATE_LIMIT_ANONYMOUS },
     },
@@ -168,25 +173,6 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
     }
   }
   return merged
-}
-
-/**
- * Options of the commands that change what is done, and that npm has no use of its own for. `npm run` keeps them for itself
- * unless `--` stands before them.
- */
-const OPTIONS = [
-  ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'into-existing'],
-  ...['dataset', 'state', 'reason', 'limit'],
-] as const
-
-/** Without an option that npm kept for itself the program would do something else than it was asked to. */
-function findSwallowed(env: Environment): string[] {
-  if (env.npm_lifecycle_event === undefined) return []
-  const isTaken = (option: string) => Boolean(env[`npm_config_${option.replaceAll('-', '_')}`])
-  const taken = OPTIONS.filter(isTaken).map((option) => `--${option}`)
-  if (taken.length === 0) return []
-  const example = `npm run ${env.npm_lifecycle_event} -- ${taken[0]}`
-  return [`npm took ${taken.join(' and ')} for itself: put -- before the options, as in ${example}`]
 }
 
 /**

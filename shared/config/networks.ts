@@ -14,3 +14,12 @@ export const networks = z
   .string()
   .transform((list) => list.split(',').map((one) => one.trim()))
   .refine((list) => list.every(isNetwork), 'must be addresses or networks, such as 10.0.0.0/8, with commas between')
+
+/** Names of hosts as they stand in URLs, with commas between. */
+export const hostnames = z
+  .string()
+  .transform((list) => list.split(',').map((one) => one.trim().toLowerCase()))
+  .refine(
+    (list) => list.every((one) => URL.canParse(`http://${one}`) && new URL(`http://${one}`).hostname === one),
+    'must be names of hosts without ports, such as data.example.org, with commas between',
+  )

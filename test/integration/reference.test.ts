@@ -45,8 +45,8 @@ describe('the pages', () => {
     for (const { name } of GUIDES) {
       const text = await (await get(`/guides/${name}.md`)).text()
       const urls = [...text.matchAll(/https?:\/\/[^\s'"`)]+/g)].map(([url]) => new URL(url))
-      // The service's address alone is what a client is made with.
-      const requests = urls.filter(({ pathname }) => pathname !== '/')
+      // The service's address alone is what a client is made with, and assistants post to theirs.
+      const requests = urls.filter(({ pathname }) => pathname !== '/' && pathname !== '/mcp')
       for (const { pathname, search } of requests) await (await get(pathname + search)).arrayBuffer()
     }
   })

@@ -1,0 +1,35 @@
+import { parseArgs } from 'node:util'
+import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { loadCommandConfig } from '../../shared/config/config.ts'
+import { DataError, toReason } from '../../shared/errors.ts'
+import { isMain, onStopSignal, runProgram } from '../../shared/process.ts'
+import { createMcpServer } from './server.ts'
+import { createRemoteSource } from './source.ts'
+
+const HELP = `npm run mcp -- [--url http://127.0.0.1:3000] [--text]
+
+Tools for an assistant over standard input and output (Model Context Protocol): they ask a running API, by default the one
+that the settings name. --text gives the data as text, for clients that show their model nothing else.
+MCP_API_KEY is sent to an API that limits requests.`
+
+function toBase(url: string): string {
+  if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
+    throw new DataError('config', `--url must be an http or https URL, not ${JSON.stringify(url)}`)
+  return url.replace(/\/$/, '')
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { url: { type: 'string' }, text: { type: 'boolean' }, help: { type: 'boolean' } },
+  })
+  if (values.help) return void console.log(HELP)
+  const { api } = loadCommandConfig()
+  const source = createRemoteSource(toBase(values.url ?? api.publicUrl), api.mcpKey)
+  const dataIn = values.text ? 'text' : 'structured'
+  // Standard output is the client's.
+  const onFailure = (error: unknown) => console.error(toReason(error))
+  const server = serveStdio(() => createMcpServer(source, { dataIn, onFailure }), { onerror: onFailure })
+  onStopSignal(() => server.close())
+}
+
+if (isMain(import.meta.url)) runProgram(main)

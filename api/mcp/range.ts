@@ -1,0 +1,64 @@
+import {
+  countBuckets,
+  DAY_MS,
+  HISTORY_START,
+  HOUR_MS,
+  INTERVAL_SECONDS,
+  type Interval,
+} from '../../shared/intervals.ts'
+import { parseTime } from '../parameters/time.ts'
+import { Mistake } from './mistake.ts'
+
+const UNITS: Readonly<Record<string, number>> = {
+  h: HOUR_MS,
+  d: DAY_MS,
+  w: 7 * DAY_MS,
+  m: 30 * DAY_MS,
+  y: 365 * DAY_MS,
+}
+const DEFAULT_LAST = '30d'
+
+/** What an assistant says of time. */
+export interface Said {
+  readonly start?: string | undefined
+  readonly end?: string | undefined
+  readonly last?: string | undefined
+}
+
+const toTime = (name: string, text: string): number => {
+  const ms = parseTime(text)
+  if (ms === undefined) throw new Mistake(`${name} must be a time such as 2026-01-31 or 2026-01-31T12:00:00Z.`)
+  return ms
+}
+
+function toLength(last: string): number {
+  const [, count, unit = ''] = /^(\d{1,4})([hdwmy])$/.exec(last) ?? []
+  const length = Number(count) * (UNITS[unit] ?? Number.NaN)
+  if (!(length > 0)) throw new Mistake('last must be a length such as 24h, 30d, 12w, 6m or 2y.')
+  return length
+}
+
+/** The range that is meant, in Unix milliseconds: from the start of history on at the earliest. */
+export function toRange({ start, end, last }: Said, now: number): { readonly from: number; readonly to: number } {
+  if (start !== undefined && last !== undefined) throw new Mistake('Give start or last, not both.')
+  const to = end === undefined ? now : Math.min(toTime('end', end), now)
+  const from = start === undefined ? to - toLength(last ?? DEFAULT_LAST) : toTime('start', start)
+  if (from >= to) throw new Mistake('The range is empty: start must lie before end, and before now.')
+  return { from: Math.max(from, Date.parse(HISTORY_START)), to }
+}
+
+/**
+ * The finest interval with at most so many points in a range, else the coarsest, of which the range then holds too many:
+ * it begins later.
+ */
+export function chooseInterval(
+  intervals: readonly Interval[],
+  { from, to }: { readonly from: number; readonly to: number },
+  points: number,
+): { readonly interval: Interval; readonly from: number } {
+  const fitting = intervals.find((interval) => countBuckets(from, to, interval) <= points)
+  const interval = fitting ?? intervals.at(-1)
+  if (interval === undefined) throw new Mistake('This topic is no series: ask for it with query.')
+  const step = INTERVAL_SECONDS[interval] * 1000
+  return { interval, from: countBuckets(from, to, interval) <= points ? from : to - points * step }
+}

@@ -1,0 +1,68 @@
+import { Mistake } from './mistake.ts'
+import type { Reply, Source } from './source.ts'
+import type { Json } from './table.ts'
+import type { Topic } from './topics.ts'
+
+/** Values of one parameter, or several. */
+export type Parameters = Readonly<Record<string, string | readonly string[] | undefined>>
+
+const ID = /^[0-9a-f]{24}$/
+
+/** A path with its query, as people would write it. */
+export function toPath(path: string, parameters: Parameters): string {
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(parameters))
+    for (const one of [value ?? []].flat()) search.append(name, String(one))
+  const query = search.toString().replaceAll('%2C', ',').replaceAll('%3A', ':')
+  return query === '' ? path : `${path}?${query}`
+}
+
+/** Whom a request is about: ids are told from names by how they look. */
+export const toOf = (of: readonly string[]): Parameters => ({
+  id: of.filter((one) => ID.test(one)),
+  name: of.filter((one) => !ID.test(one)),
+})
+
+/** The parameters that a topic has of its own, and that no argument of a tool stands for. */
+export function checkWhere(topic: Topic, where: Parameters, others: readonly string[]): void {
+  const own = topic.operation.parameters.map(({ name }) => name).filter((name) => !others.includes(name))
+  for (const name of Object.keys(where)) {
+    if (own.includes(name)) continue
+    throw new Mistake(
+      `"${topic.name}" takes no "${name}" in where. ${own.length === 0 ? 'It takes none.' : `It takes ${own.join(', ')}.`}`,
+    )
+  }
+}
+
+/** The records of an answer: lines of JSON, a list, or one object. */
+export function toRecords({ text, headers }: Reply): readonly Json[] {
+  if (headers.get('content-type')?.startsWith('application/x-ndjson'))
+    return text.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as Json]))
+  const whole = JSON.parse(text) as Json | readonly Json[]
+  return Array.isArray(whole) ? whole : [whole as Json]
+}
+
+/** When the data of an answer is from, and whether it is too old. */
+export function toFacts({ headers }: Reply): Json {
+  return {
+    asOf: headers.get('x-data-as-of'),
+    ...(headers.get('x-data-stale') === 'true' ? { stale: true } : {}),
+  }
+}
+
+/** Where the records begin that follow those of an answer; undefined after the last one. */
+export function toCursor({ headers }: Reply): string | undefined {
+  const next = /<([^>]+)>;\s*rel="next"/.exec(headers.get('link') ?? '')?.[1]
+  return next === undefined ? undefined : (new URL(next, 'http://localhost').searchParams.get('cursor') ?? undefined)
+}
+
+/** Those that a name could mean: what is found by it, else by its beginning. */
+export async function findNear(source: Source, name: string, signal: AbortSignal): Promise<string> {
+  for (const q of new Set([name, name.slice(0, 4), name.slice(0, 3)])) {
+    if (q.trim() === '') continue
+    const reply = await source.ask(toPath('/data/search', { q, limit: '5' }), signal)
+    const near = toRecords(reply).map(({ type, name: found, _id }) => `${type} ${found} (${_id})`)
+    if (near.length > 0) return `Near: ${near.join(', ')}.`
+  }
+  return 'Look for it with the tool search.'
+}

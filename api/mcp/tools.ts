@@ -1,0 +1,10 @@
+import type { Tool } from './define-tool.ts'
+import { describeTool } from './tools/describe.ts'
+import { profileTool } from './tools/profile.ts'
+import { queryTool } from './tools/query.ts'
+import { searchTool } from './tools/search.ts'
+import { seriesTool } from './tools/series.ts'
+import { statusTool } from './tools/status.ts'
+
+/** Every tool. A new one is one file and one line here; a test holds all their descriptions together within 3,000 tokens. */
+export const tools: readonly Tool[] = [searchTool, describeTool, queryTool, seriesTool, profileTool, statusTool]

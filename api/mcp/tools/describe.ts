@@ -1,0 +1,81 @@
+import { z } from 'zod'
+import { type Call, defineTool, type Told } from '../define-tool.ts'
+import { Mistake } from '../mistake.ts'
+import { cutToSize, type Json } from '../table.ts'
+import { findTopic, readTopics, type Topic } from '../topics.ts'
+
+const input = z.strictObject({
+  topic: z.string().max(80).optional().describe('Such as daos/treasury; all topics without it.'),
+  member: z.string().max(120).optional().describe('Only members whose path has this in it.'),
+})
+
+/** Parameters for which query and series have arguments. */
+const ARGUMENTS = new Set('id name fields sort filter limit cursor format order fill points interval'.split(' '))
+
+const TAKES = { several: 'any tokens or DAOs', one: 'one token or DAO', none: 'all together' } as const
+
+async function toOverview({ source }: Call<unknown>): Promise<Told> {
+  const topics = await readTopics(source)
+  const shown = topics.map(({ name, operation, takes, intervals }) => ({
+    topic: name,
+    what: operation.summary,
+    about: TAKES[takes],
+    ...(intervals.length > 0 ? { series: intervals.join(' ') } : {}),
+  }))
+  return { line: `${topics.length} topics.`, data: { source: `${source.base}/llms.txt`, topics: shown } }
+}
+
+/** Whether a value can be sorted and filtered by: lists, and what is inside them, cannot. */
+const isSortable = (topic: Topic, path: string, type: string) =>
+  topic.has('sort') && !path.includes('[') && /^(number|integer|time|string|boolean)/.test(type)
+
+const isValue = (type: string) => type !== 'object' && type !== 'object or null'
+
+async function readFreshness({ source, signal }: Call<unknown>, topic: Topic): Promise<readonly Json[]> {
+  const { text } = await source.ask('/data/status', signal)
+  const { datasets } = JSON.parse(text) as { readonly datasets: readonly Json[] }
+  const own = topic.operation['x-datasets']
+  return datasets
+    .filter(({ dataset }) => own.includes(String(dataset)))
+    .map(({ dataset, cadence, lastUpdated, state, complete, earliest }) => ({
+      ...{ dataset, collectedEvery: cadence, lastUpdated, state, complete, earliest },
+    }))
+}
+
+async function toDetails(call: Call<z.output<typeof input>>, name: string): Promise<Told> {
+  const { source, input: asked } = call
+  const topic = await findTopic(source, name)
+  const wanted = asked.member?.toLowerCase() ?? ''
+  const members = topic.members
+    .filter(({ path, type }) => isValue(type) && path.toLowerCase().includes(wanted))
+    .map(({ path, type, description }) => ({
+      member: path,
+      type,
+      meaning: description,
+      ...(isSortable(topic, path, type) ? {} : { sortable: false }),
+    }))
+  if (members.length === 0)
+    throw new Mistake(`"${name}" has no member with "${asked.member}": describe it without member.`)
+  const data = await readFreshness(call, topic)
+  const where = topic.operation.parameters.map(({ name }) => name).filter((one) => !ARGUMENTS.has(one))
+  const { made, shown } = cutToSize(members.length, (rows) => ({
+    source: `${source.base}/reference/${topic.operation.operationId}.md`,
+    topic: topic.name,
+    what: topic.operation.description,
+    about: TAKES[topic.takes],
+    ...(topic.intervals.length > 0 ? { intervals: topic.intervals } : {}),
+    where,
+    madeOf: data,
+    members: members.slice(0, rows),
+    ...(rows < members.length ? { showing: `${rows} of ${members.length} members; ask with member=` } : {}),
+  }))
+  return { line: `${topic.name}: ${shown} of ${members.length} members with their meaning and unit.`, data: made }
+}
+
+export const describeTool = defineTool({
+  name: 'describe',
+  description:
+    'What there is: all topics, or one topic with the meaning and unit of each member, whether it can be sorted by, intervals, parameters, and how fresh and complete its data is.',
+  input,
+  call: (call) => (call.input.topic === undefined ? toOverview(call) : toDetails(call, call.input.topic)),
+})

@@ -1,0 +1,47 @@
+import { z } from 'zod'
+import { defineTool } from '../define-tool.ts'
+import { Mistake } from '../mistake.ts'
+import { toFacts, toOf, toPath } from '../requests.ts'
+import { cutToSize, type Json, shorten, toPaths, valueAt } from '../table.ts'
+
+/** A record without its nulls: those are named once, together. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value) || typeof value !== 'object' || value === null) return value
+  const known = Object.entries(value).filter(([, one]) => one !== null && one !== '')
+  return Object.fromEntries(known.map(([name, one]) => [name, withoutNulls(one)]))
+}
+
+const SERVICE = ['unavailable', '_id', 'name']
+
+export const profileTool = defineTool({
+  name: 'profile',
+  description:
+    'Everything known of one token or DAO, in sections that are records of the topics. `unavailable` says why a section is missing, `unknown` names the nulls.',
+  input: z.strictObject({
+    kind: z.enum(['token', 'dao']),
+    of: z.string().min(1).max(200).describe('Its name or id.'),
+    sections: z.array(z.string().max(40)).max(12).optional().describe('Only these, such as treasury, holders.'),
+  }),
+  call: async ({ source, input: { kind, of, sections }, signal }) => {
+    const path = toPath(`/data/${kind}s/profile`, toOf([of]))
+    const reply = await source.ask(path, signal)
+    const whole = JSON.parse(reply.text) as Json
+    const names = Object.keys(whole).filter((name) => !SERVICE.includes(name))
+    const wrong = sections?.filter((section) => !names.includes(section)) ?? []
+    if (wrong.length > 0) throw new Mistake(`There is no section ${wrong.join(', ')}. Sections: ${names.join(', ')}.`)
+    const wanted = sections ?? names
+    const shown = Object.fromEntries(wanted.map((name) => [name, whole[name]]))
+    const unknown = toPaths([shown]).filter((one) => valueAt(shown, one) === null && !wanted.includes(one))
+    const { made } = cutToSize(1, (_, items) => ({
+      source: source.base + path,
+      ...toFacts(reply),
+      id: whole._id,
+      name: whole.name,
+      sections: withoutNulls(shorten(shown, items)),
+      unavailable: (whole.unavailable as readonly Json[]).filter(({ section }) => wanted.includes(String(section))),
+      unknown,
+    }))
+    const missing = (made.unavailable as readonly Json[]).length
+    return { line: `${whole.name}: ${wanted.length - missing} of ${wanted.length} sections are known.`, data: made }
+  },
+})

@@ -1,0 +1,183 @@
+import { z } from 'zod'
+import { type Call, defineTool, type Told } from '../define-tool.ts'
+import { Mistake } from '../mistake.ts'
+import { checkWhere, findNear, type Parameters, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
+import type { Reply } from '../source.ts'
+import { countUnknown, cutToSize, type Json, shorten, toPaths, valueAt } from '../table.ts'
+import { findTopic, type Topic } from '../topics.ts'
+
+/** Each is a request of its own where a topic is about one. */
+const MOST_ENTITIES = 20
+const AT_ONCE = 4
+
+/** Arguments of the tool, or its own matter. */
+const NOT_IN_WHERE = ['id', 'name', 'fields', 'sort', 'filter', 'limit', 'cursor', 'format']
+
+const input = z.strictObject({
+  topic: z.string().max(80).describe('Such as tokens, daos/treasury, index/weights; see describe.'),
+  of: z
+    .array(z.string().min(1).max(200))
+    .max(MOST_ENTITIES)
+    .optional()
+    .describe(
+      'Names or ids. Topics about one token or DAO are asked for each in turn; limit, sort and filter hold for each.',
+    ),
+  fields: z
+    .array(z.string().max(120))
+    .max(30)
+    .optional()
+    .describe('Member paths: name, financialData.price. Fewer fields, more rows.'),
+  sort: z.string().max(300).optional().describe('Paths with commas between, - before one for descending.'),
+  filter: z
+    .array(z.string().max(300))
+    .max(10)
+    .optional()
+    .describe(
+      'All must hold: financialData.marketCap>=1000000, treasuryData.valueUsd!=null. Operators >= <= != > < =.',
+    ),
+  where: z
+    .record(z.string(), z.union([z.string(), z.array(z.string())]))
+    .optional()
+    .describe('Other parameters of the topic: category, chain, asOf, state, start, end.'),
+  limit: z.int().min(1).max(500).default(20),
+  cursor: z.string().max(2000).optional().describe('`next` of an answer: what follows it.'),
+})
+
+type QueryCall = Call<z.output<typeof input>>
+
+/** A line of the answer, and whose it is where several were asked for in turn. */
+interface Row {
+  readonly of: string | undefined
+  readonly record: Json
+}
+
+/** @throws Mistake for an argument that the topic has no parameter for. */
+function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, cursor }: QueryCall['input']): void {
+  checkWhere(topic, where, NOT_IN_WHERE)
+  const refused = Object.entries({ sort, filter, cursor }).filter(
+    ([name, value]) => value !== undefined && !topic.has(name),
+  )
+  if (refused.length > 0)
+    throw new Mistake(`"${topic.name}" takes no ${refused.map(([name]) => name).join(' and no ')}.`)
+  if (of.length > 0 && topic.takes === 'none') throw new Mistake(`"${topic.name}" is about all together: leave out of.`)
+  if (of.length > 1 && cursor !== undefined) throw new Mistake('cursor goes on with one of them: give one in of.')
+  if (of.length > 0 || topic.takes !== 'one' || where.proposal !== undefined) return
+  throw new Mistake(`"${topic.name}" is about one token or DAO: name it in of.`)
+}
+
+function toParameters(
+  topic: Topic,
+  { fields, sort, filter, where, limit, cursor }: QueryCall['input'],
+  of: readonly string[],
+): Parameters {
+  const known = new Set(topic.members.map(({ path }) => path))
+  const unknown = fields?.filter((path) => !known.has(path)) ?? []
+  if (unknown.length > 0)
+    throw new Mistake(`"${topic.name}" has no ${unknown.join(', ')}: describe it to see its members.`)
+  const top = fields && [...new Set(fields.map((path) => path.split('.')[0] ?? path))]
+  return {
+    ...toOf(of),
+    ...where,
+    sort,
+    filter,
+    ...(topic.has('fields') && top !== undefined ? { fields: top.join() } : {}),
+    // Where there are no pages it means days.
+    ...(topic.has('cursor') ? { limit: String(limit), cursor } : {}),
+  }
+}
+
+/** Asks in small groups: one assistant must not keep the database busy. */
+async function askEach(call: QueryCall, topic: Topic, asked: readonly Parameters[]): Promise<Reply[]> {
+  const replies: Reply[] = []
+  const format = topic.has('format') ? { format: 'ndjson' } : {}
+  for (let at = 0; at < asked.length; at += AT_ONCE) {
+    const group = asked.slice(at, at + AT_ONCE)
+    const ask = (one: Parameters) => call.source.ask(toPath(topic.path, { ...one, ...format }), call.signal)
+    replies.push(...(await Promise.all(group.map(ask))))
+  }
+  return replies
+}
+
+/** How many records there are, where the answers say it or hold all of them. */
+function toTotal(replies: readonly Reply[], found: number): number | undefined {
+  const totals = replies.map(({ headers }) => headers.get('x-total-count'))
+  if (totals.every((total) => total !== null)) return totals.reduce((sum, total) => sum + Number(total), 0)
+  return replies.some((reply) => toCursor(reply) !== undefined) ? undefined : found
+}
+
+/** When the data is from: of each answer where they differ. */
+function toAge(replies: readonly Reply[]): Json {
+  const known = replies.map(toFacts)
+  const asOf = known.map((one) => one.asOf)
+  const stale = known.some((one) => one.stale === true) ? { stale: true } : {}
+  return { asOf: asOf.every((one) => one === asOf[0]) ? asOf[0] : asOf, ...stale }
+}
+
+/** How the rest is found where an answer is not all there is. */
+function toRest({ isCut, isEach, cursor }: { isCut: boolean; isEach: boolean; cursor: string | undefined }): string {
+  if (isCut) return 'ask with fewer fields, a filter, or a smaller limit'
+  if (isEach) return 'ask with one in of for what follows'
+  return cursor === undefined ? 'ask with a larger limit' : 'ask again with cursor = next'
+}
+
+/** The answer with as many rows as fit into it. */
+function toData(call: QueryCall, paths: readonly string[], replies: readonly Reply[]) {
+  const { fields, of = [], limit } = call.input
+  const isEach = replies.length > 1
+  const lists = replies.map(toRecords)
+  const records = lists.flatMap((list, index) =>
+    list.slice(0, limit).map((record): Row => ({ of: isEach ? of[index] : undefined, record })),
+  )
+  const all = toTotal(replies, lists.flat().length)
+  const cursors = replies.flatMap((reply) => toCursor(reply) ?? [])
+  const next = isEach ? undefined : cursors[0]
+  const hasMore = cursors.length > 0 || lists.some((list) => list.length > limit)
+  const columns = fields ?? toPaths(records.map(({ record }) => record))
+  const urls = paths.map((path) => call.source.base + path)
+  const { made, shown } = cutToSize(records.length, (count, items): Json => {
+    const rows = records.slice(0, count)
+    const isCut = count < records.length
+    const rest = toRest({ isCut, isEach, cursor: next })
+    const toCells = ({ record }: Row) => columns.map((path) => shorten(valueAt(record, path), items))
+    return {
+      source: urls.length === 1 ? urls[0] : urls,
+      ...toAge(replies),
+      ...(isCut || hasMore ? { showing: `${count} of ${all ?? 'more'}; ${rest}` } : {}),
+      ...(next === undefined || isCut ? {} : { next }),
+      columns: isEach ? ['of', ...columns] : columns,
+      rows: rows.map((row) => (isEach ? [row.of, ...toCells(row)] : toCells(row))),
+      unknown: countUnknown(
+        columns,
+        rows.map(({ record }) => record),
+      ),
+    }
+  })
+  return { made, shown, all, found: records.length }
+}
+
+async function run(call: QueryCall): Promise<Told> {
+  const { source, input: asked, signal } = call
+  const topic = await findTopic(source, asked.topic)
+  checkArguments(topic, asked)
+  const { of = [] } = asked
+  const groups = topic.takes === 'one' && of.length > 1 ? of.map((one) => [one]) : [of]
+  const parameters = groups.map((group) => toParameters(topic, asked, group))
+  const replies = await askEach(call, topic, parameters)
+  const paths = parameters.map((one) => toPath(topic.path, one))
+  const data = toData(call, paths, replies)
+  // What was cut for its size has a next page as well: one that begins where it was cut.
+  if (data.shown < data.found && topic.has('cursor') && groups.length === 1)
+    return run({ ...call, input: { ...asked, limit: data.shown } })
+  const near =
+    data.found === 0 && of.length > 0 && topic.takes === 'several' ? await findNear(source, of[0] ?? '', signal) : ''
+  const line = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.made.asOf ?? 'no time'}. ${near}`
+  return { line: line.trim(), data: near === '' ? data.made : { ...data.made, note: near } }
+}
+
+export const queryTool = defineTool({
+  name: 'query',
+  description:
+    'Records of any topic, sorted, filtered and cut: newest values of many tokens or DAOs, rankings, proposals, votes, trades, holdings, index members, sums by category. Numbers have 8 digits; `unknown` counts the nulls of each column.',
+  input,
+  call: run,
+})

@@ -1,0 +1,50 @@
+import { z } from 'zod'
+import { defineTool } from '../define-tool.ts'
+import { toPath, toRecords } from '../requests.ts'
+import { readTopics, type Topic } from '../topics.ts'
+
+const MOST_MEMBERS = 12
+
+/** Members whose path or meaning has all the words; those whose path has them first. */
+function findMembers(topics: readonly Topic[], text: string) {
+  const words = text
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+    .filter((word) => word.length > 1)
+  const has = (where: string) => words.every((word) => where.toLowerCase().includes(word))
+  const found = topics.flatMap(({ name: topic, members }) =>
+    members
+      .filter(({ type }) => type !== '' && !type.startsWith('list of'))
+      .map(({ path, description }) => ({ topic, member: path, meaning: description, isNamed: has(`${topic}.${path}`) }))
+      .filter(({ isNamed, topic: name, member, meaning }) => isNamed || has(`${name} ${member} ${meaning}`)),
+  )
+  return found.sort((a, b) => Number(b.isNamed) - Number(a.isNamed)).map(({ isNamed: _, ...member }) => member)
+}
+
+export const searchTool = defineTool({
+  name: 'search',
+  description:
+    'Finds tokens and DAOs by name, symbol, slug or contract address, and metrics by words such as "holders share". Gives the ids and the topic and member names that the other tools take. A token and its DAO are two records.',
+  input: z.strictObject({
+    q: z.string().min(1).max(200),
+    limit: z.int().min(1).max(30).default(8),
+  }),
+  call: async ({ source, input: { q, limit }, signal }) => {
+    const path = toPath('/data/search', { q, limit: String(limit) })
+    const [reply, topics] = await Promise.all([source.ask(path, signal), readTopics(source)])
+    const entities = toRecords(reply).map(({ type, _id, name, symbol, slug }) => ({
+      type,
+      id: _id,
+      name,
+      symbol,
+      slug,
+    }))
+    const total = Number(reply.headers.get('x-total-count') ?? entities.length)
+    const members = findMembers(topics, q)
+    const more = members.length > MOST_MEMBERS ? { moreMetrics: members.length - MOST_MEMBERS } : {}
+    return {
+      line: `${entities.length} of ${total} tokens and DAOs, ${Math.min(members.length, MOST_MEMBERS)} metrics.`,
+      data: { source: source.base + path, total, entities, metrics: members.slice(0, MOST_MEMBERS), ...more },
+    }
+  },
+})

@@ -1,0 +1,78 @@
+import { z } from 'zod'
+import { type Call, defineTool, type Told } from '../define-tool.ts'
+import { Mistake } from '../mistake.ts'
+import { toPath } from '../requests.ts'
+import { cutToSize, type Json, shorten } from '../table.ts'
+
+const input = z.strictObject({
+  dataset: z.string().max(40).optional().describe('As status lists them, such as prices: tells what is missing of it.'),
+  id: z.string().max(40).optional().describe('Only of this token or DAO.'),
+  start: z.string().optional(),
+  end: z.string().optional().describe('The range to look at; the last 30 days without.'),
+})
+
+type StatusCall = Call<z.output<typeof input>>
+
+const COLUMNS = ['dataset', 'state', 'complete', 'lastUpdated', 'collectedEvery', 'earliest', 'entities'] as const
+
+async function readStatus({ source, signal }: StatusCall) {
+  const { text } = await source.ask('/data/status', signal)
+  return JSON.parse(text) as { readonly mode: string; readonly upstream: string; readonly datasets: readonly Json[] }
+}
+
+/** What is to be known of datasets beside their numbers. */
+const toNotes = (datasets: readonly Json[]) =>
+  datasets.flatMap(({ dataset, note, failing }) => {
+    const fails = failing as readonly Json[]
+    if (note === undefined && fails.length === 0) return []
+    return [{ dataset, ...(note === undefined ? {} : { note }), ...(fails.length === 0 ? {} : { failing: fails }) }]
+  })
+
+async function tellAll(call: StatusCall): Promise<Told> {
+  const { mode, upstream, datasets } = await readStatus(call)
+  const { made } = cutToSize(datasets.length, (_, items) => ({
+    source: `${call.source.base}/data/status`,
+    asOf: new Date(call.source.now()).toISOString(),
+    mode,
+    upstream,
+    columns: COLUMNS,
+    rows: datasets.map((one) => COLUMNS.map((name) => shorten(one[name === 'collectedEvery' ? 'cadence' : name], 0))),
+    notes: shorten(toNotes(datasets), Math.max(items, 5)),
+  }))
+  const late = datasets.filter(({ state }) => state !== 'fresh').map(({ dataset, state }) => `${dataset} ${state}`)
+  const said = late.length === 0 ? 'All are fresh.' : `Not fresh: ${late.join(', ')}.`
+  return { line: `${datasets.length} datasets. ${said}`, data: made }
+}
+
+async function tellMissing(call: StatusCall, dataset: string): Promise<Told> {
+  const {
+    source,
+    signal,
+    input: { id, start, end },
+  } = call
+  const { datasets } = await readStatus(call)
+  const status = datasets.find((one) => one.dataset === dataset)
+  if (status === undefined)
+    throw new Mistake(`There is no dataset "${dataset}". Datasets: ${datasets.map((one) => one.dataset).join(', ')}.`)
+  const path = toPath('/data/status/coverage', { dataset, id, start, end })
+  const ranges = JSON.parse((await source.ask(path, signal)).text) as readonly Json[]
+  const missing = ranges.filter(({ state }) => state !== 'covered')
+  const { made, shown } = cutToSize(missing.length, (count) => ({
+    source: source.base + path,
+    asOf: new Date(source.now()).toISOString(),
+    status: shorten(status, 5),
+    ...(count < missing.length
+      ? { showing: `${count} of ${missing.length} ranges; ask with an id or a shorter range` }
+      : {}),
+    missing: missing.slice(0, count).map((range) => shorten(range, 0)),
+  }))
+  return { line: `${dataset}: ${shown} of ${missing.length} ranges that are not covered.`, data: made }
+}
+
+export const statusTool = defineTool({
+  name: 'status',
+  description:
+    'How fresh (fresh, late, stale, empty) and complete (0 to 1) each dataset is, which providers fail, and whether the data is simulated (mode demo). With a dataset: ranges that are missing or coarser, and why.',
+  input,
+  call: (call) => (call.input.dataset === undefined ? tellAll(call) : tellMissing(call, call.input.dataset)),
+})

@@ -1,0 +1,78 @@
+import { INTERVALS, type Interval } from '../../shared/intervals.ts'
+import type { OpenApi, Operation, Schema } from '../openapi/shape.ts'
+import { type Member, toMembers } from '../pages/members.ts'
+import { nearestWord } from '../parameters/nearest.ts'
+import { Mistake } from './mistake.ts'
+import type { Source } from './source.ts'
+
+/** A path of the interface with records, as the tools name it: without `/data/`. */
+export interface Topic {
+  readonly name: string
+  readonly path: string
+  readonly operation: Operation
+  /** Whether it is about several tokens or DAOs, about one, or about none. */
+  readonly takes: 'several' | 'one' | 'none'
+  /** Finest first; none unless it is a series. */
+  readonly intervals: readonly Interval[]
+  /** The members of a record, those of lists inside it with `[]`. */
+  readonly members: readonly Member[]
+  has(parameter: string): boolean
+}
+
+/** What has a tool of its own, or no records. */
+const LEFT_OUT = new Set(['search', 'status', 'status/coverage', 'stream', 'usage', 'tokens/profile', 'daos/profile'])
+
+const isSeveral = ({ type }: Schema) => type === 'array'
+
+function toIntervals({ parameters }: Operation): readonly Interval[] {
+  const words = parameters.find(({ name }) => name === 'interval')?.schema.enum ?? []
+  return INTERVALS.filter((interval) => words.includes(interval))
+}
+
+/** Where JSON is one object around the records, their members are those of its list. */
+function toRecordMembers(document: OpenApi, operation: Operation): readonly Member[] {
+  const schema = operation.responses[200].content['application/json']?.schema ?? {}
+  const members = toMembers(document, schema)
+  const inside = members.filter(({ path }) => path.startsWith('data[].'))
+  if (inside.length === 0) return members
+  return inside.map((member) => ({ ...member, path: member.path.slice('data[].'.length) }))
+}
+
+function toTopic(document: OpenApi, path: string, operation: Operation): Topic {
+  const id = operation.parameters.find(({ name }) => name === 'id')
+  return {
+    name: path.slice('/data/'.length),
+    path,
+    operation,
+    takes: id === undefined ? 'none' : isSeveral(id.schema) ? 'several' : 'one',
+    intervals: toIntervals(operation),
+    members: toRecordMembers(document, operation),
+    has: (parameter) => operation.parameters.some(({ name }) => name === parameter),
+  }
+}
+
+const topicsOf = new WeakMap<OpenApi, readonly Topic[]>()
+
+/** Every topic, in the order of the documentation. */
+export async function readTopics(source: Source): Promise<readonly Topic[]> {
+  const document = await source.document()
+  const known = topicsOf.get(document)
+  if (known !== undefined) return known
+  const topics = Object.entries(document.paths)
+    .filter(([path]) => path.startsWith('/data/') && !LEFT_OUT.has(path.slice('/data/'.length)))
+    .map(([path, { get }]) => toTopic(document, path, get))
+  topicsOf.set(document, topics)
+  return topics
+}
+
+/** @throws Mistake that names the nearest topic, or all. */
+export async function findTopic(source: Source, name: string): Promise<Topic> {
+  const topics = await readTopics(source)
+  const wanted = name.replace(/^\/?(data\/)?/, '')
+  const found = topics.find((topic) => topic.name === wanted)
+  if (found !== undefined) return found
+  const names = topics.map((topic) => topic.name)
+  const near = nearestWord(wanted, names)
+  const meant = near === undefined ? '' : ` Did you mean "${near}"?`
+  throw new Mistake(`There is no topic "${name}".${meant} Topics: ${names.join(', ')}.`)
+}

@@ -1,0 +1,20 @@
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Options of the commands that change what is done, and that npm has no use of its own for. `npm run` keeps them for itself
+ * unless `--` stands before them.
+ */
+const OPTIONS = [
+  ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'into-existing'],
+  ...['dataset', 'state', 'reason', 'limit', 'url', 'text'],
+] as const
+
+/** Without an option that npm kept for itself the program would do something else than it was asked to. */
+export function findSwallowed(env: Environment): string[] {
+  if (env.npm_lifecycle_event === undefined) return []
+  const isTaken = (option: string) => Boolean(env[`npm_config_${option.replaceAll('-', '_')}`])
+  const taken = OPTIONS.filter(isTaken).map((option) => `--${option}`)
+  if (taken.length === 0) return []
+  const example = `npm run ${env.npm_lifecycle_event} -- ${taken[0]}`
+  return [`npm took ${taken.join(' and ')} for itself: put -- before the options, as in ${example}`]
+}

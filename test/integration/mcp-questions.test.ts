@@ -1,0 +1,246 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { runJob } from '../../workers/run/run-job.ts'
+import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { type Assistant, connectTo, storePastHolders } from '../support/mcp.ts'
+import type { Pipeline } from '../support/pipeline.ts'
+import { createSite, SITE_NOW } from '../support/site.ts'
+
+const TODAY = toBucketStart(SITE_NOW, '1d')
+const COMPARED = ['Uniswap', 'Aave']
+
+let site: Pipeline
+let db: Database
+let api: TestApi
+let assistant: Assistant
+
+beforeAll(async () => {
+  site = await createSite()
+  const { context, registry, config } = site
+  const entities = registry.tokens.filter(({ name }) => COMPARED.includes(name)).map(({ id }) => id)
+  const month = { kind: 'range', from: TODAY - 30 * DAY_MS, to: TODAY, interval: '1d', entities } as const
+  await runJob(prices, prices.connect(context), context, month)
+  await storePastHolders(site, 'UNI', TODAY)
+  db = createDatabase(config.clickhouse, 'read')
+  api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => SITE_NOW })
+  assistant = await connectTo(api.url)
+}, 300_000)
+afterAll(async () => {
+  await assistant?.close()
+  await api?.close()
+  await db?.close()
+  await site?.close()
+})
+
+const ask = <Shape extends z.ZodObject>(sql: string, schema: Shape) => db.rows({ name: 'question', sql, schema })
+
+/** Numbers are told with eight. */
+const SEVEN_DIGITS = 1e-7
+
+/** Whether two columns of numbers are the same as far as they are told. */
+function expectSame(told: readonly unknown[], stored: readonly number[]): void {
+  expect(told).toHaveLength(stored.length)
+  for (const [index, value] of stored.entries())
+    expect(Math.abs(Number(told[index]) - value)).toBeLessThanOrEqual(Math.abs(value) * SEVEN_DIGITS)
+}
+
+const named = z.object({ name: z.string(), value: z.number() })
+
+describe('an assistant learns by tool calls alone', () => {
+  it('which five DAOs have the largest treasuries without their own token', async () => {
+    const TOPIC = 'daos/treasury'
+    const FIELDS = ['_id', 'name', 'treasuryData.valueUsd']
+    const best: { name: unknown; value: number }[] = []
+    let cursor: string | undefined
+    // The whole treasury bounds what is left without the own token: nobody below the fifth can come before it.
+    for (let isOver = false; !isOver; ) {
+      const input = { topic: TOPIC, fields: FIELDS, sort: '-treasuryData.valueUsd', limit: 20 }
+      const { data } = await assistant.tell('query', { ...input, ...(cursor === undefined ? {} : { cursor }) })
+      const page = data.rows as [string, string, number][]
+      const parts = await assistant.rows('query', {
+        ...{ topic: 'daos/treasury/historic', of: page.map(([id]) => id), limit: 1 },
+        fields: ['stablecoinUsd', 'otherUsd'],
+      })
+      const known = parts.map(({ of, stablecoinUsd, otherUsd }) => ({
+        name: page.find(([id]) => id === of)?.[1],
+        value: Number(stablecoinUsd) + Number(otherUsd),
+      }))
+      best.push(...known)
+      best.sort((a, b) => b.value - a.value)
+      cursor = data.next as string | undefined
+      isOver = cursor === undefined || (page.at(-1)?.[2] ?? 0) < (best[4]?.value ?? 0)
+    }
+    const stored = await ask(
+      `SELECT d.name AS name, arraySum(h -> if(h.kind = 'own', 0, ifNull(h.value_usd, 0)), t.holdings) AS value
+FROM dao_treasuries AS t FINAL INNER JOIN (SELECT key, name FROM daos FINAL WHERE live) AS d ON d.key = t.dao
+WHERE observed_at = (SELECT max(observed_at) FROM dao_treasuries) ORDER BY value DESC LIMIT 5`,
+      named,
+    )
+    expect(stored).toHaveLength(5)
+    expect(best.slice(0, 5).map(({ name }) => name)).toEqual(stored.map(({ name }) => name))
+    expectSame(
+      best.slice(0, 5).map(({ value }) => value),
+      stored.map(({ value }) => value),
+    )
+  })
+
+  it('which tokens moved most within a day', async () => {
+    const member = 'financialData.percentChange24h'
+    const told = await assistant.rows('query', {
+      ...{ topic: 'tokens', sort: `-${member}`, fields: ['name', member], limit: 5 },
+      filter: [`${member}!=null`],
+    })
+    const stored = await ask(
+      `SELECT t.name AS name, assumeNotNull(q.percent_change_24h) AS value FROM (SELECT * FROM token_quotes FINAL) AS q
+INNER JOIN (SELECT key, name FROM tokens FINAL WHERE live) AS t ON t.key = q.token
+WHERE q.percent_change_24h IS NOT NULL ORDER BY value DESC, name LIMIT 5`,
+      named,
+    )
+    expect(told.map(({ name }) => name)).toEqual(stored.map(({ name }) => name))
+    expectSame(
+      told.map((row) => row[member]),
+      stored.map(({ value }) => value),
+    )
+  })
+
+  it('how much of the Index each token is', async () => {
+    const told = await assistant.rows('query', { topic: 'index/weights', fields: ['symbol', 'weight', 'valueUsd'] })
+    const sum = told.reduce((total, { weight }) => total + Number(weight), 0)
+    expect(sum).toBeCloseTo(1, 6)
+    const [point] = await ask(
+      'SELECT value_usd AS value FROM index_points FINAL WHERE NOT is_retracted ORDER BY created_at DESC LIMIT 1',
+      z.object({ value: z.coerce.number() }),
+    )
+    expectSame([told.reduce((total, { valueUsd }) => total + Number(valueUsd), 0)], [point?.value ?? 0])
+  })
+
+  it('how the holders of a token changed', async () => {
+    const { data } = await assistant.tell('series', {
+      ...{ topic: 'tokens/holders/historic', of: 'Uniswap', members: ['totalHolders'], last: '7d' },
+    })
+    const stored = await ask(
+      `SELECT toString(toDate(observed_at)) AS name, toFloat64(argMin(total_holders, observed_at)) AS value
+FROM token_holders FINAL WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live) GROUP BY name ORDER BY name`,
+      named,
+    )
+    expect(stored.length).toBeGreaterThan(2)
+    const change = (stored.at(-1)?.value ?? 0) - (stored[0]?.value ?? 0)
+    expect(data.statistics).toMatchObject({ totalHolders: { change } })
+    expect((data.rows as unknown[][]).map(([, holders]) => holders)).toEqual(stored.map(({ value }) => value))
+  })
+
+  it('what was traded of a token on decentralized exchanges', async () => {
+    const { data } = await assistant.tell('series', {
+      ...{ topic: 'tokens/historic-dex-ohlcv', of: 'Uniswap', members: ['volumeUsd', 'trades'] },
+      ...{ last: '7d', interval: '1d' },
+    })
+    const stored = await ask(
+      `SELECT toString(toDate(traded_at)) AS name, sum(ifNull(amount_usd, 0)) AS value FROM dex_trades FINAL
+WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live) GROUP BY name ORDER BY name`,
+      named,
+    )
+    const rows = data.rows as [string, number, number][]
+    expect(rows.map(([day]) => day)).toEqual(stored.map(({ name }) => name))
+    expectSame(
+      rows.map(([, volume]) => volume),
+      stored.map(({ value }) => value),
+    )
+  })
+
+  it('how many vote in a DAO, and who most', async () => {
+    const [summary] = await assistant.rows('query', { topic: 'daos/governance/summary', of: ['Uniswap'], limit: 1 })
+    const voters = await assistant.rows('query', { topic: 'daos/governance/voters', of: ['Uniswap'], limit: 3 })
+    const stored = await ask(
+      `SELECT voter AS name, toFloat64(count()) AS value FROM dao_votes FINAL
+WHERE dao = (SELECT key FROM daos FINAL WHERE name = 'Uniswap' AND live) GROUP BY voter ORDER BY value DESC, name`,
+      named,
+    )
+    expect(summary?.['votes.uniqueAddressesCount']).toBe(stored.length)
+    expect(summary?.['votes.count']).toBe(stored.reduce((sum, { value }) => sum + value, 0))
+    expect(voters.map(({ voter, votes }) => ({ name: voter, value: votes }))).toEqual(stored.slice(0, 3))
+  })
+
+  it('what is stale', async () => {
+    const told = await assistant.rows('status', {})
+    const [newest] = await ask(
+      'SELECT toUnixTimestamp64Milli(max(observed_at)) AS at FROM token_quotes',
+      z.object({ at: z.number() }),
+    )
+    const ofPrices = told.find(({ dataset }) => dataset === 'prices')
+    expect(ofPrices).toMatchObject({ state: 'fresh', lastUpdated: new Date(newest?.at ?? 0).toISOString() })
+    const later = await startApi({ ...served(), now: () => SITE_NOW + DAY_MS })
+    const tomorrow = await connectTo(later.url)
+    const { text } = await tomorrow.tell('status')
+    const { data } = await tomorrow.tell('query', { topic: 'tokens', limit: 1 })
+    await tomorrow.close()
+    await later.close()
+    expect(text).toMatch(/Not fresh: prices stale/)
+    expect(data).toMatchObject({ stale: true })
+  })
+
+  it('where data is missing, and why', async () => {
+    const id = site.registry.tokens.find(({ symbol }) => symbol === 'UNI')?.id
+    const { data } = await assistant.tell('series', {
+      ...{ topic: 'tokens/historic-financial', of: id, members: ['quote.USD.price'], interval: '1h' },
+      ...{ start: '2026-05-02', end: '2026-05-04' },
+    })
+    const [stored] = await ask(
+      `SELECT uniqExact(toStartOfHour(observed_at)) AS hours FROM token_prices FINAL
+WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live)
+  AND observed_at >= toDateTime64('2026-05-02', 3, 'UTC') AND observed_at < toDateTime64('2026-05-04', 3, 'UTC')`,
+      z.object({ hours: z.number() }),
+    )
+    expect(data.missing).toBe(48 - (stored?.hours ?? 0))
+    expect(data.missing).toBeGreaterThan(40)
+    const why = await assistant.tell('status', { dataset: 'prices', id, start: '2026-03-01', end: '2026-03-03' })
+    expect(why.data.missing).toMatchObject([
+      { entity: id, state: 'unserved', reason: expect.stringContaining('back-fill') },
+    ])
+  })
+
+  it('how two tokens did over a month', async () => {
+    for (const of of COMPARED) {
+      const { data } = await assistant.tell('series', {
+        ...{ topic: 'tokens/historic-financial', of, members: ['quote.USD.price'] },
+        ...{ start: '2026-04-06', end: '2026-05-06', interval: '1d' },
+      })
+      const stored = await ask(
+        `SELECT toString(toDate(observed_at)) AS name, argMin(price, observed_at) AS value FROM token_prices FINAL
+WHERE token = (SELECT key FROM tokens FINAL WHERE name = '${of}' AND live)
+  AND observed_at >= toDateTime64('2026-04-06', 3, 'UTC') AND observed_at < toDateTime64('2026-05-06', 3, 'UTC')
+GROUP BY name ORDER BY name`,
+        named,
+      )
+      expect(stored).toHaveLength(30)
+      const [first = 0, last = 0] = [stored[0]?.value, stored.at(-1)?.value]
+      expect(data.statistics).toMatchObject({
+        'quote.USD.price': {
+          first: { value: expect.closeTo(first, 4) },
+          changePercent: expect.closeTo((100 * (last - first)) / first, 5),
+        },
+      })
+    }
+  })
+
+  it('which category grew most within a day, like for like', async () => {
+    const [best] = await assistant.rows('query', {
+      ...{ topic: 'aggregated/categories', sort: '-change24h', filter: ['change24h!=null'], limit: 1 },
+    })
+    const categories = await assistant.rows('query', { topic: 'categories', filter: [`_id=${best?.category}`] })
+    const stored = await ask(
+      `SELECT category AS name, 100 * (sum(q.market_cap) / sum(q.market_cap / (1 + q.percent_change_24h / 100)) - 1) AS value
+FROM (SELECT * FROM token_quotes FINAL) AS q INNER JOIN (SELECT * FROM tokens FINAL WHERE live) AS t ON t.key = q.token
+INNER JOIN (SELECT * FROM daos FINAL) AS d ON d.key = t.dao_key ARRAY JOIN d.category_ids AS category
+WHERE q.market_cap IS NOT NULL AND q.percent_change_24h IS NOT NULL GROUP BY name ORDER BY value DESC LIMIT 1`,
+      named,
+    )
+    expect(categories.map(({ _id }) => _id)).toEqual(stored.map(({ name }) => name))
+    expect(categories.map(({ name }) => name)).toEqual([expect.stringMatching(/\w/)])
+    expect(best?.change24h).toEqual(expect.closeTo(stored[0]?.value ?? 0, 5))
+  })
+})
+
+const served = () => ({ config: site.config, db, registry: site.registry, commits: createHandFeed() })

@@ -1,0 +1,247 @@
+import { fileURLToPath } from 'node:url'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { createCounting } from '../../api/limits/counting.ts'
+import { problemBody } from '../../api/problem/problem.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeEveryDataset } from '../support/every-dataset.ts'
+import { type Assistant, connect, connectTo, sendTo, toRows } from '../support/mcp.ts'
+
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const PROGRAM = fileURLToPath(new URL('../../api/mcp/main.ts', import.meta.url))
+
+/** Never fewer than there are: what has most tokens, JSON of numbers, has one in two characters (o200k). */
+const toTokens = (characters: number) => characters / 2
+
+const config = createTestConfig()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let api: TestApi
+let overHttp: Assistant
+let overStdio: Assistant
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  await storeEveryDataset(database.writer, database.registry, NOW)
+  api = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW })
+  overHttp = await connectTo(api.url)
+  const args = ['--import', 'tsx', PROGRAM, '--url', api.url]
+  overStdio = await connect(new StdioClientTransport({ command: process.execPath, args }))
+}, 120_000)
+afterAll(async () => {
+  await overHttp?.close()
+  await overStdio?.close()
+  await api?.close()
+  await database?.drop()
+})
+
+const send = (headers: Record<string, string>, body?: string, path?: string, method?: string) =>
+  sendTo(api.url, { headers, body, path, method })
+
+describe('the tools', () => {
+  it('are few, only read, and are told in 3,000 tokens', async () => {
+    const list = await overHttp.client.listTools()
+    expect(list.tools.map(({ name }) => name)).toEqual(['search', 'describe', 'query', 'series', 'profile', 'status'])
+    expect(list.tools.every(({ annotations }) => annotations?.readOnlyHint === true)).toBe(true)
+    expect(toTokens(JSON.stringify(list).length)).toBeLessThanOrEqual(3_000)
+    expect((await overStdio.client.listTools()).tools).toEqual(list.tools)
+  })
+
+  const CALLS: readonly [string, Record<string, unknown>][] = [
+    ['search', { q: 'a', limit: 30 }],
+    ['describe', {}],
+    ['query', { topic: 'tokens', limit: 500 }],
+    ['query', { topic: 'daos', limit: 500 }],
+    ['query', { topic: 'daos/treasury', limit: 500 }],
+    ['query', { topic: 'tokens/holders', limit: 500 }],
+    ['query', { topic: 'tokens/historic-dex-trades', of: ['Uniswap'], limit: 500 }],
+    [
+      'series',
+      { topic: 'tokens/historic-financial', of: 'Uniswap', start: '2024-03-10', end: '2024-03-10T12:00Z', points: 400 },
+    ],
+    ['profile', { kind: 'dao', of: 'Uniswap' }],
+    ['profile', { kind: 'token', of: 'Uniswap' }],
+    ['status', {}],
+    ['status', { dataset: 'prices' }],
+  ]
+  it.each(CALLS)(
+    '%s %j is bounded, says where it is from, and is the same over both transports',
+    async (tool, input) => {
+      const [http, stdio] = await Promise.all([overHttp.tell(tool, input), overStdio.tell(tool, input)])
+      expect(http.isError, http.text).toBe(false)
+      expect(toTokens(http.length)).toBeLessThanOrEqual(6_000)
+      const [source] = [http.data.source].flat()
+      // The test's API stands at another port than the one that its settings name.
+      const opened = await fetch(new URL(new URL(String(source)).pathname + new URL(String(source)).search, api.url))
+      expect(opened.status).toBe(200)
+      const strip = (data: object) => JSON.parse(JSON.stringify(data).replaceAll(api.url, config.api.publicUrl))
+      const { asOf: _, ...first } = strip(http.data)
+      const { asOf: __, ...second } = strip(stdio.data)
+      expect(second).toEqual(first)
+    },
+  )
+
+  it('describes every topic within bounds', async () => {
+    const { data } = await overHttp.tell('describe')
+    const topics = (data.topics as { topic: string }[]).map(({ topic }) => topic)
+    expect(topics.length).toBeGreaterThan(30)
+    for (const topic of topics) {
+      const told = await overHttp.tell('describe', { topic })
+      expect(told.isError, told.text).toBe(false)
+      expect(toTokens(told.length), topic).toBeLessThanOrEqual(6_000)
+      const members = told.data.members as { meaning: string }[]
+      expect(members.length, topic).toBeGreaterThan(0)
+      expect(
+        members.filter(({ meaning }) => meaning === ''),
+        topic,
+      ).toEqual([])
+    }
+  })
+
+  it('walks a list that is cut, without losing or repeating a record', async () => {
+    const ids: unknown[] = []
+    let cursor: string | undefined
+    do {
+      const { data } = await overHttp.tell('query', { topic: 'tokens', limit: 5, ...(cursor && { cursor }) })
+      ids.push(...toRows(data).map(({ _id }) => _id))
+      cursor = data.next as string | undefined
+      expect('showing' in data).toBe(cursor !== undefined)
+    } while (cursor !== undefined)
+    const all = (await (await fetch(`${api.url}/data/tokens?limit=500`)).json()) as { _id: string }[]
+    expect(all.length).toBeGreaterThan(10)
+    expect(ids).toEqual(all.map(({ _id }) => _id))
+  })
+
+  it('says how many values are unknown, and how many rows are not shown', async () => {
+    const { data } = await overHttp.tell('query', {
+      topic: 'tokens',
+      sort: 'name',
+      fields: ['name', 'financialData.marketCap'],
+      limit: 7,
+    })
+    const unknown = toRows(data).filter((row) => row['financialData.marketCap'] === null).length
+    expect(unknown).toBeGreaterThan(0)
+    expect(data.unknown).toEqual({ 'financialData.marketCap': unknown })
+    expect(data.showing).toMatch(/^7 of 12; ask again with cursor = next$/)
+  })
+
+  it('gives a series with its gaps and what it comes to', async () => {
+    const [of] = (await overHttp.rows('query', { topic: 'tokens/holders', limit: 1 })).map(({ _id }) => String(_id))
+    const path = `/data/tokens/holders/historic?id=${of}&start=2024-03-01&end=2024-03-10&order=asc`
+    const points = (await (await fetch(api.url + path)).json()) as { recordedAt: string; totalHolders: number }[]
+    const input = { topic: 'tokens/holders/historic', of, start: '2024-03-01', end: '2024-03-10' }
+    const { data } = await overHttp.tell('series', { ...input, members: ['totalHolders'] })
+    const days = points.map(({ recordedAt, totalHolders }) => [recordedAt.slice(0, 10), totalHolders])
+    expect(days.length).toBeGreaterThan(3)
+    expect(data.rows).toEqual(days)
+    expect(data).toMatchObject({ interval: '1d', missing: 9 - days.length })
+    const lastMissing = new Date(Date.parse(String(days[0]?.[0])) - 86_400_000).toISOString().slice(0, 10)
+    expect(data.gaps).toEqual([{ from: '2024-03-01', to: lastMissing, buckets: 9 - days.length }])
+    const [first, last] = [points[0]?.totalHolders ?? 0, points.at(-1)?.totalHolders ?? 0]
+    expect(data.statistics).toMatchObject({
+      totalHolders: { first: { value: first }, last: { value: last }, change: last - first },
+    })
+    const { csv } = data.whole as { csv: string }
+    const table = await (await fetch(csv.replace(config.api.publicUrl, api.url))).text()
+    expect(table.trim().split('\n')).toHaveLength(days.length + 1)
+  })
+
+  it('has the data as text for clients that read nothing else', async () => {
+    const asText = await connect(
+      new StdioClientTransport({
+        command: process.execPath,
+        args: ['--import', 'tsx', PROGRAM, '--url', api.url, '--text'],
+      }),
+    )
+    const input = { topic: 'tokens', fields: ['name'], limit: 2 }
+    const [told, usual] = await Promise.all([asText.tell('query', input), overStdio.tell('query', input)])
+    await asText.close()
+    expect(told.data).toEqual({})
+    expect(JSON.parse(told.text)).toEqual(usual.data)
+  })
+})
+
+describe('a mistake', () => {
+  it.each([
+    ['query', { topic: 'daos/tresury' }, /Did you mean "daos\/treasury"\?/],
+    ['query', { topic: 'daos/governance', of: ['Uniswop'] }, /not_found: .*Near: .*Uniswap \([0-9a-f]{24}\)/],
+    ['query', { topic: 'daos/governance/voters' }, /name it in of/],
+    ['query', { topic: 'tokens', filter: ['financialData.marketcap>1'] }, /financialData\.marketCap/],
+    ['query', { topic: 'tokens', fields: ['price'] }, /describe it to see its members/],
+    ['query', { topic: 'tokens', where: { colour: 'red' } }, /takes no "colour" in where/],
+    ['query', { topic: 'index/weights', cursor: 'abc' }, /takes no cursor/],
+    ['series', { topic: 'tokens', of: 'Uniswap' }, /no series: ask for it with query/],
+    ['series', { topic: 'daos/treasury/historic', of: 'Uniswap', interval: '5m' }, /has no 5m, but 1d, 7d/],
+    ['series', { topic: 'daos/treasury/historic', of: 'Uniswap', last: 'long' }, /24h, 30d/],
+    ['profile', { kind: 'dao', of: 'Uniswap', sections: ['gold'] }, /Sections: dao, token/],
+    ['status', { dataset: 'price' }, /Datasets: prices/],
+  ] as const)('%s %j says what to do', async (tool, input, said) => {
+    const [http, stdio] = await Promise.all([overHttp.tell(tool, input), overStdio.tell(tool, input)])
+    expect(http).toMatchObject({ isError: true, text: expect.stringMatching(said) })
+    expect(stdio.text).toBe(http.text)
+  })
+
+  it('in the address says that nobody answers there', async () => {
+    const args = ['--import', 'tsx', PROGRAM, '--url', 'http://127.0.0.1:9']
+    const alone = await connect(new StdioClientTransport({ command: process.execPath, args }))
+    const told = await alone.tell('status')
+    await alone.close()
+    expect(told).toMatchObject({
+      isError: true,
+      text: expect.stringMatching(/^unavailable: Nobody answers at http:\/\/127\.0\.0\.1:9/),
+    })
+  })
+})
+
+describe('/mcp', () => {
+  const CALL = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: {} })
+  const ACCEPT = { Accept: 'application/json, text/event-stream' }
+
+  it('refuses names that a foreign page could have made lead here', async () => {
+    expect((await send(ACCEPT, CALL)).status).toBe(200)
+    expect((await send({ ...ACCEPT, Host: 'evil.example' }, CALL)).status).toBe(403)
+    expect((await send({ ...ACCEPT, Origin: 'https://evil.example' }, CALL)).status).toBe(403)
+    expect((await send({ ...ACCEPT, Origin: 'http://localhost:6274' }, CALL)).status).toBe(200)
+  })
+
+  it.each([
+    ['too long a body', `{"a":"${'x'.repeat(70_000)}"}`, /exceeds 65536 bytes/],
+    ['several calls at once', `[${CALL},${CALL}]`, /One call at a time/],
+    ['what is no JSON', '{', /not JSON/],
+  ])('refuses %s', async (_what, body, said) => {
+    const { status, text } = await send(ACCEPT, body)
+    expect(status).toBe(400)
+    expect(problemBody.parse(JSON.parse(text)).detail).toMatch(said)
+  })
+
+  it('takes POST only, and says so', async () => {
+    const { status, headers } = await send({}, '', '/mcp', 'GET')
+    expect([status, headers.allow]).toEqual([405, 'POST, OPTIONS'])
+    expect((await send({}, '', '/mcp', 'OPTIONS')).headers['access-control-allow-methods']).toBe('POST, OPTIONS')
+    expect((await send({}, '', '/data/tokens', 'POST')).headers.allow).toBe('GET, HEAD, OPTIONS')
+  })
+
+  it('counts for the limits as every path does', async () => {
+    const limits = {
+      keys: undefined,
+      anonymous: { requests: 5, seconds: 3_600 },
+      counting: createCounting(undefined, 'mcp'),
+    }
+    const limited = await startApi({ config, ...database, commits: createHandFeed(), now: () => NOW, limits })
+    const call = () =>
+      fetch(`${limited.url}/mcp`, {
+        method: 'POST',
+        body: CALL,
+        headers: { ...ACCEPT, 'Content-Type': 'application/json' },
+      })
+    const statuses: number[] = []
+    for (let n = 0; n < 6; n += 1) {
+      const response = await call()
+      statuses.push(response.status)
+      expect(response.headers.get('ratelimit')).toMatch(new RegExp(`;r=${Math.max(0, 4 - n)};`))
+      await response.arrayBuffer()
+    }
+    await limited.close()
+    expect(statuses).toEqual([200, 200, 200, 200, 200, 429])
+  })
+})

@@ -1,0 +1,95 @@
+import { request } from 'node:http'
+import {
+  type CallToolResult,
+  Client,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from '@modelcontextprotocol/client'
+import { DAY_MS } from '../../shared/intervals.ts'
+import type { Pipeline } from './pipeline.ts'
+
+type Json = Readonly<Record<string, unknown>>
+
+/** What a tool told: the data, the line beside it, and how many characters all of it has. */
+export interface ToldByTool {
+  readonly data: Json
+  readonly text: string
+  readonly isError: boolean
+  readonly length: number
+}
+
+export interface Assistant {
+  readonly client: Client
+  tell(tool: string, input?: Json): Promise<ToldByTool>
+  /** The rows of a table that a tool told, as records by their columns. */
+  rows(tool: string, input: Json): Promise<Json[]>
+  close(): Promise<void>
+}
+
+function toTold(result: CallToolResult): ToldByTool {
+  const [content] = result.content
+  return {
+    data: (result.structuredContent ?? {}) as Json,
+    text: content?.type === 'text' ? content.text : '',
+    isError: result.isError === true,
+    length: JSON.stringify(result).length,
+  }
+}
+
+/** The records of a told table. */
+export function toRows({ columns, rows }: Json): Json[] {
+  const names = columns as readonly string[]
+  return (rows as readonly unknown[][]).map((row) => Object.fromEntries(names.map((name, at) => [name, row[at]])))
+}
+
+/** A client of the protocol's own makers, as an assistant has one. */
+export async function connect(transport: Transport): Promise<Assistant> {
+  const client = new Client({ name: 'dao-data-test', version: '1.0.0' })
+  await client.connect(transport)
+  const tell = async (tool: string, input: Json = {}) =>
+    toTold((await client.callTool({ name: tool, arguments: input })) as CallToolResult)
+  return {
+    client,
+    tell,
+    rows: async (tool, input) => {
+      const { data, text, isError } = await tell(tool, input)
+      if (isError) throw new Error(text)
+      return toRows(data)
+    },
+    close: () => client.close(),
+  }
+}
+
+/** The same, of an API at an address. */
+export const connectTo = (url: string, headers: Readonly<Record<string, string>> = {}): Promise<Assistant> =>
+  connect(new StreamableHTTPClientTransport(new URL('/mcp', url), { requestInit: { headers: { ...headers } } }))
+
+interface Sent {
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: string | undefined
+  readonly path?: string | undefined
+  readonly method?: string | undefined
+}
+
+/** Sends what no client would, such as a host's name that is not the server's. */
+export function sendTo(url: string, { headers, body = '{}', path = '/mcp', method = 'POST' }: Sent) {
+  return new Promise<{ status: number; text: string; headers: NodeJS.Dict<string | string[]> }>((resolve, reject) => {
+    const sent = request(new URL(path, url), { method, headers: { 'Content-Type': 'application/json', ...headers } })
+    sent.on('error', reject).on('response', async (response) => {
+      const chunks = await response.toArray()
+      resolve({ status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString(), headers: response.headers })
+    })
+    sent.end(body)
+  })
+}
+
+/** Two more days of holders of a token, from which on they can be told to have changed. */
+export async function storePastHolders({ database, registry }: Pipeline, symbol: string, today: number): Promise<void> {
+  const token = registry.tokens.find((one) => one.symbol === symbol)?.key
+  const holders = [{ address: `0x${'1'.repeat(40)}`, amount: 5, amount_usd: null, share: 40 }]
+  const rows = [1, 2].map((ago) => ({
+    ...{ token, observed_at: new Date(today - ago * DAY_MS).toISOString(), total_holders: 1_000 - 10 * ago },
+    ...{ top100_share: 40, holders },
+  }))
+  await database.db.insert({ table: 'token_holders', rows })
+}
