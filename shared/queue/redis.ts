@@ -22,8 +22,8 @@ const OPTIONS = {
     autoResendUnfulfilledCommands: false,
   },
   reader: { maxRetriesPerRequest: 0, socketTimeout: 8_000, connectTimeout: 4_000 },
-  // A request waits for it: a Redis that hangs is away as soon as one that is gone.
-  counter: { maxRetriesPerRequest: 0, socketTimeout: 8_000, connectTimeout: 4_000, commandTimeout: 250 },
+  // A request waits for it: a Redis that hangs is soon away like one that is gone; a busy machine's is not.
+  counter: { maxRetriesPerRequest: 0, socketTimeout: 8_000, connectTimeout: 4_000, commandTimeout: 1_000 },
 } as const satisfies Record<Use, RedisOptions>
 
 const retryStrategy = (attempt: number) => Math.min(200 * attempt, 5_000)
