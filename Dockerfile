@@ -8,13 +8,14 @@ COPY package.json package-lock.json ./
 
 FROM packages AS build
 RUN npm ci --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json LICENSE ./
 COPY tools tools
 COPY test test
 COPY shared shared
 COPY clickhouse clickhouse
 COPY workers workers
 COPY api api
+COPY clients clients
 COPY web web
 RUN npm run build
 

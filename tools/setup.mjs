@@ -64,10 +64,13 @@ function installRedis() {
 function buildPage() {
   const page = join(root, 'web')
   const built = join(page, 'dist', 'index.html')
-  // The types are made anew by every check and say nothing to the builder; the packages do.
-  const sources = readdirSync(page, { recursive: true })
-    .filter((name) => name !== 'schema.d.ts' && !/^dist(?:\W|$)/.test(name))
-    .map((name) => join(page, name))
+  // What is made of the interface are types, made anew by every check: they say nothing to the builder; the packages do.
+  const isSource = (name) => !/^(?:\.|dist(?:\W|$)|schema\.ts$|operations\.ts$)/.test(name)
+  const sources = [page, join(root, 'clients', 'typescript', 'src')].flatMap((folder) =>
+    readdirSync(folder, { recursive: true })
+      .filter(isSource)
+      .map((name) => join(folder, name)),
+  )
   const newest = Math.max(...[...sources, join(root, 'package-lock.json')].map((path) => statSync(path).mtimeMs))
   if (existsSync(built) && statSync(built).mtimeMs >= newest) return
   // Beside what a running API may be about to read, and in its place when it is whole.

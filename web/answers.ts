@@ -1,26 +1,13 @@
 import { type Signal, signal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Answer, Path, Problem, Question } from './interface.ts'
+import { createConnection } from '../clients/typescript/src/connection.ts'
+import type { Answer as Received } from '../clients/typescript/src/facts.ts'
+import { ConnectionError, ProblemError } from '../clients/typescript/src/failure.ts'
+import type { Answer, Path, Question } from './interface.ts'
+import { BASE } from './place.ts'
 
-/** What the headers of an answer say of it. */
-export interface Facts {
-  /** The newest time in it. */
-  readonly asOf: Date | undefined
-  readonly isStale: boolean
-  /** How many records fit, whatever the limit. */
-  readonly total: number | undefined
-  /** Where the next page of records begins. */
-  readonly next: string | undefined
-  /** Buckets of the range without an observation. */
-  readonly missing: number | undefined
-  /** Buckets whose observations are coarser than the interval. */
-  readonly coarse: number | undefined
-}
-
-export interface Given<T> {
-  readonly data: T
-  readonly facts: Facts
-}
+/** What came for a question, and what its headers say of it. */
+export type Given<T> = Received<T>
 
 /** Why there is no answer. */
 export interface Failure {
@@ -45,7 +32,6 @@ interface Entry {
   readonly given: Given<unknown> | undefined
   readonly failure: Failure | undefined
   readonly isAsking: boolean
-  readonly tag: string | null
   readonly at: number
 }
 
@@ -57,7 +43,7 @@ const REFRESH_MS = 30_000
 const entries = new Map<string, Signal<Entry>>()
 const watched = new Map<string, number>()
 
-const UNASKED: Entry = { given: undefined, failure: undefined, isAsking: false, tag: null, at: 0 }
+const UNASKED: Entry = { given: undefined, failure: undefined, isAsking: false, at: 0 }
 
 function entryOf(url: string): Signal<Entry> {
   const entry = entries.get(url) ?? signal(UNASKED)
@@ -70,52 +56,36 @@ function entryOf(url: string): Signal<Entry> {
   return entry
 }
 
-const toNumber = (text: string | null) => (text === null ? undefined : Number(text))
+// The browser keeps answers by their entity tags, and what failed is asked again with all that is shown.
+const connection = createConnection({ baseUrl: BASE, memory: 0, retries: 0 })
 
-function toFacts(headers: Headers): Facts {
-  const asOf = headers.get('x-data-as-of')
-  const next = /<([^>]+)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
-  return {
-    asOf: asOf === null ? undefined : new Date(asOf),
-    isStale: headers.get('x-data-stale') === 'true',
-    total: toNumber(headers.get('x-total-count')),
-    next: next === undefined ? undefined : (new URLSearchParams(next.replace(/^[^?]*/, '')).get('cursor') ?? undefined),
-    missing: toNumber(headers.get('x-series-missing')),
-    coarse: toNumber(headers.get('x-series-coarse')),
+function toFailure(error: unknown): Failure {
+  if (error instanceof ProblemError) {
+    const { problem, status, code, requestId } = error
+    const title = problem?.title ?? `The service answered ${status}`
+    return { title, detail: problem?.detail ?? '', code, requestId }
   }
+  const cause = error instanceof ConnectionError ? error.cause : error
+  const detail = cause instanceof Error ? cause.message : String(cause)
+  return { title: 'The service could not be reached', detail, code: undefined, requestId: undefined }
 }
 
-async function toFailure(response: Response): Promise<Failure> {
-  const requestId = response.headers.get('x-request-id') ?? undefined
-  const text = await response.text()
-  if (!response.headers.get('content-type')?.startsWith('application/problem+json'))
-    return { title: `The service answered ${response.status}`, detail: text.slice(0, 200), code: undefined, requestId }
-  const { title, detail, code }: Problem = JSON.parse(text)
-  return { title, detail, code, requestId }
+/** What is the same stays the same object: nothing is drawn again. */
+function toGiven(before: Given<unknown> | undefined, { data, facts }: Given<unknown>): Given<unknown> {
+  const isSame = facts.tag !== undefined && facts.tag === before?.facts.tag
+  return { data: isSame ? before?.data : data, facts }
 }
 
-/** The browser keeps answers by their entity tags: what has not changed is not sent again. */
 async function ask(url: string): Promise<void> {
   const entry = entryOf(url)
   if (entry.peek().isAsking) return
   entry.value = { ...entry.peek(), isAsking: true }
   const at = Date.now()
   try {
-    const response = await fetch(url, { headers: { Accept: 'application/json' } })
-    const before = entry.peek()
-    const tag = response.headers.get('etag')
-    if (!response.ok) entry.value = { ...before, failure: await toFailure(response), isAsking: false, at }
-    else if (tag !== null && tag === before.tag && before.given !== undefined) {
-      const given = { data: before.given.data, facts: toFacts(response.headers) }
-      entry.value = { given, failure: undefined, isAsking: false, tag, at }
-    } else {
-      const given = { data: await response.json(), facts: toFacts(response.headers) }
-      entry.value = { given, failure: undefined, isAsking: false, tag, at }
-    }
+    const given = toGiven(entry.peek().given, await connection.answer(url))
+    entry.value = { given, failure: undefined, isAsking: false, at }
   } catch (error) {
-    const detail = error instanceof Error ? error.message : String(error)
-    const failure = { title: 'The service could not be reached', detail, code: undefined, requestId: undefined }
-    entry.value = { ...entry.peek(), failure, isAsking: false, at }
+    entry.value = { ...entry.peek(), failure: toFailure(error), isAsking: false, at }
   }
 }
 

@@ -1,8 +1,6 @@
-import { toAbsolute } from './place.ts'
-import type { components, paths } from './schema.d.ts'
-
-/** Why the interface did not answer. */
-export type Problem = components['schemas']['Problem']
+import { toUrl, type Values } from '../clients/typescript/src/address.ts'
+import type { paths } from '../clients/typescript/src/schema.ts'
+import { BASE } from './place.ts'
 
 type WithJson = { responses: { 200: { content: { 'application/json': unknown } } } }
 
@@ -29,16 +27,10 @@ export interface Question<P extends Path = Path> {
   readonly url: string
 }
 
-type Value = string | number | undefined | readonly (string | number)[]
-
-/** A question with its query; what is undefined is not asked. */
+/** A question with its query; what is undefined or empty is not asked. */
 export function toQuestion<P extends Path>(path: P, query: Query<P>): Question<P> {
-  const search = new URLSearchParams()
-  for (const [name, value] of Object.entries(query as Record<string, Value>)) {
-    for (const one of [value].flat()) if (one !== undefined && one !== '') search.append(name, String(one))
-  }
-  const text = search.toString()
-  return { path, url: toAbsolute(`${path.slice(1)}${text === '' ? '' : `?${text}`}`) }
+  const asked = Object.entries(query as Values).filter(([, value]) => value !== '')
+  return { path, url: toUrl(BASE, path, Object.fromEntries(asked)) }
 }
 
 /** The same question with its answer in another format. */

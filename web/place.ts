@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals'
 
 /** Where the page is served: everything is beside it, whatever path a proxy puts before. */
-const BASE = new URL(document.baseURI)
+export const BASE = new URL(document.baseURI)
 // The element's own address is relative to the first page's and must not move with the next ones.
 for (const element of document.querySelectorAll('base')) element.href = BASE.href
 
@@ -22,7 +22,7 @@ export const path = computed(() => toPath(href.value))
 export const query = computed(() => new URL(href.value).searchParams)
 
 /** An address beside the page: `data/tokens` as an absolute URL. */
-export const toAbsolute = (relative: string) => new URL(relative, BASE).href
+const toAbsolute = (relative: string) => new URL(relative, BASE).href
 
 /** Goes to an address beside the page. The reader's place is kept when only the query changes. */
 export function go(to: string, options: { replaces?: boolean } = {}): void {

@@ -1,0 +1,89 @@
+import { toBase } from './address.ts'
+import { type Answer, toFacts } from './facts.ts'
+import { ConnectionError, toProblemError } from './failure.ts'
+import { createMemory, type Kept } from './memory.ts'
+import { type Retries, withRetries } from './retry.ts'
+
+/** How a service is asked. */
+export interface ConnectionOptions extends Partial<Retries> {
+  /** Where the service is, with the path under which a proxy has it. */
+  readonly baseUrl: string | URL
+  /** Sent as `X-API-Key`. */
+  readonly apiKey?: string | undefined
+  /** Answers are kept up to so many characters in all, and sent again only where they changed; 0 keeps none. */
+  readonly memory?: number | undefined
+  /** What is used instead of the platform's own. */
+  readonly fetch?: typeof fetch | undefined
+}
+
+/** How a single request is asked. */
+export interface RequestOptions {
+  /** Ends the request, its waits and its tries; the promise is rejected with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export interface Connection {
+  readonly base: URL
+  /**
+   * The answer at an address: the JSON, or the text of another media type.
+   * @throws ProblemError when the service refuses, ConnectionError when there is no answer, each after the last try.
+   */
+  answer(url: string, options?: RequestOptions): Promise<Answer<unknown>>
+  /** An answer whose body was not read yet. @throws as `answer` */
+  download(url: string, options?: RequestOptions): Promise<Response>
+  /** The same, asked once and with headers. @throws as `answer`, at once */
+  open(url: string, headers: Readonly<Record<string, string>>, options?: RequestOptions): Promise<Response>
+}
+
+const MEMORY_CHARACTERS = 16_000_000
+const RETRIES = 3
+const LONGEST_WAIT_MS = 60_000
+
+/** What `fetch` says when a client ends its request is passed on; all else is that no answer came. */
+const connecting = <T>(url: string, signal: AbortSignal | undefined, response: Promise<T>): Promise<T> =>
+  response.catch((error: unknown) => {
+    throw signal?.aborted ? signal.reason : new ConnectionError(url, error)
+  })
+
+/** @throws ConnectionError where something else answered for the service, as the page of a gateway does. */
+function toData(url: string, { text, type }: Kept): unknown {
+  if (type.startsWith('application/json')) return JSON.parse(text)
+  if (type.startsWith('image/svg+xml')) return text
+  throw new ConnectionError(url, new Error(`It has the media type ${type}`))
+}
+
+/** What asks a service: with its key, again where it is worth it, and without what is known already. */
+export function createConnection(options: ConnectionOptions): Connection {
+  const memory = createMemory(options.memory ?? MEMORY_CHARACTERS)
+  const retries = { retries: options.retries ?? RETRIES, longestWaitMs: options.longestWaitMs ?? LONGEST_WAIT_MS }
+  const key: Record<string, string> = options.apiKey === undefined ? {} : { 'X-API-Key': options.apiKey }
+
+  const send = (url: string, headers: Readonly<Record<string, string>>, signal: AbortSignal | undefined) =>
+    connecting(url, signal, (options.fetch ?? fetch)(url, { headers: { ...key, ...headers }, signal: signal ?? null }))
+
+  const open: Connection['open'] = async (url, headers, { signal } = {}) => {
+    const response = await send(url, headers, signal)
+    if (!response.ok && response.status !== 304) throw await connecting(url, signal, toProblemError(response))
+    return response
+  }
+
+  async function ask(url: string, { signal }: RequestOptions): Promise<Answer<unknown>> {
+    const kept = memory.get(url)
+    const known: Record<string, string> = kept === undefined ? {} : { 'If-None-Match': kept.tag }
+    const response = await open(url, { Accept: 'application/json, image/svg+xml;q=0.5', ...known }, { signal })
+    const facts = toFacts(response.headers)
+    if (response.status === 304 && kept !== undefined) return { data: toData(url, kept), facts }
+    const text = await connecting(url, signal, response.text())
+    const came = { tag: facts.tag ?? '', text, type: response.headers.get('content-type') ?? '' }
+    const data = toData(url, came)
+    if (facts.tag !== undefined) memory.set(url, came)
+    return { data, facts }
+  }
+
+  return {
+    base: toBase(options.baseUrl),
+    answer: (url, request = {}) => withRetries(() => ask(url, request), retries, request.signal),
+    download: (url, request = {}) => withRetries(() => open(url, {}, request), retries, request.signal),
+    open,
+  }
+}

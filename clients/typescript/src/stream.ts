@@ -1,0 +1,127 @@
+import { toUrl, type Values } from './address.ts'
+import type { Connection } from './connection.ts'
+import { ConnectionError } from './failure.ts'
+import { toWaitMs, wait } from './retry.ts'
+import type { operations } from './schema.ts'
+
+type DatasetOf<Query> = Query extends { datasets?: (infer Name)[] } ? Name : never
+
+/** A dataset of the service. */
+export type Dataset = DatasetOf<NonNullable<operations['streamChanges']['parameters']['query']>>
+
+/** Data was stored. What is null is not known: anything of the dataset may have changed then. */
+export interface ChangeEvent {
+  readonly type: 'change'
+  /** Where to resume after it. */
+  readonly id: string
+  readonly dataset: Dataset
+  /** The time of the newest datum, ISO 8601 UTC. */
+  readonly asOf: string | null
+  /** How many tokens or DAOs it is about. */
+  readonly entities: number | null
+  /** The range of times, without `to` itself. */
+  readonly from: string | null
+  readonly to: string | null
+}
+
+/** Changes may have been missed: everything may have changed. */
+export interface ResetEvent {
+  readonly type: 'reset'
+  readonly id: string
+}
+
+export type StreamEvent = ChangeEvent | ResetEvent
+
+export interface StreamOptions {
+  /** Ends the stream; the iteration is rejected with the signal's reason. Leaving a `for await` ends it as well. */
+  readonly signal?: AbortSignal | undefined
+  /** The id of the last event that was seen, to begin after it. */
+  readonly lastEventId?: string | undefined
+  /** A connection that is silent for longer is taken for dead, in milliseconds; the service says something every 15 seconds. */
+  readonly silenceMs?: number | undefined
+}
+
+interface Block {
+  readonly id: string | undefined
+  readonly retry: number | undefined
+  readonly type: string
+  readonly data: string | undefined
+}
+
+/** What a block of lines says (HTML standard, "server-sent events"). */
+function toBlock(text: string): Block {
+  const fields = new Map<string, string>()
+  for (const line of text.split('\n')) {
+    const [, name = '', value = ''] = /^([^:]*):? ?(.*)$/.exec(line) ?? []
+    const before = name === 'data' ? fields.get(name) : undefined
+    fields.set(name, before === undefined ? value : `${before}\n${value}`)
+  }
+  const retry = fields.get('retry')
+  return {
+    id: fields.get('id'),
+    retry: retry === undefined ? undefined : Number(retry),
+    type: fields.get('event') ?? 'message',
+    data: fields.get('data'),
+  }
+}
+
+/** The blocks of a connection, until it ends, breaks or is silent for too long. */
+async function* readBlocks(url: string, response: Response, silenceMs: number): AsyncGenerator<Block, void, undefined> {
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader()
+  const decoder = new TextDecoder()
+  let rest = ''
+  try {
+    for (;;) {
+      const timer = setTimeout(() => reader.cancel().catch(() => undefined), silenceMs)
+      const { value, done } = await reader.read().finally(() => clearTimeout(timer))
+      if (done) return
+      const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n')
+      rest = blocks.pop() ?? ''
+      yield* blocks.map(toBlock)
+    }
+  } catch (error) {
+    throw new ConnectionError(url, error)
+  } finally {
+    // What is broken already cannot be cancelled, and needs not be.
+    await reader.cancel().catch(() => undefined)
+  }
+}
+
+const SILENCE_MS = 45_000
+const RETRY_MS = 2_000
+
+/**
+ * What changes, as it happens. A connection that breaks is made again from where it was, as often as it takes, so that no
+ * event is lost and none comes twice.
+ * @throws ProblemError when the service refuses for good, or the signal's reason.
+ */
+export async function* followChanges(
+  connection: Connection,
+  path: string,
+  query: Values,
+  options: StreamOptions = {},
+): AsyncGenerator<StreamEvent, void, undefined> {
+  const { signal, silenceMs = SILENCE_MS } = options
+  const url = toUrl(connection.base, path, query)
+  let [id, retryMs, failures] = [options.lastEventId, RETRY_MS, 0]
+  for (;;) {
+    try {
+      const headers: Record<string, string> = id === undefined ? {} : { 'Last-Event-ID': id }
+      const response = await connection.open(url, { Accept: 'text/event-stream', ...headers }, { signal })
+      for await (const block of readBlocks(url, response, silenceMs)) {
+        failures = 0
+        id = block.id ?? id
+        retryMs = block.retry ?? retryMs
+        if (block.data !== undefined && (block.type === 'change' || block.type === 'reset'))
+          yield { ...JSON.parse(block.data), type: block.type, id: id ?? '' }
+      }
+      await wait(retryMs, signal)
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason
+      const ms = toWaitMs(error, failures)
+      if (ms === undefined) throw error
+      failures += 1
+      await wait(Math.max(ms, retryMs), signal)
+    }
+  }
+}

@@ -1,0 +1,150 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { routes } from '../../api/routes.ts'
+import type { DaoData } from '../../clients/typescript/src/index.ts'
+import { type ClientPackage, loadClientPackage } from '../support/client-package.ts'
+import { type Demo, startDemo } from '../support/demo.ts'
+import { documentedRequests } from '../support/documented.ts'
+
+let demo: Demo
+let built: ClientPackage
+let api: DaoData
+/** What was asked for through the client, with what came. */
+const asked: { url: string; status: number; tag: string | null }[] = []
+
+beforeAll(async () => {
+  demo = await startDemo()
+  built = await loadClientPackage()
+  const counting: typeof fetch = async (input, init) => {
+    const response = await fetch(input, init)
+    const tag = new Headers(init?.headers).get('if-none-match')
+    asked.push({ url: String(input), status: response.status, tag })
+    return response
+  }
+  api = built.client.createDaoData({ baseUrl: demo.url, fetch: counting })
+})
+afterAll(async () => {
+  built?.remove()
+  await demo?.close()
+})
+
+type Method = ((query: object) => Promise<unknown>) & {
+  url(query: object): string
+  download(format: string, query: object): Promise<Response>
+}
+
+const methodOf = ({ tag, operation }: { tag: string; operation: string }) =>
+  Reflect.get(Reflect.get(api, tag.toLowerCase()), operation) as Method
+
+/** What a request is asked with, as the client takes it. */
+function toQuery(path: string, url: string): { format: string; query: Record<string, string | string[]> } {
+  const { pathname, searchParams } = new URL(url, demo.url)
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => String(name))
+  const values = new RegExp(`^${path.replaceAll(/\{\w+\}/g, '([^/]+)')}$`).exec(pathname)?.slice(1) ?? []
+  const inPath = names.map((name, index) => [name, decodeURIComponent(String(values[index]))] as const)
+  const { format = 'json', ...query } = Object.fromEntries([...inPath, ...searchParams])
+  return { format, query }
+}
+
+describe('a client of the service', () => {
+  it('has a method for every operation, and no other', () => {
+    const methods = Object.entries(api).flatMap(([tag, all]) => Object.keys(all).map((name) => `${tag} ${name}`))
+    expect(methods.sort()).toEqual(routes.map(({ tag, operation }) => `${tag.toLowerCase()} ${operation}`).sort())
+  })
+
+  it.each(documentedRequests)('$url is answered as anybody else is', async ({ route, url }) => {
+    const { format, query } = toQuery(route.path, url)
+    const method = methodOf(route)
+    if (format !== 'json') {
+      const [file, other] = [await method.download(format, query), await fetch(demo.url + url)]
+      expect(other.status).toBe(200)
+      return expect(Buffer.from(await file.arrayBuffer())).toEqual(Buffer.from(await other.arrayBuffer()))
+    }
+    const answer = await method(query)
+    const other = await fetch(method.url(query))
+    expect(other.status).toBe(200)
+    if (route.volatile) return void route.response.parse(answer)
+    const isJson = other.headers.get('content-type')?.startsWith('application/json')
+    expect(answer).toEqual(isJson ? await other.json() : await other.text())
+  })
+
+  it.each([
+    ['tokens', 'listTokens', {}, 7],
+    ['daos', 'listDaos', { sort: '-name' }, 11],
+    ['daos', 'listDaoVotes', { name: 'Uniswap' }, 40],
+    ['tokens', 'getTokenPriceHistory', { name: 'Uniswap', interval: '1h', start: '2026-05-03' }, 13],
+    ['tokens', 'getTokenDexTrades', { name: 'Uniswap' }, 9],
+    ['daos', 'getDaoTreasuryHistory', { name: 'Uniswap', order: 'asc' }, 6],
+  ] as const)('%s %s page by page is the whole', async (tag, name, query, limit) => {
+    const method = Reflect.get(api[tag], name)
+    const recordsOf = (page: unknown) => (Array.isArray(page) ? page : Reflect.get(Object(page), 'data')) as unknown[]
+    const whole = recordsOf(await method({ ...query, limit: 500 }))
+    const pages: unknown[][] = []
+    for await (const page of method.pages({ ...query, limit })) pages.push(recordsOf(page))
+    expect(pages.length).toBeGreaterThan(1)
+    expect(pages.slice(0, -1).every((page) => page.length === limit)).toBe(true)
+    const records: unknown[] = []
+    for await (const record of method.records({ ...query, limit })) {
+      if (records.length === whole.length) break
+      records.push(record)
+    }
+    expect(pages.flat().slice(0, whole.length)).toEqual(whole)
+    expect(records).toEqual(whole)
+  })
+
+  it('asks for no page that nobody wants', async () => {
+    asked.length = 0
+    let count = 0
+    for await (const _ of api.tokens.listTokens.records({ limit: 5 })) if (++count === 7) break
+    expect(asked.length).toBe(2)
+  })
+
+  it('is sent nothing again that did not change, and gives it to nobody to be changed', async () => {
+    asked.length = 0
+    const query = { limit: 3, sort: 'name' }
+    const first = await api.tokens.listTokens.answer(query)
+    const data = structuredClone(first.data)
+    first.data.splice(0)
+    const second = await api.tokens.listTokens.answer(query)
+    expect(asked.map(({ status }) => status)).toEqual([200, 304])
+    expect(asked[1]?.tag).toBe(first.facts.tag)
+    expect(second.data).toEqual(data)
+    expect({ ...second.facts, requestId: '' }).toEqual({ ...first.facts, requestId: '' })
+    expect(second.facts.total).toBeGreaterThan(3)
+    expect(second.facts.asOf?.toISOString()).toMatch(/^2026-05-06/)
+  })
+
+  it('tells of a series what its headers tell', async () => {
+    const query = { name: 'Uniswap', interval: '1h', start: '2026-05-01', limit: 20 } as const
+    const { data, facts } = await api.tokens.getTokenPriceHistory.answer(query)
+    expect(facts).toMatchObject({ interval: '1h', points: data.data.length, isStale: false })
+    expect(facts.missing).toBeTypeOf('number')
+    expect(facts.next).toBeTypeOf('string')
+  })
+
+  it.each(['csv', 'ndjson', 'parquet', 'arrow'] as const)(
+    'has %s as the bytes that the service sends',
+    async (format) => {
+      const query = { name: ['Uniswap', 'Aave'], interval: '1h', start: '2026-05-01' } as const
+      const { body, headers } = await api.tokens.getTokenPriceHistory.download(format, query)
+      const parts: Uint8Array[] = []
+      for await (const part of body) parts.push(part)
+      const other = await fetch(
+        `${api.tokens.getTokenPriceHistory.url({ ...query, name: 'Uniswap' })}&name=Aave&format=${format}`,
+      )
+      expect(Buffer.concat(parts)).toEqual(Buffer.from(await other.arrayBuffer()))
+      expect(headers.get('content-disposition')).toContain(`.${format}`)
+    },
+  )
+
+  it('tells why the service refuses', async () => {
+    const { ProblemError } = built.client
+    const refused = await api.tokens.getTokenProfile({ name: 'a' }).catch((error: unknown) => error)
+    expect(refused).toBeInstanceOf(ProblemError)
+    expect(refused).toMatchObject({ name: 'ProblemError', status: 409, code: 'ambiguous_name' })
+    const { problem, message, requestId } = refused as InstanceType<typeof ProblemError>
+    expect(problem?.candidates?.length).toBeGreaterThan(1)
+    expect([message, requestId]).toEqual([problem?.detail, problem?.requestId])
+    const wrong = api.tokens.listTokens.download('csv', { limit: 501 })
+    await expect(wrong).rejects.toMatchObject({ code: 'invalid_parameter', problem: { param: 'limit' } })
+  })
+})

@@ -1,0 +1,31 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Turn = (response: ServerResponse, request: IncomingMessage) => void
+
+export interface StubService {
+  readonly url: string
+  /** What was asked, in order. */
+  readonly requests: readonly IncomingMessage[]
+  close(): Promise<unknown>
+}
+
+/** A service that answers the first request with the first turn, and so on; all that follow with the last one. */
+export async function startStubService(...turns: readonly Turn[]): Promise<StubService> {
+  const requests: IncomingMessage[] = []
+  const server = createServer((request, response) => {
+    const turn = turns[Math.min(requests.length, turns.length - 1)]
+    requests.push(request)
+    turn?.(response, request)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    close: () => {
+      server.closeAllConnections()
+      return once(server.close(), 'close')
+    },
+  }
+}

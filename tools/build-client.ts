@@ -1,0 +1,26 @@
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import { isMain } from '../shared/process.ts'
+import { ROOT, run, TSC } from './run.ts'
+
+const CLIENT = join(ROOT, 'clients/typescript')
+
+/** Makes the types of the interface that these sources have, for the client and for the page. */
+export function makeClientTypes(): void {
+  const hook = join(ROOT, 'tools/typescript-5.mjs')
+  const program = join(ROOT, 'tools/client-types.ts')
+  run(['--import', 'tsx', '--import', hook, program], 'the types of the interface were not made')
+}
+
+/**
+ * Builds the client's package in a folder: JavaScript with its types, ready to be packed.
+ * @throws Error with the compiler's output.
+ */
+export function buildClient(into: string): void {
+  makeClientTypes()
+  run([TSC, '-p', CLIENT, '--outDir', join(into, 'dist')], 'the client does not compile')
+  for (const file of ['package.json', 'README.md']) if (into !== CLIENT) cpSync(join(CLIENT, file), join(into, file))
+  cpSync(join(ROOT, 'LICENSE'), join(into, 'LICENSE'))
+}
+
+if (isMain(import.meta.url)) buildClient(CLIENT)

@@ -1,0 +1,34 @@
+import { renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import openapiTS, { astToString } from 'openapi-typescript'
+import { toOpenApi } from '../api/openapi/document.ts'
+import type { OpenApi } from '../api/openapi/shape.ts'
+import { routes } from '../api/routes.ts'
+
+const SOURCES = join(import.meta.dirname, '../clients/typescript/src')
+const MADE = '// Made of the OpenAPI document; not to be edited.\n'
+
+const document: OpenApi = JSON.parse(JSON.stringify(toOpenApi([...routes])))
+
+/** The paths of all operations by tag and name: what the client has methods for. */
+function toOperations({ tags, paths }: OpenApi): string {
+  const all = Object.entries(paths).map(([path, { get }]) => ({ path, ...get }))
+  const groups = tags.map(({ name, description }) => {
+    const lines = all
+      .filter((operation) => operation.tags.includes(name))
+      .map(({ operationId, summary, path }) => `    /** ${summary}. */\n    ${operationId}: '${path}',`)
+    return `  /** ${description} */\n  ${name.toLowerCase()}: {\n${lines.join('\n')}\n  },`
+  })
+  return `export const OPERATIONS = {\n${groups.join('\n')}\n} as const\n`
+}
+
+/** A file is there whole or not at all: another program may read it just now. */
+function write(name: string, text: string): void {
+  const next = join(SOURCES, `.${name}.${process.pid}`)
+  writeFileSync(next, MADE + text)
+  renameSync(next, join(SOURCES, name))
+}
+
+// The types of every request and answer, for the client and for the page: what the interface has no more, neither can use.
+write('schema.ts', astToString(await openapiTS(JSON.parse(JSON.stringify(document)))))
+write('operations.ts', toOperations(document))
