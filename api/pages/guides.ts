@@ -6,6 +6,7 @@ import { PROBLEM_CODES } from '../problem/codes.ts'
 export const GUIDES = [
   { name: 'first-request', title: 'First request' },
   { name: 'formats', title: 'Formats, pandas and DuckDB' },
+  { name: 'typescript', title: 'TypeScript' },
   { name: 'paging', title: 'Sorting, filtering, paging' },
   { name: 'caching', title: 'Caching' },
   { name: 'freshness', title: 'Freshness and gaps' },

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
+import type { CommitLog } from '../../shared/store/commit-log.ts'
 import { collectPastDays } from '../../tools/demo-history.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
@@ -22,8 +23,8 @@ export interface Demo {
   close(): Promise<void>
 }
 
-/** The demo's data with a few days of history, at a moment that never changes, and the API that serves it. */
-export async function startDemo(): Promise<Demo> {
+/** The demo's data with a few days of history, at a moment that never changes, and the API that serves it. Nothing is committed but to a log that is given. */
+export async function startDemo(options: { commitLog?: CommitLog } = {}): Promise<Demo> {
   const pipeline = await createPipeline({ now: DEMO_NOW, settings: { DAO_DATA_MODE: 'demo', RATINGS_SOURCE: RATINGS } })
   const { config, registry, upstream, context, clock } = pipeline
   const collect = (job: Job, payload: Parameters<typeof runJob>[3]) =>
@@ -41,7 +42,7 @@ export async function startDemo(): Promise<Demo> {
     signal: new AbortController().signal,
   })
   const db = createDatabase(config.clickhouse, 'read')
-  const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => clock.now })
+  const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => clock.now, ...options })
   return {
     url: api.url,
     close: async () => {

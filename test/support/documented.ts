@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isTried } from '../../api/openapi/operation.ts'
 import { exampleOf, takesSeveral } from '../../api/parameters/parse.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
@@ -38,3 +39,11 @@ export const documentedRequests: readonly { readonly route: Route; readonly url:
       url: `${path}?${query.map((name) => `${name}=${example(name)}`).join('&')}${isForTables(route, query) ? '&format=csv' : ''}`,
     }))
   })
+
+/** What a first request of a route gives, as an object. */
+export const toFirstQuery = (route: Route): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    Object.entries(route.query)
+      .filter(([name]) => isTried(route, name) || route.path.includes(`{${name}}`))
+      .map(([name, schema]) => [name, exampleOf(schema as z.ZodType)]),
+  )

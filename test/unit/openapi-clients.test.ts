@@ -4,10 +4,9 @@ import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { toOpenApi } from '../../api/openapi/document.ts'
-import { isTried } from '../../api/openapi/operation.ts'
-import { exampleOf } from '../../api/parameters/parse.ts'
 import type { Route } from '../../api/route/define-route.ts'
 import { routes } from '../../api/routes.ts'
+import { toFirstQuery } from '../support/documented.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 const { resolve } = createRequire(import.meta.url)
@@ -40,11 +39,8 @@ function compile(file: string, source: string): void {
   run([join(packageOf('typescript'), 'bin', 'tsc'), '--noEmit', ...strict, ...target, file])
 }
 
-/** The parameters of a first request as the argument of a call; no route that answers in JSON has any in its path. */
-function toQuery(route: Route): string {
-  const names = Object.keys(route.query).filter((name) => isTried(route, name))
-  return JSON.stringify(Object.fromEntries(names.map((name) => [name, exampleOf(route.query[name] as never)])))
-}
+/** As the argument of a call; no route that answers in JSON has parameters in its path. */
+const toQuery = (route: Route) => JSON.stringify(toFirstQuery(route))
 
 const takesQuery = ({ query }: Route) => Object.keys(query).length > 0
 

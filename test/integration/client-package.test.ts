@@ -1,0 +1,208 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { gzipSync } from 'node:zlib'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { routes } from '../../api/routes.ts'
+import type { CommitListener, CommitLog } from '../../shared/store/commit-log.ts'
+import { hasBrowser, startBrowser } from '../support/browser.ts'
+import { type ClientPackage, loadClientPackage } from '../support/client-package.ts'
+import { type Demo, startDemo } from '../support/demo.ts'
+import { toFirstQuery } from '../support/documented.ts'
+import { startStubService } from '../support/stub-service.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const { resolve } = createRequire(import.meta.url)
+const COMPILERS = ['typescript-5', 'typescript'] as const
+
+/** All operations that have an end, as calls. */
+const calls = routes
+  .filter(({ isEndless }) => !isEndless)
+  .map((route) => ({ tag: route.tag.toLowerCase(), name: route.operation, query: toFirstQuery(route) }))
+
+/** A log to which something is written all the time. */
+function createBusyLog() {
+  const listeners: CommitListener[] = []
+  let count = 0
+  const timer = setInterval(() => {
+    count += 1
+    const commit = { version: `${count}-0`, dataset: 'prices', asOf: null, entities: 2, from: null, to: null }
+    for (const { committed } of listeners) committed([commit])
+  }, 20)
+  const log: CommitLog = {
+    get version() {
+      return `${count}-0`
+    },
+    after: async () => [],
+    follow: (listener) => void listeners.push(listener),
+    close: () => clearInterval(timer),
+  }
+  return log
+}
+
+const commitLog = createBusyLog()
+let demo: Demo
+let built: ClientPackage
+/** A project with nothing in it but the package, from its tarball. */
+let project: string
+
+function npm(args: readonly string[], cwd: string): void {
+  const { status, stdout, stderr } = spawnSync('npm', args, { cwd, encoding: 'utf8' })
+  expect(status, stdout + stderr).toBe(0)
+}
+
+beforeAll(async () => {
+  demo = await startDemo({ commitLog })
+  built = await loadClientPackage()
+  project = mkdtempSync(join(tmpdir(), 'dao-data-project-'))
+  writeFileSync(join(project, 'package.json'), '{"type":"module"}')
+  npm(['pack', '--ignore-scripts', '--pack-destination', project], built.folder)
+  const tarball = readdirSync(project).find((name) => name.endsWith('.tgz'))
+  npm(['install', '--offline', '--no-audit', '--no-fund', `./${tarball}`], project)
+  // What the samples write files with.
+  mkdirSync(join(project, 'node_modules/@types'))
+  for (const name of ['@types/node', 'undici-types'])
+    cpSync(dirname(resolve(`${name}/package.json`)), join(project, 'node_modules', name), { recursive: true })
+  await writePrograms()
+})
+afterAll(async () => {
+  if (project !== undefined) rmSync(project, { recursive: true })
+  built?.remove()
+  await demo?.close()
+  commitLog.close()
+})
+
+/** Compiles all programs of the project as strictly as TypeScript can. */
+function compile(compiler: string) {
+  const strict = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess', '--skipLibCheck', 'false']
+  const target = ['--target', 'es2022', '--module', 'nodenext', '--types', 'node']
+  const tsc = join(dirname(resolve(`${compiler}/package.json`)), 'bin/tsc')
+  const files = readdirSync(project).filter((name) => name.endsWith('.ts'))
+  const args = [tsc, ...strict, ...target, ...files]
+  const { status, stdout } = spawnSync(process.execPath, args, { cwd: project, encoding: 'utf8' })
+  expect(status, stdout).toBe(0)
+  return files
+}
+
+/** What a compiled program prints. */
+async function runProgram(file: string): Promise<string> {
+  const child = spawn(process.execPath, [file], { cwd: project, stdio: ['ignore', 'pipe', 'inherit'] })
+  const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'exit')])
+  expect(code).toBe(0)
+  return output
+}
+
+/** The TypeScript of a page as one program: each sample in a block of its own, the first of them before all. */
+function toProgram(page: string): string {
+  const samples = [...page.matchAll(/```ts\n(?<code>.*?)```/gs)].map(({ groups }) => groups?.code ?? '')
+  const isImport = (line: string) => line.startsWith('import ')
+  const lines = samples.map((sample) => sample.split('\n'))
+  const imports = lines.flatMap((sample) => sample.filter(isImport))
+  const [first, ...others] = lines.map((sample) => sample.filter((line) => !isImport(line)).join('\n'))
+  const program = [...imports, first, ...others.map((sample) => `{\n${sample}\n}`), 'export {}\n'].join('\n')
+  return program.replaceAll(/http:\/\/127\.0\.0\.1:\d+/g, demo.url)
+}
+
+/** A call of every operation. */
+const toCalls = () => `import { createDaoData } from 'dao-data-client'
+const api = createDaoData({ baseUrl: '${demo.url}' })
+const print = (answer: object | string) => console.log(JSON.stringify(answer).length)
+${calls.map(({ tag, name, query }) => `print(await api.${tag}.${name}(${JSON.stringify(query)}))`).join('\n')}
+for await (const { type } of api.service.streamChanges()) { print(type); break }
+`
+
+/** The programs of the project: what the compiler is to know, every operation, and what the documents show. */
+async function writePrograms(): Promise<void> {
+  const guide = await (await fetch(`${demo.url}/guides/typescript.md`)).text()
+  const programs = {
+    types: readFileSync(join(ROOT, 'test/fixtures/client-types.ts.txt'), 'utf8'),
+    calls: toCalls(),
+    guide: toProgram(guide),
+    readme: toProgram(readFileSync(join(project, 'node_modules/dao-data-client/README.md'), 'utf8')),
+  }
+  for (const [name, program] of Object.entries(programs)) writeFileSync(join(project, `${name}.ts`), program)
+}
+
+describe('the package of the client', () => {
+  it('is small, and depends on nothing', () => {
+    const folder = join(project, 'node_modules/dao-data-client')
+    const code = readdirSync(join(folder, 'dist')).filter((name) => name.endsWith('.js'))
+    const size = gzipSync(Buffer.concat(code.map((name) => readFileSync(join(folder, 'dist', name))))).length
+    expect(size).toBeLessThan(8_000)
+    const { dependencies, version } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+    expect(dependencies).toBeUndefined()
+    expect(version).toBe(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).version)
+    expect(readdirSync(folder).sort()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json'])
+  })
+
+  it.each(COMPILERS)('has the type of every question and answer under %s, in its documents too', (compiler) => {
+    expect(compile(compiler)).toEqual(['calls.ts', 'guide.ts', 'readme.ts', 'types.ts'])
+  })
+
+  it('asks every operation from a project that has nothing else', async () => {
+    const sizes = (await runProgram('calls.js')).trim().split('\n').map(Number)
+    expect(sizes.length).toBe(routes.length)
+    expect(sizes.every((size) => size > 2)).toBe(true)
+  })
+
+  it.each(['guide', 'readme'])('does what its %s says', async (name) => {
+    expect((await runProgram(`${name}.js`)).split('\n').length).toBeGreaterThan(10)
+  })
+
+  it.skipIf(!hasBrowser)('asks every operation from a page of another host, as its files are', async () => {
+    const folder = join(project, 'node_modules/dao-data-client/dist')
+    const site = await startStubService((response, { url = '' }) => {
+      const isPage = url === '/'
+      const body = isPage ? PAGE : readFileSync(join(folder, url.slice(1)))
+      response.writeHead(200, { 'content-type': isPage ? 'text/html' : 'text/javascript' }).end(body)
+    })
+    const browser = await startBrowser()
+    const { page } = await browser.open(site.url)
+    const answers = await page.evaluate(ask, { baseUrl: demo.url, calls })
+    const same = built.client.createDaoData({ baseUrl: demo.url })
+    const volatile = new Set(routes.filter((route) => route.volatile).map(({ operation }) => operation as string))
+    for (const [index, { tag, name, query }] of calls.entries()) {
+      const expected = await Reflect.get(Reflect.get(same, tag), name)(query)
+      if (volatile.has(name)) expect(Object.keys(answers.all[index] as object), name).toEqual(Object.keys(expected))
+      else expect(answers.all[index], name).toEqual(expected)
+    }
+    expect(answers).toMatchObject({
+      total: expect.any(Number),
+      again: true,
+      code: 'invalid_parameter',
+      event: 'change',
+    })
+    expect(answers.csv).toBe(await (await same.daos.listDaos.download('csv', { limit: 3 })).text())
+    await browser.close()
+    await site.close()
+  })
+})
+
+/** A page that imports the package's files as they are. */
+const PAGE = `<!doctype html><link rel="icon" href="data:,">
+<script type="module">import * as client from './index.js'; globalThis.client = client</script>`
+
+/** Runs in the page. */
+async function ask({ baseUrl, calls }: { baseUrl: string; calls: { tag: string; name: string; query: object }[] }) {
+  const { createDaoData, ProblemError } = (globalThis as unknown as { client: ClientPackage['client'] }).client
+  const api = createDaoData({ baseUrl })
+  const all: unknown[] = []
+  for (const { tag, name, query } of calls) all.push(await Reflect.get(Reflect.get(api, tag), name)(query))
+  const first = await api.tokens.listTokens.answer({ limit: 2 })
+  const second = await api.tokens.listTokens.answer({ limit: 2 })
+  const refused = await api.tokens.listTokens({ limit: 501 }).catch((error: unknown) => error)
+  const csv = await (await api.daos.listDaos.download('csv', { limit: 3 })).text()
+  const { value } = await api.service.streamChanges().next()
+  return {
+    all,
+    total: second.facts.total,
+    again: JSON.stringify(first.data) === JSON.stringify(second.data) && first.facts.tag === second.facts.tag,
+    code: refused instanceof ProblemError ? refused.code : refused,
+    csv,
+    event: value?.type,
+  }
+}
