@@ -4,6 +4,7 @@ import type { DaoData } from '../../clients/typescript/src/index.ts'
 import { type ClientPackage, loadClientPackage } from '../support/client-package.ts'
 import { type Demo, startDemo } from '../support/demo.ts'
 import { documentedRequests } from '../support/documented.ts'
+import { startStubService } from '../support/stub-service.ts'
 
 let demo: Demo
 let built: ClientPackage
@@ -96,6 +97,22 @@ describe('a client of the service', () => {
     let count = 0
     for await (const _ of api.tokens.listTokens.records({ limit: 5 })) if (++count === 7) break
     expect(asked.length).toBe(2)
+  })
+
+  it('does not go round in circles where a page names itself as the next', async () => {
+    const service = await startStubService((response) => {
+      const headers = { 'content-type': 'application/json', link: '<?limit=1&cursor=same>; rel="next"' }
+      response.writeHead(200, headers).end('[{"name":"Uniswap"}]')
+    })
+    const { createDaoData, ConnectionError } = built.client
+    const names: string[] = []
+    const reading = async () => {
+      const records = createDaoData({ baseUrl: service.url }).tokens.listTokens.records({ limit: 1 })
+      for await (const { name } of records) names.push(name)
+    }
+    await expect(reading()).rejects.toBeInstanceOf(ConnectionError)
+    expect([names.length, service.requests.length]).toEqual([2, 2])
+    await service.close()
   })
 
   it('is sent nothing again that did not change, and gives it to nobody to be changed', async () => {

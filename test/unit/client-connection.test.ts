@@ -35,6 +35,7 @@ const refuse =
   }
 
 const breakOff: Turn = (response) => response.destroy()
+const cutShort: Turn = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('[1,')
 const breakMidway: Turn = (response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' })
   response.write('[1,', () => response.destroy())
@@ -48,6 +49,7 @@ describe('a connection', () => {
     ['a gateway that has nobody behind it', refuse(502)],
     ['a connection that breaks', breakOff],
     ['an answer that breaks off', breakMidway],
+    ['an answer that a gateway cut short', cutShort],
     [
       'a page of a gateway',
       (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Log in</p>'),

@@ -73,6 +73,12 @@ describe('a stream', () => {
     expect(resumed()).toEqual([undefined, '1-0', '3-0', '3-0', '3-0', '3-0'])
   })
 
+  it('does not wait for ever for a service that takes a connection and says nothing', async () => {
+    const { take, resumed } = await start(send([SOON, toEvent(1)]), () => undefined, send([toEvent(2)], 'stays'))
+    expect(ids(await take(2, { silenceMs: 200 }))).toEqual(['1-0', '2-0'])
+    expect(resumed()).toEqual([undefined, '1-0', '1-0'])
+  })
+
   it('begins after the event that is named', async () => {
     const { take, resumed } = await start(send([toEvent(8)], 'stays'))
     await take(1, { lastEventId: '7-0' })

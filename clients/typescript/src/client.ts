@@ -1,6 +1,7 @@
 import { toUrl, type Values } from './address.ts'
 import { type Connection, type ConnectionOptions, createConnection, type RequestOptions } from './connection.ts'
 import type { Answer } from './facts.ts'
+import { ConnectionError } from './failure.ts'
 import type { Download, Format, Method, OperationName, Query } from './operation.ts'
 import { OPERATIONS } from './operations.ts'
 import { followChanges, type StreamEvent, type StreamOptions } from './stream.ts'
@@ -37,6 +38,9 @@ function toMethod(connection: Connection, path: string) {
     do {
       const { data, facts } = await answer(next === undefined ? query : { ...query, cursor: next }, options)
       yield data
+      // It would never end.
+      if (next !== undefined && facts.next === next)
+        throw new ConnectionError(url(query), new Error('A page names itself as the next'))
       next = facts.next
     } while (next !== undefined)
   }

@@ -45,10 +45,14 @@ const connecting = <T>(url: string, signal: AbortSignal | undefined, response: P
     throw signal?.aborted ? signal.reason : new ConnectionError(url, error)
   })
 
-/** @throws ConnectionError where something else answered for the service, as the page of a gateway does. */
+/** @throws ConnectionError where the answer was cut short, or something else answered, as the page of a gateway does. */
 function toData(url: string, { text, type }: Kept): unknown {
-  if (type.startsWith('application/json')) return JSON.parse(text)
   if (type.startsWith('image/svg+xml')) return text
+  try {
+    if (type.startsWith('application/json')) return JSON.parse(text)
+  } catch (error) {
+    throw new ConnectionError(url, error)
+  }
   throw new ConnectionError(url, new Error(`It has the media type ${type}`))
 }
 

@@ -41,6 +41,9 @@ export interface StreamOptions {
   readonly silenceMs?: number | undefined
 }
 
+const SILENCE_MS = 45_000
+const RETRY_MS = 2_000
+
 interface Block {
   readonly id: string | undefined
   readonly retry: number | undefined
@@ -65,15 +68,28 @@ function toBlock(text: string): Block {
   }
 }
 
-/** The blocks of a connection, until it ends, breaks or is silent for too long. */
-async function* readBlocks(url: string, response: Response, silenceMs: number): AsyncGenerator<Block, void, undefined> {
+/** The blocks of one connection, until it ends, breaks or is silent for too long, be that before it answers. */
+async function* connect(
+  connection: Connection,
+  url: string,
+  id: string | undefined,
+  { signal, silenceMs = SILENCE_MS }: StreamOptions,
+): AsyncGenerator<Block, void, undefined> {
+  const silence = new AbortController()
+  const heard = <T>(next: Promise<T>): Promise<T> => {
+    const tooLong = new ConnectionError(url, new Error(`Nothing came for ${silenceMs} ms`))
+    const timer = setTimeout(() => silence.abort(tooLong), silenceMs)
+    return next.finally(() => clearTimeout(timer))
+  }
+  const either = signal === undefined ? silence.signal : AbortSignal.any([signal, silence.signal])
+  const headers: Record<string, string> = id === undefined ? {} : { 'Last-Event-ID': id }
+  const response = await heard(connection.open(url, { Accept: 'text/event-stream', ...headers }, { signal: either }))
   const reader = (response.body as ReadableStream<Uint8Array>).getReader()
   const decoder = new TextDecoder()
   let rest = ''
   try {
     for (;;) {
-      const timer = setTimeout(() => reader.cancel().catch(() => undefined), silenceMs)
-      const { value, done } = await reader.read().finally(() => clearTimeout(timer))
+      const { value, done } = await heard(reader.read())
       if (done) return
       const blocks = (rest + decoder.decode(value, { stream: true })).split('\n\n')
       rest = blocks.pop() ?? ''
@@ -87,9 +103,6 @@ async function* readBlocks(url: string, response: Response, silenceMs: number): 
   }
 }
 
-const SILENCE_MS = 45_000
-const RETRY_MS = 2_000
-
 /**
  * What changes, as it happens. A connection that breaks is made again from where it was, as often as it takes, so that no
  * event is lost and none comes twice.
@@ -101,14 +114,12 @@ export async function* followChanges(
   query: Values,
   options: StreamOptions = {},
 ): AsyncGenerator<StreamEvent, void, undefined> {
-  const { signal, silenceMs = SILENCE_MS } = options
+  const { signal } = options
   const url = toUrl(connection.base, path, query)
   let [id, retryMs, failures] = [options.lastEventId, RETRY_MS, 0]
   for (;;) {
     try {
-      const headers: Record<string, string> = id === undefined ? {} : { 'Last-Event-ID': id }
-      const response = await connection.open(url, { Accept: 'text/event-stream', ...headers }, { signal })
-      for await (const block of readBlocks(url, response, silenceMs)) {
+      for await (const block of connect(connection, url, id, options)) {
         failures = 0
         id = block.id ?? id
         retryMs = block.retry ?? retryMs
