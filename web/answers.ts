@@ -37,11 +37,18 @@ interface Entry {
 
 const MOST_KEPT = 80
 /** An answer as young as this is not asked again when a page that shows it is opened. */
-const YOUNG_MS = 10_000
-const REFRESH_MS = 30_000
+export const YOUNG_MS = 10_000
+
+/** A question whose answer is shown. */
+interface Watched {
+  readonly path: Path
+  count: number
+  /** Something changed while it was being asked: it is asked once more. */
+  isOutdated: boolean
+}
 
 const entries = new Map<string, Signal<Entry>>()
-const watched = new Map<string, number>()
+const watched = new Map<string, Watched>()
 
 const UNASKED: Entry = { given: undefined, failure: undefined, isAsking: false, at: 0 }
 
@@ -56,8 +63,14 @@ function entryOf(url: string): Signal<Entry> {
   return entry
 }
 
-// The browser keeps answers by their entity tags, and what failed is asked again with all that is shown.
-const connection = createConnection({ baseUrl: BASE, memory: 0, retries: 0 })
+/**
+ * The browser keeps answers by their entity tags: what has not changed is not sent again. The service is asked each time,
+ * because an answer may be kept longer than it is the newest; what failed is asked again with all that is shown.
+ */
+const connection = createConnection({
+  ...{ baseUrl: BASE, memory: 0, retries: 0 },
+  fetch: (input, init) => fetch(input, { ...init, cache: 'no-cache' }),
+})
 
 function toFailure(error: unknown): Failure {
   if (error instanceof ProblemError) {
@@ -87,20 +100,31 @@ async function ask(url: string): Promise<void> {
   } catch (error) {
     entry.value = { ...entry.peek(), failure: toFailure(error), isAsking: false, at }
   }
+  const shown = watched.get(url)
+  if (shown?.isOutdated !== true) return
+  shown.isOutdated = false
+  await ask(url)
 }
 
-setInterval(() => {
-  if (document.visibilityState === 'visible') for (const url of watched.keys()) void ask(url)
-}, REFRESH_MS)
+/** Asks again for what is shown and is outdated, by its path and by when it was asked, in Unix milliseconds. */
+export function renew(isOutdated: (path: Path, askedAt: number) => boolean): void {
+  for (const [url, shown] of watched) {
+    const { isAsking, at } = entryOf(url).peek()
+    if (!isOutdated(shown.path, at)) continue
+    if (isAsking) shown.isOutdated = true
+    else void ask(url)
+  }
+}
 
-function watch(url: string): () => void {
-  watched.set(url, (watched.get(url) ?? 0) + 1)
+function watch({ path, url }: Question): () => void {
+  const shown = watched.get(url) ?? { path, count: 0, isOutdated: false }
+  shown.count += 1
+  watched.set(url, shown)
   const { at, given } = entryOf(url).peek()
   if (given === undefined || Date.now() - at > YOUNG_MS) void ask(url)
   return () => {
-    const left = (watched.get(url) ?? 1) - 1
-    if (left === 0) watched.delete(url)
-    else watched.set(url, left)
+    shown.count -= 1
+    if (shown.count === 0) watched.delete(url)
   }
 }
 
@@ -112,7 +136,7 @@ const NOTHING = signal(UNASKED)
  */
 export function useAnswer<P extends Path>(question: Question<P> | undefined): Known<Answer<P>> {
   const url = question?.url
-  useEffect(() => (url === undefined ? undefined : watch(url)), [url])
+  useEffect(() => (question === undefined ? undefined : watch(question)), [url])
   const entry = (url === undefined ? NOTHING : entryOf(url)).value
   const before = useRef<{ path: string; given: Given<unknown> } | undefined>(undefined)
   if (question !== undefined && entry.given !== undefined) before.current = { path: question.path, given: entry.given }
@@ -133,7 +157,7 @@ export function useAnswer<P extends Path>(question: Question<P> | undefined): Kn
 export function useAnswers<P extends Path>(questions: readonly Question<P>[]) {
   const urls = questions.map(({ url }) => url)
   useEffect(() => {
-    const ends = urls.map(watch)
+    const ends = questions.map(watch)
     return () => {
       for (const end of ends) end()
     }

@@ -1,7 +1,5 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
-import { useAnswer } from './answers.ts'
-import { toQuestion } from './interface.ts'
 import { Compare } from './pages/compare.tsx'
 import { DaoPage } from './pages/dao.tsx'
 import { Daos } from './pages/daos.tsx'
@@ -11,6 +9,7 @@ import { Overview } from './pages/overview.tsx'
 import { TokenPage } from './pages/token.tsx'
 import { Tokens } from './pages/tokens.tsx'
 import { Search } from './parts/search.tsx'
+import { Strip } from './parts/strip.tsx'
 import { path } from './place.ts'
 import { choice, chooseNext } from './theme.ts'
 
@@ -45,17 +44,6 @@ const pageOf = (at: string) => PAGES.find(({ matches }) => matches.test(at))
 
 /** Whether a path is one of these pages; the rest of the host is not. */
 export const isPage = (at: string) => pageOf(at) !== undefined
-
-/** Nobody must take simulated numbers for real ones. */
-function DemoBanner() {
-  const { given } = useAnswer(toQuestion('/data/status', {}))
-  if (given?.data.mode !== 'demo') return null
-  return (
-    <p class="demo">
-      <strong>DEMO</strong> – all numbers here are simulated. {given.data.upstream}
-    </p>
-  )
-}
 
 function Top({ at }: { at: string }) {
   const isCurrent = (to: string) => (to === './' ? at === '' : at === to || at.startsWith(`${to}/`))
@@ -115,7 +103,7 @@ export function App() {
         >
           To the content
         </a>
-        <DemoBanner />
+        <Strip />
         <Top at={at} />
       </header>
       <main ref={main} tabIndex={-1} key={at}>

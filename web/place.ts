@@ -22,7 +22,7 @@ export const path = computed(() => toPath(href.value))
 export const query = computed(() => new URL(href.value).searchParams)
 
 /** An address beside the page: `data/tokens` as an absolute URL. */
-const toAbsolute = (relative: string) => new URL(relative, BASE).href
+export const toAbsolute = (relative: string) => new URL(relative, BASE).href
 
 /** Goes to an address beside the page. The reader's place is kept when only the query changes. */
 export function go(to: string, options: { replaces?: boolean } = {}): void {

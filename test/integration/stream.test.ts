@@ -3,10 +3,11 @@ import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { type CommitListener, type CommitLog, followCommitLog, logCommit } from '../../shared/store/commit-log.ts'
+import { type CommitLog, followCommitLog, logCommit } from '../../shared/store/commit-log.ts'
 import { createApiDatabase, createHandFeed, startApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { openStream, type StreamClient } from '../support/event-stream.ts'
+import { createHandLog } from '../support/hand-log.ts'
 import { silent } from '../support/silent.ts'
 
 const config = createTestConfig()
@@ -53,28 +54,6 @@ async function start(options: Partial<Parameters<typeof startApi>[0]> = {}) {
 
 const ids = ({ events }: StreamClient) => events.map(({ id }) => id)
 const logged = async () => (await publisher.xrange(key, '-', '+')).map(([id]) => id)
-
-/** A log that a test drives. */
-function createHandLog() {
-  const listeners: CommitListener[] = []
-  let count = 0
-  const commitLog: CommitLog = {
-    get version() {
-      return `${count}-0`
-    },
-    after: async () => [],
-    follow: (listener) => void listeners.push(listener),
-    close: () => {},
-  }
-  return {
-    commitLog,
-    commit: (dataset: string) => {
-      count += 1
-      const told = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null }
-      for (const listener of listeners) listener.committed([told])
-    },
-  }
-}
 
 describe('the stream', () => {
   it('tells of a commit with what is known of it', async () => {

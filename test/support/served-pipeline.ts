@@ -5,6 +5,7 @@ import { createDatabase } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, type HandFeed, startApi } from './api.ts'
+import { createHandLog } from './hand-log.ts'
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts'
 
 /** The way of the data from end to end: providers' stand-in, jobs, tables and the API that serves them. */
@@ -12,7 +13,7 @@ export interface ServedPipeline extends Pipeline {
   readonly commits: HandFeed
   /** The API's address. */
   readonly url: string
-  /** Runs a job for the slot that the clock is in, and tells the API of it. */
+  /** Runs a job for the slot that the clock is in, and tells the API and those who follow it. */
   collect(job: Job): Promise<JobReport>
   tokenOf(symbol: string): Token
 }
@@ -24,7 +25,8 @@ export async function createServedPipeline(
   const { config, registry, clock, context } = pipeline
   const db = createDatabase(config.clickhouse, 'read')
   const commits = createHandFeed()
-  const api = await startApi({ config, db, registry, commits, now: () => clock.now })
+  const log = createHandLog()
+  const api = await startApi({ config, db, registry, commits, commitLog: log.commitLog, now: () => clock.now })
   return {
     ...pipeline,
     commits,
@@ -33,6 +35,7 @@ export async function createServedPipeline(
       const slot = toBucketStart(clock.now, job.cadence)
       const report = await runJob(job, job.connect(context), context, { kind: 'slot', slot, again: true })
       commits.commit(job.dataset.name)
+      log.commit(job.dataset.name)
       return report
     },
     tokenOf: (symbol) => {

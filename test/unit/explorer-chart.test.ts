@@ -40,7 +40,9 @@ const ANSWERS: Readonly<Record<string, unknown>> = {
 }
 
 const answer = (route: Route) => {
-  const known = ANSWERS[new URL(route.request().url()).pathname]
+  const { pathname } = new URL(route.request().url())
+  if (pathname === '/data/stream') return route.continue()
+  const known = ANSWERS[pathname]
   return known === undefined ? route.fulfill({ json: [] }) : route.fulfill({ json: known })
 }
 
@@ -70,9 +72,9 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await api?.close()
   })
 
-  const open = async (query: string) => {
+  const open = async (query: string, options: Parameters<TestBrowser['open']>[1] = {}) => {
     const prepare = (page: Page) => page.route('**/data/**', answer)
-    const opened = await browser.open(`${api.url}/tokens/${ID}?${query}`, { now: NOW, prepare })
+    const opened = await browser.open(`${api.url}/tokens/${ID}?${query}`, { now: NOW, prepare, ...options })
     await opened.page.locator('.chart[data-drawn]').first().waitFor()
     return opened
   }
@@ -146,6 +148,30 @@ describe.skipIf(!hasBrowser)('a chart', () => {
       page.getByRole('button', { name: 'Save picture' }).first().click(),
     ])
     expect(download.suggestedFilename()).toBe('sample-price-24h-by-5m.png')
+    await close()
+  })
+
+  it('is a picture to paste, with its title, range and source', async () => {
+    const permissions = ['clipboard-read', 'clipboard-write']
+    const { page, wrong, close } = await open('range=24h', { permissions })
+    const plain = await page.evaluate<number>(`document.querySelector('.chart canvas').height`)
+    await page.getByRole('button', { name: 'Copy picture' }).first().click()
+    await page.getByRole('button', { name: 'Copied' }).waitFor()
+    const { height, written } = await page.evaluate<{ height: number; written: number[] }>(`(async () => {
+      const [item] = await navigator.clipboard.read()
+      const picture = await createImageBitmap(await item.getType('image/png'))
+      const canvas = new OffscreenCanvas(picture.width, picture.height)
+      const context = canvas.getContext('2d')
+      context.drawImage(picture, 0, 0)
+      const count = (top, height) => {
+        const { data } = context.getImageData(0, top, picture.width, height)
+        return data.filter((value, at) => at % 4 === 0 && value < 128).length
+      }
+      return { height: picture.height, written: [count(16, 22), count(38, 22), count(picture.height - 30, 20)] }
+    })()`)
+    expect(height).toBeGreaterThan(plain + 60)
+    for (const dark of written) expect(dark).toBeGreaterThan(100)
+    expect(wrong).toEqual([])
     await close()
   })
 })

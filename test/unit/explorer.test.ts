@@ -2,8 +2,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { routes } from '../../api/routes.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { READS } from '../../web/reads.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { noDatabase } from '../support/no-database.ts'
 
@@ -77,5 +79,12 @@ describe('the page', () => {
     expect(files.length).toBeGreaterThan(first.length)
     expect(size(first)).toBeLessThan(60_000)
     expect(size(files)).toBeLessThan(120_000)
+  })
+
+  it('knows which datasets an answer is made of, as the interface does', () => {
+    const known = Object.keys(READS).map((path) => routes.find((route) => route.path === path))
+    expect(READS).toEqual(
+      Object.fromEntries(known.map((route) => [route?.path, route?.datasets.map(({ name }) => name)])),
+    )
   })
 })

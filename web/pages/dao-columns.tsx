@@ -103,5 +103,9 @@ export const ALL: readonly Column<Dao>[] = [
     title: 'Token, last 24 h',
     cell: ({ token }) => (token === null ? <Unknown why={NO_TOKEN} /> : <Sparkline id={token._id} name={token.name} />),
   },
-  { title: 'Mission', cell: ({ mission }) => (mission === '' ? <Unknown /> : <span class="text">{mission}</span>) },
+  {
+    title: 'Mission',
+    isText: true,
+    cell: ({ mission }) => (mission === '' ? <Unknown /> : <span class="text">{mission}</span>),
+  },
 ]

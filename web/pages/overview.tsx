@@ -46,14 +46,16 @@ function MarketCaps() {
       }
       isLow
     >
-      {series.given !== undefined && (
-        <p>
-          <Newest<MarketCap> points={series.given.data} value={value} />{' '}
-          <small>
-            of <Value of={last?.marketCapUsd.metadata.tokensIncluded} as="count" /> tokens
-          </small>
-        </p>
-      )}
+      <p class="lead">
+        {series.given !== undefined && (
+          <>
+            <Newest<MarketCap> points={series.given.data} value={value} />{' '}
+            <small>
+              of <Value of={last?.marketCapUsd.metadata.tokensIncluded} as="count" /> tokens
+            </small>
+          </>
+        )}
+      </p>
     </SeriesChart>
   )
 }
@@ -78,14 +80,16 @@ function Treasuries() {
       }
       isLow
     >
-      {series.given !== undefined && (
-        <p>
-          <Newest<TreasuryValue> points={series.given.data} value={value} />{' '}
-          <small>
-            of <Value of={last?.treasuryValueUsd.metadata.daosIncluded} as="count" /> DAOs
-          </small>
-        </p>
-      )}
+      <p class="lead">
+        {series.given !== undefined && (
+          <>
+            <Newest<TreasuryValue> points={series.given.data} value={value} />{' '}
+            <small>
+              of <Value of={last?.treasuryValueUsd.metadata.daosIncluded} as="count" /> DAOs
+            </small>
+          </>
+        )}
+      </p>
     </SeriesChart>
   )
 }
@@ -116,13 +120,15 @@ function IndexValue() {
       }
       isLow
     >
-      {series.given !== undefined && (
-        <p>
-          <Newest<IndexPoint> points={series.given.data} value={({ valueUsd }) => valueUsd} />{' '}
-          <Value of={toChange(series.given.data)} as="change" /> <small>in the range shown</small>{' '}
-          <a href="index">Since launch</a>
-        </p>
-      )}
+      <p class="lead">
+        {series.given !== undefined && (
+          <>
+            <Newest<IndexPoint> points={series.given.data} value={({ valueUsd }) => valueUsd} />{' '}
+            <Value of={toChange(series.given.data)} as="change" /> <small>in 30 days</small>{' '}
+            <a href="index">Since launch</a>
+          </>
+        )}
+      </p>
     </SeriesChart>
   )
 }
@@ -135,7 +141,14 @@ function Movers({ title, sort }: { title: string; sort: string }) {
     <Card title={title} question={question} facts={tokens.given?.facts}>
       <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
         {(data) => (
-          <RecordTable caption={title} records={data} keyOf={({ _id }) => _id} columns={[NAME, PRICE, CHANGE_24H]} />
+          // A row is a place: another token in it changes what is there, and moves nothing.
+          <RecordTable
+            caption={title}
+            records={data}
+            keyOf={(_token, place) => place}
+            columns={[NAME, PRICE, CHANGE_24H]}
+            isSteady
+          />
         )}
       </Shown>
     </Card>

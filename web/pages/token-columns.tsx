@@ -28,7 +28,8 @@ export const NAME: Column<Token> = {
   title: 'Token',
   member: 'name',
   cell: ({ _id, name, symbol }) => (
-    <a class="named" href={`tokens/${_id}`}>
+    // Another token's name in its place is another link, and has not moved.
+    <a key={_id} class="named" href={`tokens/${_id}`}>
       <Mark id={_id} />
       {name} <small>{symbol}</small>
     </a>

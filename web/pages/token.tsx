@@ -25,7 +25,7 @@ function Heading({ token: { _id, name, symbol, financialData } }: { token: Token
         <Value of={financialData.price} as="usd" />
       </span>
       <span>
-        <Change of={financialData.percentChange24h} /> in 24 h
+        <small>24 h</small> <Change of={financialData.percentChange24h} />
       </span>
     </div>
   )
@@ -41,7 +41,10 @@ function Numbers({ data }: { data: Token['financialData'] }) {
         <Value of={data.fullyDilutedMarketCap} as="usd" />
       </Stat>
       <Stat name="Volume 24 h">
-        <Value of={data.volume24h} as="usd" /> <Change of={data.volumeChange24h} />
+        <Value of={data.volume24h} as="usd" />
+      </Stat>
+      <Stat name="Its change">
+        <Change of={data.volumeChange24h} />
       </Stat>
       <Stat name="Value locked">
         <Value of={data.tvl} as="usd" why={NO_VALUE_LOCKED} />

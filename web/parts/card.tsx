@@ -17,7 +17,7 @@ export function Card(props: {
     <section class="card" aria-label={props.title}>
       <header>
         <h2>{props.title}</h2>
-        {props.facts !== undefined && <DataTime facts={props.facts} />}
+        {'facts' in props && <DataTime facts={props.facts} />}
         {props.question !== undefined && (
           <OpenAs question={props.question} name={props.title} hasTables={props.hasTables ?? true} />
         )}

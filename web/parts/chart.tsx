@@ -2,6 +2,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { toText, toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
 import { countMissing, type Drawing, describe, describePoint } from './drawing.ts'
+import { PictureButtons } from './picture-buttons.tsx'
 import type { Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
 import { Unknown } from './value.tsx'
@@ -45,15 +46,19 @@ function toNext(key: string, at: number, last: number): number | undefined {
 function usePlot(drawing: Drawing, onPoint: (at: number | undefined) => void) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | undefined>(undefined)
+  const newest = useRef(drawing)
+  newest.current = drawing
   const [failure, fail] = useState<string | undefined>(undefined)
   const colors = theme.value
-  // Other colours are another drawing.
+  const lines = drawing.lines.map(({ name }) => name).join('\n')
+  const isEmpty = drawing.times.length === 0
+  // Other lines or colours are another chart; newer points of the same lines are put into the one that is there.
   useEffect(() => {
     const leaving = new AbortController()
     import('./plot.ts').then(
       ({ draw }) => {
         if (place.current === null || leaving.signal.aborted) return
-        plot.current = draw(place.current, drawing, onPoint)
+        plot.current = draw(place.current, newest.current, onPoint)
         place.current.dataset.drawn = 'true'
       },
       (error: unknown) => fail(error instanceof Error ? error.message : String(error)),
@@ -63,16 +68,9 @@ function usePlot(drawing: Drawing, onPoint: (at: number | undefined) => void) {
       plot.current?.remove()
       plot.current = undefined
     }
-  }, [drawing, colors])
+  }, [drawing.kind, drawing.as, lines, isEmpty, colors])
+  useEffect(() => plot.current?.show(drawing), [drawing])
   return { place, plot, failure }
-}
-
-function save(name: string, picture: Blob): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(picture)
-  link.download = `${name.toLowerCase().replaceAll(/\W+/g, '-')}.png`
-  link.click()
-  URL.revokeObjectURL(link.href)
 }
 
 /** A chart with its points in words under the cursor, by mouse or arrow keys, and as a table. */
@@ -89,7 +87,6 @@ export function Chart({ name, drawing, isLow = false }: { name: string; drawing:
     setAt(next)
     plot.current?.point(next)
   }
-  const savePicture = () => void plot.current?.toPicture().then((picture) => save(name, picture))
   if (last < 0) return <p class="state empty">Nothing was observed in this range.</p>
   if (failure !== undefined)
     return (
@@ -122,14 +119,15 @@ export function Chart({ name, drawing, isLow = false }: { name: string; drawing:
       </div>
       {isTable && <AsTable name={name} drawing={drawing} />}
       <p class="note">
-        {missing > 0 &&
-          `${missing} of ${last + 1} points are not known: nothing was observed then, and the line is broken there. `}
         <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
           Table
         </button>{' '}
-        <button type="button" class="plain" onClick={savePicture} hidden={isTable}>
-          Save picture
-        </button>
+        {!isTable && <PictureButtons name={name} take={(source) => plot.current?.toPicture(name, source)} />}
+      </p>
+      <p class="note known">
+        {missing === 0
+          ? `All ${last + 1} points are known.`
+          : `${missing} of ${last + 1} points are not known: nothing was observed then, and the line is broken there.`}
       </p>
     </>
   )

@@ -2,6 +2,7 @@ import { type Known, useAnswer } from '../answers.ts'
 import { type Question, toQuestion } from '../interface.ts'
 import { go, query, withQuery } from '../place.ts'
 import { Card } from './card.tsx'
+import { type Held, useHeldOrder } from './held-order.ts'
 import { type Column, RecordTable } from './record-table.tsx'
 import { Shown } from './shown.tsx'
 
@@ -81,15 +82,45 @@ function Filters({ least }: { least: Least | undefined }) {
 }
 
 /** How many there are, and the way to the others. Back is the browser's. */
-function Pages(props: { shown: number; total: number | undefined; next: string | undefined; what: string }) {
-  const { shown, total, next, what } = props
+function Pages(props: { shown: number; total: number | undefined; next: string | undefined; order: Held<unknown> }) {
+  const { shown, total, next, order } = props
   const isFirst = !query.value.has('cursor')
   return (
     <p class="pages">
-      <span role="status">{total === undefined ? `${shown} ${what}` : `${shown} of ${total} ${what}`}</span>
+      <span role="status">{total === undefined ? `${shown} shown` : `${shown} of ${total} shown`}</span>
       {!isFirst && <a href={withQuery({ cursor: undefined })}>First page</a>}
       {next !== undefined && <a href={withQuery({ cursor: next })}>Next page</a>}
+      <button type="button" class="plain reorder" data-needed={order.isOther} onClick={order.renew}>
+        The order has changed: sort again
+      </button>
     </p>
+  )
+}
+
+function Records<T extends { readonly _id: string }>(props: {
+  title: string
+  /** Names the list: another one has an order of its own. */
+  list: string
+  data: readonly T[]
+  columns: readonly Column<T>[]
+  sorting: ReturnType<typeof sortingOf>
+  total: number | undefined
+  next: string | undefined
+}) {
+  const { title, list, data, columns, sorting, total, next } = props
+  const order = useHeldOrder(list, data)
+  return (
+    <>
+      <RecordTable
+        caption={title}
+        columns={columns}
+        records={order.records}
+        keyOf={({ _id }) => _id}
+        sorting={sorting}
+        isSteady
+      />
+      <Pages shown={data.length} total={total} next={next} order={order} />
+    </>
   )
 }
 
@@ -113,10 +144,8 @@ export function Listing<T extends { readonly _id: string }>(props: {
     <Card title={title} question={question} facts={records.given?.facts} controls={<Filters least={props.least} />}>
       <Shown of={records} what="records" isEmpty={(data) => data.length === 0}>
         {(data, { total, next }) => (
-          <>
-            <RecordTable caption={title} columns={columns} records={data} keyOf={({ _id }) => _id} sorting={sorting} />
-            <Pages shown={data.length} total={total} next={next} what="shown" />
-          </>
+          // What stays until the answer comes is in the order of the question before.
+          <Records {...{ title, list: records.isBefore ? '' : question.url, data, columns, sorting, total, next }} />
         )}
       </Shown>
     </Card>

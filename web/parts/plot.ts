@@ -1,8 +1,9 @@
 import UPlot from 'uplot'
 import 'uplot/dist/uPlot.min.css'
-import { toMark } from '../format.ts'
+import { toMark, toUtc } from '../format.ts'
 import { drawCandles } from './candles.ts'
 import type { Drawing } from './drawing.ts'
+import { toPicture } from './picture.ts'
 
 const DAY = 86_400
 const UTC = { timeZone: 'UTC' } as const
@@ -26,10 +27,12 @@ function toAlone(values: readonly (number | null)[]): number[] {
 }
 
 export interface Plot {
+  /** Draws other points of the same lines; where the reader has zoomed, what is in view stays. */
+  show(drawing: Drawing): void
   /** Puts the cursor on a point, or nowhere. */
   point(at: number | undefined): void
-  /** The chart as a picture. */
-  toPicture(): Promise<Blob>
+  /** What is in view as a picture with its title, its range, and where it is from. */
+  toPicture(title: string, source: string): Promise<Blob>
   remove(): void
 }
 
@@ -46,12 +49,17 @@ const colorsOf = (element: Element) => {
   }
 }
 
+/** As the library takes them: null for none. */
+const toPoints = (alone: number[]) => (alone.length === 0 ? null : alone)
+
+const toData = ({ times, lines }: Drawing) => [times, ...lines.map(({ values }) => values)] as UPlot.AlignedData
+const toAllAlone = ({ kind, lines }: Drawing) => lines.map(({ values }) => (kind === 'line' ? toAlone(values) : []))
+
 type Colors = ReturnType<typeof colorsOf>
 
-function toSeries(drawing: Drawing, colors: Colors): UPlot.Series[] {
-  return drawing.lines.map(({ name, values }, index) => {
+function toSeries(drawing: Drawing, colors: Colors, aloneOf: (line: number) => number[]): UPlot.Series[] {
+  return drawing.lines.map(({ name }, index) => {
     const stroke = colors.lines[index % colors.lines.length] ?? colors.text
-    const alone = drawing.kind === 'line' ? toAlone(values) : []
     const bars = UPlot.paths.bars?.({ size: [0.8, 40] })
     return {
       label: name,
@@ -60,14 +68,24 @@ function toSeries(drawing: Drawing, colors: Colors): UPlot.Series[] {
       width: drawing.kind === 'candles' ? 0 : 1.5,
       ...(drawing.kind === 'bars' ? { fill: stroke, ...(bars === undefined ? {} : { paths: bars }) } : {}),
       ...(drawing.kind === 'candles' ? { paths: () => null } : {}),
-      points: { show: false, size: 4, fill: stroke, filter: () => (alone.length === 0 ? null : alone) },
+      points: { show: false, size: 4, fill: stroke, filter: () => toPoints(aloneOf(index)) },
     }
   })
+}
+
+/** From when to when is seen, and which line is which. */
+function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
+  const { min, max } = plot.scales.x ?? {}
+  const [from, to] = [min, max].map((seconds) => toUtc(new Date((seconds ?? 0) * 1000)))
+  const key = lines.map(({ name }, at) => ({ name, color: colors.lines[at % colors.lines.length] ?? colors.text }))
+  return { range: `${from} – ${to}`, key: kind === 'line' && key.length > 1 ? key : [] }
 }
 
 /** Draws into an element; `onPoint` hears which point the cursor is on. Missing values are gaps. */
 export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: number | undefined) => void): Plot {
   const colors = colorsOf(element)
+  let shown = drawing
+  let alone = toAllAlone(drawing)
   const axis = { stroke: colors.text, grid: { stroke: colors.grid, width: 1 }, ticks: { show: false } }
   const plot = new UPlot(
     {
@@ -77,7 +95,7 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
       cursor: { y: false, points: { size: 7 } },
       tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1000), 'Etc/UTC'),
       scales: { y: drawing.kind === 'bars' ? { range: { min: { soft: 0, mode: 1 }, max: { pad: 0.1 } } } : {} },
-      series: [{}, ...toSeries(drawing, colors)],
+      series: [{}, ...toSeries(drawing, colors, (line) => alone[line] ?? [])],
       axes: [
         { ...axis, size: 32, values: (_plot, splits, _axis, _space, step) => splits.map((at) => toTick(at, step)) },
         { ...axis, size: 70, values: (_plot, splits) => splits.map((value) => toMark(value, drawing.as)) },
@@ -87,7 +105,7 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
         ...(drawing.kind === 'candles' ? { draw: [(self: UPlot) => drawCandles(self, colors)] } : {}),
       },
     },
-    [drawing.times, ...drawing.lines.map(({ values }) => values)] as UPlot.AlignedData,
+    toData(drawing),
     element,
   )
   const sized = new ResizeObserver(() => {
@@ -95,29 +113,28 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
       plot.setSize({ width: element.clientWidth, height: element.clientHeight })
   })
   sized.observe(element)
+  const isZoomed = () => {
+    const { min, max } = plot.scales.x ?? {}
+    const [first, last] = [shown.times[0], shown.times.at(-1)]
+    return min != null && max != null && first !== undefined && last !== undefined && (min > first || max < last)
+  }
   return {
+    show: (next) => {
+      const staysInView = isZoomed()
+      shown = next
+      alone = toAllAlone(next)
+      plot.setData(toData(next), !staysInView)
+      if (staysInView) plot.redraw()
+    },
     point: (at) => {
-      const time = at === undefined ? undefined : drawing.times[at]
+      const time = at === undefined ? undefined : shown.times[at]
       plot.setCursor({ left: time === undefined ? -10 : plot.valToPos(time, 'x'), top: 0 })
     },
-    toPicture: () => toPicture(plot.ctx.canvas, colors.back),
+    toPicture: (title, source) =>
+      toPicture(plot.ctx.canvas, { title, source, ...toWords(plot, shown, colors) }, colors, UPlot.pxRatio),
     remove: () => {
       sized.disconnect()
       plot.destroy()
     },
   }
-}
-
-function toPicture(canvas: HTMLCanvasElement, back: string): Promise<Blob> {
-  const picture = document.createElement('canvas')
-  picture.width = canvas.width
-  picture.height = canvas.height
-  const context = picture.getContext('2d')
-  if (context === null) throw new Error('the browser gives no canvas to draw on')
-  context.fillStyle = back
-  context.fillRect(0, 0, picture.width, picture.height)
-  context.drawImage(canvas, 0, 0)
-  return new Promise((resolve, reject) =>
-    picture.toBlob((blob) => (blob === null ? reject(new Error('the browser made no picture')) : resolve(blob))),
-  )
 }

@@ -7,7 +7,11 @@ export interface Column<T> {
   readonly member?: string
   readonly cell: (record: T) => ComponentChildren
   readonly isNumber?: boolean
+  /** Long text, which has several lines. */
+  readonly isText?: boolean
 }
+
+const toClass = <T,>({ isNumber, isText }: Column<T>) => (isNumber ? 'number' : isText ? 'text' : undefined)
 
 interface Sorting {
   /** As the interface has it: a member, `-` before it for the largest first. */
@@ -17,7 +21,7 @@ interface Sorting {
 
 function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting | undefined }) {
   const { title, member } = column
-  const cls = column.isNumber ? 'number' : undefined
+  const cls = toClass(column)
   if (member === undefined || sorting === undefined)
     return (
       <th scope="col" class={cls}>
@@ -46,12 +50,14 @@ export function RecordTable<T>(props: {
   records: readonly T[]
   keyOf: (record: T, index: number) => string | number
   sorting?: Sorting
+  /** Its columns are as wide whatever is in them: values that change move nothing. */
+  isSteady?: boolean
 }) {
   const { columns, sorting } = props
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
     <section class="scroll" tabIndex={0} aria-label={`Table: ${props.caption}`}>
-      <table>
+      <table class={props.isSteady ? 'steady' : undefined}>
         <caption class="hidden">{props.caption}</caption>
         <thead>
           <tr>
@@ -64,7 +70,7 @@ export function RecordTable<T>(props: {
           {props.records.map((record, index) => (
             <tr key={props.keyOf(record, index)}>
               {columns.map((column) => (
-                <td key={column.title} class={column.isNumber ? 'number' : undefined}>
+                <td key={column.title} class={toClass(column)}>
                   {column.cell(record)}
                 </td>
               ))}

@@ -28,16 +28,18 @@ export function SeriesChart<T>(props: {
   return (
     <Card title={title} question={question} facts={series.given?.facts} controls={props.controls}>
       {props.children}
-      <Shown of={series} what={title.toLowerCase()}>
-        {(data, { coarse }) => (
-          <>
-            <Drawn name={name} data={data} toDrawing={props.toDrawing} isLow={props.isLow ?? false} />
-            {coarse !== undefined && coarse > 0 && (
-              <p class="note">{coarse} points are of observations coarser than the interval.</p>
-            )}
-          </>
-        )}
-      </Shown>
+      <div class={props.isLow ? 'drawn low' : 'drawn'}>
+        <Shown of={series} what={title.toLowerCase()}>
+          {(data, { coarse }) => (
+            <>
+              <Drawn name={name} data={data} toDrawing={props.toDrawing} isLow={props.isLow ?? false} />
+              {coarse !== undefined && coarse > 0 && (
+                <p class="note">{coarse} points are of observations coarser than the interval.</p>
+              )}
+            </>
+          )}
+        </Shown>
+      </div>
     </Card>
   )
 }

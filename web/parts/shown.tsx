@@ -33,10 +33,11 @@ export function Failed({ failure, again }: { failure: Failure; again: () => void
 }
 
 /** The data's time; data older than it should be says so. */
-export function DataTime({ facts }: { facts: Given<unknown>['facts'] }) {
-  if (facts.asOf === undefined) return null
+export function DataTime({ facts }: { facts: Given<unknown>['facts'] | undefined }) {
+  // Its place is kept until it is known.
+  if (facts?.asOf === undefined) return <span class="badge blank">as of</span>
   return (
-    <span class={facts.isStale ? 'badge stale' : 'badge'}>
+    <span key={facts.isStale} class={facts.isStale ? 'badge stale' : 'badge'}>
       {facts.isStale ? 'stale: ' : 'as of '}
       <Ago at={facts.asOf} />
     </span>

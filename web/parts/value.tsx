@@ -16,9 +16,11 @@ export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
 export function Value({ of, as, why }: { of: number | null | undefined; as: Kind; why?: string | undefined }) {
   if (of === null || of === undefined) return <Unknown why={why} />
   const sign = as === 'change' ? (of > 0 ? 'up' : of < 0 ? 'down' : '') : ''
+  const text = toText(of, as)
+  // Another text is another element: aligned at its end, the same one would count as moved where it is shorter.
   return (
-    <data value={of} class={sign} title={toWhole(of, as)}>
-      {toText(of, as)}
+    <data key={text} value={of} class={sign} title={toWhole(of, as)}>
+      {text}
     </data>
   )
 }

@@ -1,0 +1,147 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import indexPoints from '../../workers/jobs/index-points.ts'
+import marketCap from '../../workers/jobs/market-cap.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
+
+const HOUR = 3_600_000
+const NOW = Date.parse('2026-05-06T07:05:09Z')
+const HOURS = 24
+
+interface Token {
+  readonly _id: string
+  readonly financialData: Readonly<Record<string, number | string | null>>
+}
+
+/** What moved in a page without anybody having touched it, from now on. */
+const watchShifts = (page: Page) =>
+  page.evaluate(`(() => {
+    globalThis.shifts = []
+    new PerformanceObserver((list) => {
+      for (const { value, sources } of list.getEntries())
+        globalThis.shifts.push(value + ' ' + sources.map(({ node, previousRect, currentRect }) =>
+          [node?.outerHTML?.slice(0, 200) ?? node?.textContent, previousRect.y, currentRect.y].join(' ')).join(' '))
+    }).observe({ type: 'layout-shift' })
+  })()`)
+const shiftsOf = (page: Page) => page.evaluate<string[]>('globalThis.shifts')
+
+describe.skipIf(!hasBrowser)('a page that stays open', () => {
+  let pipeline: ServedPipeline
+  let browser: TestBrowser
+  beforeAll(async () => {
+    pipeline = await createServedPipeline({ now: NOW })
+    browser = await startBrowser()
+    await tick()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await pipeline?.close()
+  })
+
+  const tick = async () => {
+    for (const job of [prices, marketCap, indexPoints]) await pipeline.collect(job)
+  }
+  const open = async (path: string) => {
+    const opened = await browser.open(pipeline.url + path, { now: NOW })
+    await opened.page.locator('.live.live').waitFor()
+    await opened.page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
+    return opened
+  }
+  const list = async (query: string) => (await (await fetch(`${pipeline.url}/data/tokens?${query}`)).json()) as Token[]
+  /** Of each row its token, and its numbers with all their digits. */
+  const rows = (page: Page) =>
+    page.locator('tbody tr').evaluateAll((all) =>
+      all.map((row) => ({
+        id: row.querySelector('a')?.getAttribute('href')?.slice('tokens/'.length),
+        values: [...row.querySelectorAll('td.number')].map((cell) => cell.querySelector('data')?.value ?? null),
+      })),
+    )
+  const MEMBERS = ['price', 'percentChange1h', 'percentChange24h', 'percentChange7d', 'percentChange30d'] as const
+  const toRow = ({ _id, financialData }: Token) => ({
+    id: _id,
+    values: [...MEMBERS, 'marketCap', 'volume24h', 'tvl'].map((member) => {
+      const value = financialData[member] ?? null
+      return value === null ? null : String(value)
+    }),
+  })
+  const byId = <T extends { id: string | undefined }>(all: T[]) =>
+    all.toSorted((a, b) => String(a.id).localeCompare(String(b.id)))
+
+  it('lives through a day: numbers change, nothing moves', { timeout: 300_000 }, async () => {
+    const uni = pipeline.tokenOf('UNI').id
+    const query = 'sort=-financialData.marketCap'
+    const table = await open(`/tokens?${query}`)
+    const token = await open(`/tokens/${uni}?range=24h`)
+    const overview = await open('/')
+    const opened = [table, token, overview]
+    const before = await rows(table.page)
+    expect(before.length).toBe(100)
+    await table.page.locator('tbody tr:nth-child(30) a').focus()
+    await table.page.evaluate('scrollTo(0, 700)')
+    await token.page.locator('.chart[data-drawn]').first().focus()
+    for (const { page } of opened) await watchShifts(page)
+    for (let hour = 1; hour <= HOURS; hour += 1) {
+      pipeline.clock.now = NOW + hour * HOUR
+      await tick()
+    }
+    const asked = await list(`${query}&limit=100`)
+    await expect.poll(() => rows(table.page).then(byId), { timeout: 10_000 }).toEqual(byId(asked.map(toRow)))
+    const after = await rows(table.page)
+    expect(after.filter(({ values }, at) => values[0] !== before[at]?.values[0]).length).toBeGreaterThan(90)
+    const [one] = await list(`id=${uni}`)
+    const price = token.page.locator('.title .large data')
+    await expect.poll(() => price.getAttribute('value')).toBe(String(one?.financialData.price))
+    for (const { page, wrong } of opened) {
+      expect(await shiftsOf(page), page.url()).toEqual([])
+      expect(wrong).toEqual([])
+    }
+    expect(await table.page.evaluate('scrollY')).toBe(700)
+    const focused = 'document.activeElement.getAttribute("href")'
+    expect(await table.page.evaluate(focused)).toBe(`tokens/${before[29]?.id}`)
+    expect(await token.page.evaluate('document.activeElement.className')).toBe('chart')
+    // Where somebody reads, rows stay; they are in order again when asked for it.
+    const again = table.page.getByRole('button', { name: 'The order has changed: sort again' })
+    if (await again.isVisible()) await again.click()
+    expect(await rows(table.page)).toEqual(asked.map(toRow))
+    for (const { close } of opened) await close()
+  })
+
+  it('asks once for each of its answers that changed, and for no other', async () => {
+    const { page, close } = await open(`/tokens/${pipeline.tokenOf('UNI').id}?range=24h`)
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    await pipeline.collect(indexPoints)
+    await pipeline.collect(prices)
+    const expected = ['dex-data', 'historic-financial', 'holders'].map((name) => `/data/tokens/${name}`)
+    await expect.poll(() => asked.toSorted()).toEqual(['/data/tokens', ...expected])
+    await close()
+  })
+
+  it('says when it hears nothing, and asks then; hears what it missed afterwards', async () => {
+    const { page, close } = await open(`/tokens/${pipeline.tokenOf('UNI').id}?range=24h`)
+    const shown = page.locator('.title .large data')
+    const isNewest = async () => {
+      const [one] = await list(`id=${pipeline.tokenOf('UNI').id}`)
+      await expect.poll(() => shown.getAttribute('value')).toBe(String(one?.financialData.price))
+    }
+    const hide = (state: string) =>
+      page.evaluate(`(() => {
+        Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true })
+        document.dispatchEvent(new Event('visibilitychange'))
+      })()`)
+    await hide('hidden')
+    pipeline.clock.now += HOUR
+    await tick()
+    await page.clock.setFixedTime(NOW + HOUR)
+    await hide('visible')
+    await page.locator('.live.live').waitFor()
+    await isNewest()
+    await page.route('**/data/stream', (route) => route.fulfill({ status: 429, body: '' }))
+    await hide('hidden')
+    await hide('visible')
+    await page.locator('.live.refused').waitFor()
+    await close()
+  })
+})

@@ -1,0 +1,32 @@
+import { useRef, useState } from 'preact/hooks'
+
+export interface Held<T> {
+  readonly records: readonly T[]
+  /** Whether they would be in another order now. */
+  readonly isOther: boolean
+  readonly renew: () => void
+}
+
+/**
+ * The records in the order in which the list was first shown: what somebody is reading or has the focus on must not move
+ * away. A record that has left gives its place to one that came.
+ */
+export function useHeldOrder<T extends { readonly _id: string }>(list: string, records: readonly T[]): Held<T> {
+  const held = useRef<{ list: string; ids: readonly string[] } | undefined>(undefined)
+  const [, renew] = useState(0)
+  const byId = new Map(records.map((record) => [record._id, record]))
+  const before = held.current?.list === list ? held.current.ids : []
+  const known = new Set(before)
+  const came = records.filter(({ _id }) => !known.has(_id)).values()
+  const stayed = before.flatMap((id) => byId.get(id) ?? came.next().value ?? [])
+  const shown = [...stayed, ...came]
+  held.current = { list, ids: shown.map(({ _id }) => _id) }
+  return {
+    records: shown,
+    isOther: shown.some((record, at) => record !== records[at]),
+    renew: () => {
+      held.current = undefined
+      renew((count) => count + 1)
+    },
+  }
+}

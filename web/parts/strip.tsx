@@ -1,0 +1,40 @@
+import { useAnswer } from '../answers.ts'
+import { toQuestion } from '../interface.ts'
+import { type Connection, connection } from '../live.ts'
+
+const TEXTS: Record<Connection, readonly [text: string, why: string]> = {
+  connecting: ['connecting', 'Changes will be shown as they happen.'],
+  live: ['live', 'Changes are shown as they happen.'],
+  lost: ['connection lost', 'The service is asked every half minute until it can be heard again.'],
+  refused: ['every 30 s', 'The service has no place for another listener: it is asked every half minute.'],
+}
+
+function Live() {
+  const [text, why] = TEXTS[connection.value]
+  return (
+    <span class={`live ${connection.value}`} role="status" title={why}>
+      {text}
+    </span>
+  )
+}
+
+/**
+ * Whose numbers these are, and whether they are followed. Nobody must take simulated numbers for real ones. It is as high
+ * before that is known, so that nothing below it moves.
+ */
+export function Strip() {
+  const { given } = useAnswer(toQuestion('/data/status', {}))
+  const isDemo = given?.data.mode === 'demo'
+  return (
+    <div class={isDemo ? 'strip demo' : 'strip'}>
+      <p>
+        {isDemo && (
+          <>
+            <strong>DEMO</strong> – all numbers here are simulated.
+          </>
+        )}
+      </p>
+      <Live />
+    </div>
+  )
+}

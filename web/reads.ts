@@ -1,0 +1,38 @@
+import type { paths } from './schema.d.ts'
+
+/**
+ * Which datasets the answers that the page shows are made of, as the interface itself has it: a test compares them. Of
+ * others nobody tells when they change.
+ */
+export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = {
+  '/data/aggregated/market-cap': ['market-cap'],
+  '/data/aggregated/treasury-value': ['treasury-value'],
+  '/data/categories': [],
+  '/data/chains': [],
+  '/data/daos': ['daos', 'prices', 'twitter'],
+  '/data/daos/governance/proposals': ['governance'],
+  '/data/daos/governance/summary': ['governance'],
+  '/data/daos/governance/voters': ['governance'],
+  '/data/daos/ratings': ['ratings', 'prices'],
+  '/data/daos/socials': ['twitter', 'discord', 'daos', 'prices'],
+  '/data/daos/socials/historic-discord': ['discord'],
+  '/data/daos/socials/historic-telegram': ['telegram'],
+  '/data/daos/socials/historic-twitter': ['twitter'],
+  '/data/daos/socials/historic-twitter-sentiment': ['twitter-sentiment'],
+  '/data/daos/treasury': ['treasury', 'prices'],
+  '/data/daos/treasury/historic': ['treasury'],
+  '/data/daos/treasury/holdings': ['treasury'],
+  '/data/index/compositions': [],
+  '/data/index/historic': ['index'],
+  '/data/index/token-data': ['index-token'],
+  '/data/index/weights': ['index'],
+  '/data/search': ['prices'],
+  '/data/tokens': ['prices', 'tvl'],
+  '/data/tokens/dex-data': ['dex-trades', 'prices'],
+  '/data/tokens/historic-dex-ohlcv': ['dex-trades'],
+  '/data/tokens/historic-dex-trades': ['dex-trades'],
+  '/data/tokens/historic-financial': ['prices'],
+  '/data/tokens/historic-ohlc': ['prices'],
+  '/data/tokens/holders': ['holders', 'prices'],
+  '/data/tokens/holders/historic': ['holders'],
+}
