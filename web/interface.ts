@@ -33,6 +33,13 @@ export function toQuestion<P extends Path>(path: P, query: Query<P>): Question<P
   return { path, url: toUrl(BASE, path, Object.fromEntries(asked)) }
 }
 
+/** The same question for these members of the records alone. */
+export function withFields({ path, url }: Question, fields: readonly string[]): Question {
+  const other = new URL(url)
+  other.searchParams.set('fields', fields.join(','))
+  return { path, url: other.href }
+}
+
 /** The same question with its answer in another format. */
 export function inFormat({ url }: Question, format: 'csv' | 'parquet'): string {
   const other = new URL(url)

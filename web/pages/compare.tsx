@@ -1,26 +1,22 @@
-import { useMemo, useState } from 'preact/hooks'
-import { useAnswer, useAnswers } from '../answers.ts'
-import { type Answer, type Path, type Question, toQuestion } from '../interface.ts'
+import { useState } from 'preact/hooks'
+import { useAnswer } from '../answers.ts'
+import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
-import { Chart } from '../parts/chart.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
-import { type Drawing, fromHundred, toDrawing, toOverlay } from '../parts/drawing.ts'
-import { OpenAs } from '../parts/open-as.tsx'
+import { usualOf } from '../parts/columns.tsx'
+import { toDrawing } from '../parts/drawing.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
-import { Failed, Shown } from '../parts/shown.tsx'
+import { Shown } from '../parts/shown.tsx'
 import { go, query, withQuery } from '../place.ts'
-import type { Range } from '../ranges.ts'
 import { TREASURY } from './dao-columns.tsx'
-import { RangeChoice, useRange } from './price-chart.tsx'
+import { NAMELESS, Overlay } from './overlay.tsx'
+import { useRange } from './price-chart.tsx'
 import { COLUMNS } from './token-columns.tsx'
 
 /** As many lines as have colours of their own. */
 const MOST = 6
 
-const NAMELESS = 'not known'
-
 const KINDS = ['tokens', 'daos'] as const
-const SCALES = ['hundred', 'absolute'] as const
 
 const idsOf = () =>
   (query.value.get('ids') ?? '')
@@ -54,62 +50,6 @@ function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string
         </button>
       ))}
     </div>
-  )
-}
-
-/** One line of each answer in one chart. */
-function Overlay<P extends Path>(props: {
-  questions: readonly Question<P>[]
-  names: readonly string[]
-  toLine: (data: Answer<P>) => Drawing
-  range: Range
-}) {
-  const { questions, names, toLine, range } = props
-  const answers = useAnswers(questions)
-  const scale = chosen('scale', SCALES, 'hundred')
-  const known = answers.map(({ given }) => given?.data)
-  const drawing = useMemo(() => {
-    const lines = known.flatMap((data, at) =>
-      data === undefined ? [] : [{ name: names[at] ?? NAMELESS, drawing: toLine(data) }],
-    )
-    const overlay = toOverlay(lines, 'usd')
-    return scale === 'hundred' ? fromHundred(overlay) : overlay
-  }, [...known, names.join(' '), scale])
-  return (
-    <Card
-      title="Compared"
-      controls={
-        <div class="choices">
-          <RangeChoice range={range} />
-          <Choice
-            name="scale"
-            label="Scale"
-            options={[
-              { value: 'hundred', text: 'from 100' },
-              { value: 'absolute', text: 'US dollars' },
-            ]}
-            value={scale}
-          />
-        </div>
-      }
-    >
-      {answers.map(
-        ({ failure, again }, at) =>
-          failure !== undefined && <Failed key={questions[at]?.url} failure={failure} again={again} />,
-      )}
-      {answers.some(({ given, failure }) => given === undefined && failure === undefined) ? (
-        <p class="state loading" role="status">
-          Loading…
-        </p>
-      ) : (
-        <Chart name={`${names.join(', ')}, ${range}`} drawing={drawing} />
-      )}
-      <div class="links">
-        {questions.map((question, at) => (
-          <OpenAs key={question.url} question={question} name={names[at] ?? NAMELESS} />
-        ))}
-      </div>
-    </Card>
   )
 }
 
@@ -155,7 +95,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
             <RecordTable
               caption="Tokens"
               records={data}
-              columns={[...COLUMNS, toRemove(ids)]}
+              columns={[...usualOf(COLUMNS), toRemove(ids)]}
               keyOf={({ _id }) => _id}
             />
           )}
@@ -181,7 +121,7 @@ function Daos({ ids }: { ids: readonly string[] }) {
             <RecordTable
               caption="DAOs"
               records={data}
-              columns={[...TREASURY, toRemove(ids)]}
+              columns={[...usualOf(TREASURY), toRemove(ids)]}
               keyOf={({ _id }) => _id}
             />
           )}

@@ -1,27 +1,39 @@
 import type { Answer } from '../interface.ts'
+import type { ListColumn } from '../parts/columns.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
-import type { Column } from '../parts/record-table.tsx'
-import { Change, Unknown, Value } from '../parts/value.tsx'
+import { Change, Moment, Unknown, Value } from '../parts/value.tsx'
 
 const named = (id: string, name: string) => (
   <a class="named" href={`daos/${id}`}>
     <Mark id={id} />
-    {name}
+    <span>{name}</span>
   </a>
 )
 
-const NAME = { title: 'DAO', member: 'name', cell: (dao: { _id: string; name: string }) => named(dao._id, dao.name) }
+const NAME = {
+  id: 'name',
+  title: 'DAO',
+  member: 'name',
+  cell: ({ _id, name }: { _id: string; name: string }) => named(_id, name),
+}
+const extra = <T,>(column: ListColumn<T>): ListColumn<T> => ({ ...column, isExtra: true })
 
 type Treasury = Answer<'/data/daos/treasury'>[number]
-const toTreasuryChange = (title: string, member: 'percentChange24h' | 'percentChange7d' | 'percentChange30d') => ({
+const toTreasuryChange = (
+  title: string,
+  id: 'percentChange24h' | 'percentChange7d' | 'percentChange30d',
+): ListColumn<Treasury> => ({
+  id,
   title,
-  member: `treasuryData.${member}`,
+  name: `Change in ${title}`,
+  member: `treasuryData.${id}`,
   isNumber: true,
-  cell: ({ treasuryData }: Treasury) => <Change of={treasuryData[member]} />,
+  cell: ({ treasuryData }) => <Change of={treasuryData[id]} />,
 })
-export const TREASURY: readonly Column<Treasury>[] = [
+export const TREASURY: readonly ListColumn<Treasury>[] = [
   NAME,
   {
+    id: 'valueUsd',
     title: 'Treasury',
     member: 'treasuryData.valueUsd',
     isNumber: true,
@@ -31,52 +43,72 @@ export const TREASURY: readonly Column<Treasury>[] = [
   toTreasuryChange('7 d', 'percentChange7d'),
   toTreasuryChange('30 d', 'percentChange30d'),
   {
+    id: 'assets',
     title: 'Assets',
+    of: ['treasuryData'],
     isNumber: true,
     cell: ({ treasuryData }) => <Value of={treasuryData.tokens.length} as="count" />,
   },
+  extra({
+    id: 'updated',
+    title: 'Read',
+    of: ['treasuryData'],
+    cell: ({ treasuryData }) => <Moment at={treasuryData.lastUpdated} />,
+  }),
 ]
 
 type Socials = Answer<'/data/daos/socials'>[number]
 const NO_ACCOUNT = 'It has no such account that we know of, or the provider has not told.'
-export const COMMUNITY: readonly Column<Socials>[] = [
+const onTwitter = (title: string, id: 'followers' | 'following' | 'tweets'): ListColumn<Socials> => ({
+  id,
+  title,
+  member: `twitterData.${id}`,
+  isNumber: true,
+  cell: ({ twitterData }) => <Value of={twitterData[id]} as="count" why={NO_ACCOUNT} />,
+})
+const toFollowersChange = (
+  title: string,
+  id: 'percentChange24h' | 'percentChange7d' | 'percentChange30d',
+): ListColumn<Socials> => ({
+  id,
+  title,
+  name: `Change of the followers in ${title}`,
+  member: `twitterData.${id}`,
+  isNumber: true,
+  cell: ({ twitterData }) => <Change of={twitterData[id]} />,
+})
+const onDiscord = (title: string, id: 'totalMembers' | 'activeMembers', name: string): ListColumn<Socials> => ({
+  id,
+  title,
+  name,
+  member: `discordData.${id}`,
+  isNumber: true,
+  cell: ({ discordData }) => <Value of={discordData[id]} as="count" why={NO_ACCOUNT} />,
+})
+export const COMMUNITY: readonly ListColumn<Socials>[] = [
   NAME,
-  {
-    title: 'Twitter followers',
-    member: 'twitterData.followers',
-    isNumber: true,
-    cell: ({ twitterData }) => <Value of={twitterData.followers} as="count" why={NO_ACCOUNT} />,
-  },
-  {
-    title: '30 d',
-    member: 'twitterData.percentChange30d',
-    isNumber: true,
-    cell: ({ twitterData }) => <Change of={twitterData.percentChange30d} />,
-  },
-  {
-    title: 'Discord members',
-    member: 'discordData.totalMembers',
-    isNumber: true,
-    cell: ({ discordData }) => <Value of={discordData.totalMembers} as="count" why={NO_ACCOUNT} />,
-  },
-  {
-    title: 'Active there',
-    member: 'discordData.activeMembers',
-    isNumber: true,
-    cell: ({ discordData }) => <Value of={discordData.activeMembers} as="count" why={NO_ACCOUNT} />,
-  },
+  onTwitter('Followers', 'followers'),
+  extra(toFollowersChange('24 h', 'percentChange24h')),
+  extra(toFollowersChange('7 d', 'percentChange7d')),
+  toFollowersChange('30 d', 'percentChange30d'),
+  extra(onTwitter('Following', 'following')),
+  extra(onTwitter('Tweets', 'tweets')),
+  onDiscord('Discord', 'totalMembers', 'Members on Discord'),
+  onDiscord('Active there', 'activeMembers', 'Active on Discord'),
 ]
 
 type Rating = Answer<'/data/daos/ratings'>[number]
-const toRating = (title: string, member: keyof Rating['ratings']['fundamentals']): Column<Rating> => ({
+const toRating = (title: string, id: keyof Rating['ratings']['fundamentals']): ListColumn<Rating> => ({
+  id,
   title,
-  member: `ratings.fundamentals.${member}`,
+  member: `ratings.fundamentals.${id}`,
   isNumber: true,
-  cell: ({ ratings }) => <Value of={ratings.fundamentals[member]} as="amount" />,
+  cell: ({ ratings }) => <Value of={ratings.fundamentals[id]} as="amount" />,
 })
-export const RATINGS: readonly Column<Rating>[] = [
+export const RATINGS: readonly ListColumn<Rating>[] = [
   NAME,
   {
+    id: 'overallRating',
     title: 'Rating',
     member: 'ratings.overallRating',
     isNumber: true,
@@ -90,22 +122,41 @@ export const RATINGS: readonly Column<Rating>[] = [
 ]
 
 type Dao = Answer<'/data/daos'>[number]
+/** The name of a website's host; its whole address where it has none. */
+const toHost = (url: string) => (URL.canParse(url) ? new URL(url).host : url)
 const NO_TOKEN = 'It has no token that we know of.'
-export const ALL: readonly Column<Dao>[] = [
+export const ALL: readonly ListColumn<Dao>[] = [
   NAME,
   {
+    id: 'token',
     title: 'Token',
     member: 'token.symbol',
     cell: ({ token }) =>
       token === null ? <Unknown why={NO_TOKEN} /> : <a href={`tokens/${token._id}`}>{token.symbol}</a>,
   },
   {
+    id: 'day',
     title: 'Token, last 24 h',
+    of: ['token'],
     cell: ({ token }) => (token === null ? <Unknown why={NO_TOKEN} /> : <Sparkline id={token._id} name={token.name} />),
   },
   {
+    id: 'mission',
     title: 'Mission',
+    of: ['mission'],
     isText: true,
     cell: ({ mission }) => (mission === '' ? <Unknown /> : <span class="text">{mission}</span>),
   },
+  extra({
+    id: 'space',
+    title: 'Snapshot space',
+    of: ['snapshotName'],
+    cell: ({ snapshotName }) => snapshotName ?? <Unknown why="It has no space that we know of." />,
+  }),
+  extra({
+    id: 'website',
+    title: 'Website',
+    of: ['website'],
+    cell: ({ website }) => (website === null ? <Unknown /> : toHost(website)),
+  }),
 ]

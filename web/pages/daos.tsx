@@ -60,7 +60,7 @@ export function Daos() {
         label="What the table is about"
         options={ABOUT.map((value) => ({ value, text: TEXTS[value] }))}
         value={about}
-        clears={['sort', 'cursor', 'filter']}
+        clears={['sort', 'cursor', 'filter', 'columns']}
       />
       <Table key={about} />
     </>

@@ -8,6 +8,7 @@ import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Ago, Unknown, Value } from '../parts/value.tsx'
 import { toStart } from '../ranges.ts'
+import { NewestProposals } from './proposals.tsx'
 import { CHANGE_24H, NAME, PRICE } from './token-columns.tsx'
 
 type Points<P extends '/data/aggregated/market-cap' | '/data/aggregated/treasury-value' | '/data/index/historic'> =
@@ -195,6 +196,7 @@ export function Overview() {
         <Movers title="Up the most in 24 hours" sort="-financialData.percentChange24h" />
         <Movers title="Down the most in 24 hours" sort="financialData.percentChange24h" />
       </div>
+      <NewestProposals />
       <Fresh />
     </>
   )

@@ -1,52 +1,78 @@
+import { toShort } from '../format.ts'
 import type { Answer } from '../interface.ts'
+import type { ListColumn } from '../parts/columns.tsx'
 import { Mark, Sparkline } from '../parts/mark.tsx'
-import type { Column } from '../parts/record-table.tsx'
-import { Change, Value } from '../parts/value.tsx'
+import { Change, Moment, Value } from '../parts/value.tsx'
 
 type Token = Answer<'/data/tokens'>[number]
+type Member = Exclude<keyof Token['financialData'], 'lastUpdated'>
 
-const NO_VALUE_LOCKED = 'Its DAO runs no protocol that holds deposits, or no source has said how much.'
+export const NO_VALUE_LOCKED = 'Its DAO runs no protocol that holds deposits, or no source has said how much.'
+export const NO_MAXIMUM = 'It has no maximum, or no source has given one.'
 
-const toUsd = (title: string, member: 'price' | 'marketCap' | 'volume24h' | 'tvl', why?: string): Column<Token> => ({
+const toNumber = (title: string, id: Member, as: 'usd' | 'amount', why?: string): ListColumn<Token> => ({
+  id,
   title,
-  member: `financialData.${member}`,
+  member: `financialData.${id}`,
   isNumber: true,
-  cell: ({ financialData }) => <Value of={financialData[member]} as="usd" why={why} />,
+  cell: ({ financialData }) => <Value of={financialData[id]} as={as} why={why} />,
 })
 
-const toChange = (
-  title: string,
-  member: 'percentChange1h' | 'percentChange24h' | 'percentChange7d' | 'percentChange30d',
-) => ({
+const toChange = (title: string, id: Member, name = `Change of the price in ${title}`): ListColumn<Token> => ({
+  id,
   title,
-  member: `financialData.${member}`,
+  name,
+  member: `financialData.${id}`,
   isNumber: true,
-  cell: ({ financialData }: Token) => <Change of={financialData[member]} />,
+  cell: ({ financialData }) => <Change of={financialData[id]} />,
 })
 
-export const NAME: Column<Token> = {
+export const NAME: ListColumn<Token> = {
+  id: 'name',
   title: 'Token',
   member: 'name',
+  of: ['name', 'symbol'],
   cell: ({ _id, name, symbol }) => (
     // Another token's name in its place is another link, and has not moved.
     <a key={_id} class="named" href={`tokens/${_id}`}>
       <Mark id={_id} />
-      {name} <small>{symbol}</small>
+      <span>{name}</span> <small>{symbol}</small>
     </a>
   ),
 }
-export const PRICE = toUsd('Price', 'price')
+export const PRICE = toNumber('Price', 'price', 'usd')
 export const CHANGE_24H = toChange('24 h', 'percentChange24h')
 
-export const COLUMNS: readonly Column<Token>[] = [
+const extra = (column: ListColumn<Token>): ListColumn<Token> => ({ ...column, isExtra: true })
+
+export const COLUMNS: readonly ListColumn<Token>[] = [
   NAME,
   PRICE,
   toChange('1 h', 'percentChange1h'),
   CHANGE_24H,
   toChange('7 d', 'percentChange7d'),
   toChange('30 d', 'percentChange30d'),
-  toUsd('Market cap', 'marketCap'),
-  toUsd('Volume 24 h', 'volume24h'),
-  toUsd('Value locked', 'tvl', NO_VALUE_LOCKED),
-  { title: 'Last 24 h', cell: ({ _id, name }) => <Sparkline id={_id} name={name} /> },
+  extra(toChange('60 d', 'percentChange60d')),
+  extra(toChange('90 d', 'percentChanged90d')),
+  toNumber('Market cap', 'marketCap', 'usd'),
+  extra(toNumber('Fully diluted', 'fullyDilutedMarketCap', 'usd')),
+  toNumber('Volume 24 h', 'volume24h', 'usd'),
+  extra(toChange('Its change', 'volumeChange24h', 'Change of the volume in 24 h')),
+  toNumber('Value locked', 'tvl', 'usd', NO_VALUE_LOCKED),
+  extra(toNumber('Circulating', 'circulatingSupply', 'amount')),
+  extra(toNumber('Supply', 'totalSupply', 'amount')),
+  extra(toNumber('Maximum', 'maxSupply', 'amount', NO_MAXIMUM)),
+  { id: 'day', title: 'Last 24 h', of: [], cell: ({ _id, name }) => <Sparkline id={_id} name={name} /> },
+  extra({
+    id: 'contract',
+    title: 'Contract',
+    of: ['contractAddress'],
+    cell: ({ contractAddress }) => <code title={contractAddress}>{toShort(contractAddress)}</code>,
+  }),
+  extra({
+    id: 'updated',
+    title: 'Price of',
+    of: ['financialData'],
+    cell: ({ financialData }) => <Moment at={financialData.lastUpdated} />,
+  }),
 ]

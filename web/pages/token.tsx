@@ -8,11 +8,9 @@ import { Change, Moment, Value } from '../parts/value.tsx'
 import { Flows } from './flows.tsx'
 import { Holders } from './holders.tsx'
 import { PriceChart } from './price-chart.tsx'
+import { NO_MAXIMUM, NO_VALUE_LOCKED } from './token-columns.tsx'
 
 type Token = Answer<'/data/tokens'>[number]
-
-const NO_MAXIMUM = 'It has no maximum, or no source has given one.'
-const NO_VALUE_LOCKED = 'Its DAO runs no protocol that holds deposits, or no source has said how much.'
 
 function Heading({ token: { _id, name, symbol, financialData } }: { token: Token }) {
   return (

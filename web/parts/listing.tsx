@@ -1,7 +1,8 @@
 import { type Known, useAnswer } from '../answers.ts'
-import { type Question, toQuestion } from '../interface.ts'
+import { type Question, toQuestion, withFields } from '../interface.ts'
 import { go, query, withQuery } from '../place.ts'
 import { Card } from './card.tsx'
+import { ChooseColumns, chosenOf, fieldsOf, type ListColumn } from './columns.tsx'
 import { type Held, useHeldOrder } from './held-order.ts'
 import { type Column, RecordTable } from './record-table.tsx'
 import { Shown } from './shown.tsx'
@@ -135,13 +136,22 @@ export function Listing<T extends { readonly _id: string }>(props: {
   title: string
   question: Question
   records: Known<T[]>
-  columns: readonly Column<T>[]
+  columns: readonly ListColumn<T>[]
   sorting: ReturnType<typeof sortingOf>
   least?: Least
 }) {
-  const { title, question, records, columns, sorting } = props
+  const { title, question, records, sorting } = props
+  const columns = chosenOf(props.columns)
+  const controls = (
+    <div class="choices">
+      <Filters least={props.least} />
+      <ChooseColumns all={props.columns} />
+    </div>
+  )
+  // What is opened has what is shown; what is asked has all, so that another column needs no other answer.
+  const opened = withFields(question, fieldsOf(columns))
   return (
-    <Card title={title} question={question} facts={records.given?.facts} controls={<Filters least={props.least} />}>
+    <Card title={title} question={opened} facts={records.given?.facts} controls={controls}>
       <Shown of={records} what="records" isEmpty={(data) => data.length === 0}>
         {(data, { total, next }) => (
           // What stays until the answer comes is in the order of the question before.

@@ -30,7 +30,7 @@ export function OpenAs({
   hasTables?: boolean
 }) {
   return (
-    <details class="open-as">
+    <details class="drop open-as">
       <summary>
         Open as<span class="of">: {name}</span>
       </summary>

@@ -1,0 +1,134 @@
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findBarriers, hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { DEMO_NOW, type Demo, startDemo } from '../support/demo.ts'
+
+interface Token {
+  readonly name: string
+  readonly symbol: string
+}
+
+describe.skipIf(!hasBrowser)('lists in a browser', () => {
+  let demo: Demo
+  let browser: TestBrowser
+  beforeAll(async () => {
+    demo = await startDemo()
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await demo?.close()
+  })
+
+  const open = (path: string, options: Parameters<TestBrowser['open']>[1] = {}) =>
+    browser.open(demo.url + path, { now: DEMO_NOW, ...options })
+  const listTokens = async (query: string) =>
+    (await (await fetch(`${demo.url}/data/tokens?${query}`)).json()) as Token[]
+  const settled = (page: Page) => page.locator('.loading, [aria-busy=true]').first().waitFor({ state: 'detached' })
+  const names = (page: Page) => page.locator('tbody tr td:first-child a').allTextContents()
+
+  it('sorts, filters and finds by name; the address says all of it', async () => {
+    const { page, close } = await open('/tokens')
+    await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
+    await page.getByRole('button', { name: 'Price' }).click()
+    await page.getByLabel('Category').selectOption('dex')
+    await page.waitForURL('**/tokens?sort=-financialData.price&category=dex')
+    await settled(page)
+    const asked = await listTokens('sort=-financialData.price&category=dex&limit=100')
+    const expected = asked.map(({ name, symbol }) => `${name} ${symbol}`)
+    expect(expected.length).toBeGreaterThan(5)
+    await expect.poll(() => names(page)).toEqual(expected)
+    expect(await page.getByRole('columnheader', { name: 'Price' }).getAttribute('aria-sort')).toBe('descending')
+    const shared = await open(page.url().slice(demo.url.length))
+    await expect.poll(() => names(shared.page)).toEqual(expected)
+    await shared.close()
+    await page.getByLabel('Name').fill('unisw')
+    await expect.poll(() => names(page)).toEqual(['Uniswap UNI'])
+    await page.getByRole('link', { name: 'Uniswap UNI' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Uniswap UNI' }).waitFor()
+    await page.goBack()
+    await expect.poll(() => names(page)).toEqual(['Uniswap UNI'])
+    await page.goBack()
+    await page.waitForURL('**/tokens?sort=-financialData.price')
+    expect(await page.getByLabel('Name').inputValue()).toBe('')
+    await close()
+  })
+
+  it('shows the columns that are chosen, says so in the address, and opens them as CSV', async () => {
+    const { page, close } = await open('/tokens')
+    await page.getByRole('link', { name: 'Uniswap UNI' }).waitFor()
+    const headings = async (of: Page) =>
+      (await of.locator('thead th').allTextContents()).map((text) => text.replace(/ [↑↓]$/, ''))
+    await page.getByText('Columns', { exact: true }).focus()
+    await page.keyboard.press('Enter')
+    const boxes = page.getByRole('group', { name: 'Columns that are shown' }).getByRole('checkbox')
+    expect(await findBarriers(page)).toEqual([])
+    for (const box of await boxes.all()) if (!(await box.isChecked())) await box.press('Space')
+    expect(await headings(page)).toHaveLength((await boxes.count()) + 1)
+    // The interface sorts by each of them that can be clicked.
+    for (const button of await page.locator('thead button').all()) {
+      await button.click()
+      await settled(page)
+      expect(await page.getByRole('alert').count()).toBe(0)
+    }
+    for (const box of await boxes.all()) await box.press('Space')
+    expect(await headings(page)).toEqual(['Token'])
+    await page.getByLabel('Contract').press('Space')
+    const shared = await open(page.url().slice(demo.url.length))
+    await expect.poll(() => headings(shared.page)).toEqual(['Token', 'Contract'])
+    await shared.page.getByText('Open as: All tokens').click()
+    const href = await shared.page.getByRole('link', { name: 'CSV', exact: true }).getAttribute('href')
+    const csv = await (await fetch(href ?? '')).text()
+    expect(csv.split(/\r?\n/)[0]?.replaceAll('"', '')).toBe('_id,name,symbol,contractAddress')
+    await shared.close()
+    const other = await open('/tokens?columns=nothing-like-it,price')
+    await expect.poll(() => headings(other.page)).toEqual(['Token', 'Price'])
+    await other.close()
+    await close()
+  })
+
+  it('shows the newest proposals of all DAOs', async () => {
+    const get = async <T>(path: string) => (await (await fetch(demo.url + path)).json()) as T
+    const proposalsOf = (dao: string) =>
+      get<{ title: string; createdAt: string }[]>(`/data/daos/governance/proposals?id=${dao}&limit=5`)
+    const daos = await get<{ _id: string; lastProposalAt: string | null }[]>('/data/daos/governance/summary?limit=100')
+    const last = daos.toSorted((a, b) => (b.lastProposalAt ?? '').localeCompare(a.lastProposalAt ?? ''))
+    const known = (await Promise.all(last.slice(0, 6).map(({ _id }) => proposalsOf(_id)))).flat()
+    const { page, close } = await open('/')
+    const rows = page.getByRole('region', { name: 'Table: Newest proposals' }).locator('tbody tr')
+    await rows.nth(4).waitFor()
+    const shown: { title: string; dao: string }[] = []
+    for (const row of await rows.all()) {
+      const href = await row.locator('td:nth-child(2) a').getAttribute('href')
+      shown.push({
+        title: (await row.locator('td').first().textContent()) ?? '',
+        dao: href?.slice('daos/'.length) ?? '',
+      })
+    }
+    // Proposals of several DAOs may be of one moment: which of them are shown is told by nothing.
+    const times = shown.map(async ({ title, dao }) => {
+      const found = (await proposalsOf(dao)).find((proposal) => proposal.title === title)
+      return found?.createdAt
+    })
+    const newest = known.map(({ createdAt }) => createdAt).toSorted((a, b) => b.localeCompare(a))
+    expect(await Promise.all(times)).toEqual(newest.slice(0, 5))
+    await close()
+  })
+
+  it('opens what it shows as JSON, CSV and Parquet', async () => {
+    const { page, close } = await open('/tokens?category=dex')
+    await page.getByText('Open as: All tokens').click()
+    for (const [format, type] of [
+      ['JSON', 'application/json'],
+      ['CSV', 'text/csv'],
+      ['Parquet', 'application/vnd.apache.parquet'],
+    ] as const) {
+      const href = await page.getByRole('link', { name: format, exact: true }).getAttribute('href')
+      const response = await fetch(href ?? '')
+      expect(response.status).toBe(200)
+      expect(response.headers.get('content-type')).toContain(type)
+    }
+    expect(await page.locator('.curl').first().textContent()).toMatch(/^curl 'http.*category=dex/)
+    await close()
+  })
+})

@@ -1,0 +1,71 @@
+import { useMemo } from 'preact/hooks'
+import { useAnswers } from '../answers.ts'
+import type { Answer, Path, Question } from '../interface.ts'
+import { Card } from '../parts/card.tsx'
+import { Chart } from '../parts/chart.tsx'
+import { Choice, chosen } from '../parts/choice.tsx'
+import { type Drawing, fromHundred, toOverlay } from '../parts/drawing.ts'
+import { OpenAs } from '../parts/open-as.tsx'
+import { Failed } from '../parts/shown.tsx'
+import type { Range } from '../ranges.ts'
+import { RangeChoice } from './price-chart.tsx'
+
+/** What has no name that is known. */
+export const NAMELESS = 'not known'
+const SCALES = ['hundred', 'absolute'] as const
+
+/** One line of each answer in one chart. */
+export function Overlay<P extends Path>(props: {
+  questions: readonly Question<P>[]
+  names: readonly string[]
+  toLine: (data: Answer<P>) => Drawing
+  range: Range
+}) {
+  const { questions, names, toLine, range } = props
+  const answers = useAnswers(questions)
+  const scale = chosen('scale', SCALES, 'hundred')
+  const known = answers.map(({ given }) => given?.data)
+  const drawing = useMemo(() => {
+    const lines = known.flatMap((data, at) =>
+      data === undefined ? [] : [{ name: names[at] ?? NAMELESS, drawing: toLine(data) }],
+    )
+    const overlay = toOverlay(lines, 'usd')
+    return scale === 'hundred' ? fromHundred(overlay) : overlay
+  }, [...known, names.join(' '), scale])
+  return (
+    <Card
+      title="Compared"
+      controls={
+        <div class="choices">
+          <RangeChoice range={range} />
+          <Choice
+            name="scale"
+            label="Scale"
+            options={[
+              { value: 'hundred', text: 'from 100' },
+              { value: 'absolute', text: 'US dollars' },
+            ]}
+            value={scale}
+          />
+        </div>
+      }
+    >
+      {answers.map(
+        ({ failure, again }, at) =>
+          failure !== undefined && <Failed key={questions[at]?.url} failure={failure} again={again} />,
+      )}
+      {answers.some(({ given, failure }) => given === undefined && failure === undefined) ? (
+        <p class="state loading" role="status">
+          Loading…
+        </p>
+      ) : (
+        <Chart name={`${names.join(', ')}, ${range}`} drawing={drawing} />
+      )}
+      <div class="links">
+        {questions.map((question, at) => (
+          <OpenAs key={question.url} question={question} name={names[at] ?? NAMELESS} />
+        ))}
+      </div>
+    </Card>
+  )
+}

@@ -1,0 +1,39 @@
+import { useAnswer } from '../answers.ts'
+import { toShort } from '../format.ts'
+import { toQuestion } from '../interface.ts'
+import { Card } from '../parts/card.tsx'
+import { RecordTable } from '../parts/record-table.tsx'
+import { Shown } from '../parts/shown.tsx'
+import { Moment, Value } from '../parts/value.tsx'
+import { NO_SPACE } from './proposals.tsx'
+
+const MOST_VOTERS = 10
+
+/** Who votes most in a DAO. */
+export function Voters({ id }: { id: string }) {
+  const question = toQuestion('/data/daos/governance/voters', { id, limit: MOST_VOTERS })
+  const voters = useAnswer(question)
+  return (
+    <Card title="Who votes most" question={question} facts={voters.given?.facts}>
+      <Shown of={voters} what="voters" isEmpty={(data) => data.length === 0} empty={NO_SPACE}>
+        {(data) => (
+          <RecordTable
+            caption="Those who vote most"
+            records={data}
+            keyOf={({ voter }) => voter}
+            columns={[
+              { title: 'Voter', cell: ({ voter }) => <code title={voter}>{toShort(voter)}</code> },
+              { title: 'Votes', isNumber: true, cell: ({ votes }) => <Value of={votes} as="count" /> },
+              {
+                title: 'Power of the last',
+                isNumber: true,
+                cell: ({ lastVotingPower }) => <Value of={lastVotingPower} as="amount" />,
+              },
+              { title: 'Last', cell: ({ lastVoteAt }) => <Moment at={lastVoteAt} /> },
+            ]}
+          />
+        )}
+      </Shown>
+    </Card>
+  )
+}
