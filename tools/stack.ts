@@ -82,12 +82,11 @@ async function stopAll(): Promise<void> {
   unlock()
 }
 
-async function startUpstream(): Promise<string> {
-  // A free port is chosen here, so that the stand-in has the same address after a restart: the other programs have it
-  // in their settings.
-  const args = ['--port', String(await findFreePort())]
-  const upstream = await supervisor.start({ name: 'upstream stand-in', file: 'test/upstream/main.ts', args })
-  return String(upstream.url)
+/** The stand-in for the providers, at an address that it keeps when it is started again: the others have it in their settings. */
+async function toUpstream(): Promise<{ part: Part; url: string }> {
+  const port = String(await findFreePort())
+  const part = { name: 'upstream stand-in', file: 'test/upstream/main.ts', args: ['--port', port] }
+  return { part, url: `http://127.0.0.1:${port}` }
 }
 
 /**
@@ -208,22 +207,25 @@ async function main(): Promise<void> {
     return
   }
   onStopSignal(stopAll, STOP_DEADLINE_MS)
-  const upstream = mode === 'demo' ? await startUpstream() : undefined
-  if (upstream !== undefined) provideSettings(toDemoSettings(upstream))
+  const upstream = mode === 'demo' ? await toUpstream() : undefined
+  if (upstream !== undefined) provideSettings(toDemoSettings(upstream.url))
   // Nobody takes over from the one API that runs here.
   provideSettings({ API_DRAIN_SECONDS: '0' })
   unlock = lockFolder(loadConfig().dataDir)
-  const config = await prepareStores(supervisor, mode)
+  const standIns = upstream === undefined ? [] : [supervisor.start(upstream.part)]
+  const [config] = await Promise.all([prepareStores(supervisor, mode), ...standIns])
   announceRunning(config)
   const parts: readonly Part[] = [
     { name: 'worker', file: 'workers/programs/worker.ts' },
     { name: 'scheduler', file: 'workers/programs/scheduler.ts' },
-    { name: 'API', file: 'api/main.ts' },
   ]
-  await Promise.all(parts.map(supervisor.start))
-  printAddresses(config)
+  await Promise.all([
+    ...parts.map(supervisor.start),
+    // Whoever waits for the page need not wait for what fills it.
+    supervisor.start({ name: 'API', file: 'api/main.ts' }).then(() => printAddresses(config)),
+  ])
   if (upstream === undefined) return tellProviders(config)
-  await collectDemoHistory(config, upstream)
+  await collectDemoHistory(config, upstream.url)
 }
 
 const MOST_TRIES = 5

@@ -20,7 +20,7 @@ import type { Part, Supervisor } from './supervisor.ts'
  */
 export async function prepareStores(supervisor: Supervisor, mode: Config['mode']): Promise<Config> {
   const own = await toOwnStores()
-  for (const store of own) await supervisor.start(store)
+  await Promise.all(own.map(supervisor.start))
   const config = loadConfig()
   try {
     await prepareSchema(config)
@@ -34,7 +34,7 @@ export async function prepareStores(supervisor: Supervisor, mode: Config['mode']
   const aside = putAside(config.dataDir, new Date())
   const reason = `what ${config.dataDir} holds was made before the first release`
   console.log(`${reason}: it is put aside as ${aside.join(' and ')}, and the demo is filled anew`)
-  for (const store of own) await supervisor.start(store)
+  await Promise.all(own.map(supervisor.start))
   const anew = loadConfig()
   await prepareSchema(anew)
   return anew
