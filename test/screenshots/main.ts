@@ -1,0 +1,98 @@
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { Page } from 'playwright-core'
+import { DataError } from '../../shared/errors.ts'
+import { isMain, runProgram } from '../../shared/process.ts'
+import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+const FOLDER = join(ROOT, 'docs/screenshots')
+/** A repository is copied whole by everybody who looks at it. */
+const MOST_BYTES = 150_000
+const QUALITIES = [82, 70, 55, 40]
+
+const HELP = `npm run screenshots -- [address]
+
+Takes a picture of each page in both themes into ${relative(ROOT, FOLDER)}, from the demo that runs at the address
+(default: http://127.0.0.1:3000, where npm start serves). Wait until it says that its history is complete.`
+
+const UNI = 'a00a15074c647764fac27d6c'
+const AAVE = 'd9def830e1a4b8b43c928d43'
+const UNISWAP = '893ec80ae8dcc44e6c2a0b49'
+
+const PAGES: Readonly<Record<string, string>> = {
+  overview: '',
+  tokens: 'tokens',
+  token: `tokens/${UNI}?range=90d`,
+  daos: 'daos',
+  dao: `daos/${UNISWAP}`,
+  index: 'index',
+  compare: `compare?ids=${UNI},${AAVE}`,
+  data: 'freshness',
+}
+
+const THEMES = ['light', 'dark'] as const
+
+async function requireDemo(address: string): Promise<void> {
+  const status = new URL('data/status', address)
+  const answer = await fetch(status).catch((error: Error) => {
+    throw new DataError('config', `${status} does not answer, start the demo with npm start: ${error.message}`)
+  })
+  const { mode } = (await answer.json()) as { mode?: string }
+  // Real numbers belong to those who gave them.
+  if (mode !== 'demo') throw new DataError('config', `${address} is no demo: pictures are taken of simulated numbers`)
+}
+
+/** Once everything that is in view is there: answers, charts and images. */
+const untilDrawn = (page: Page) =>
+  page.waitForFunction(`document.querySelector('h1') !== null
+    && document.querySelector('.loading, [aria-busy=true]') === null
+    && [...document.querySelectorAll('.chart')].every(({ dataset }) => dataset.drawn === 'true')
+    && [...document.images].every((image) => image.complete || image.getBoundingClientRect().top > innerHeight)`)
+
+/** The page in view as WebP, as good as is small enough. */
+async function take(page: Page): Promise<Buffer> {
+  const session = await page.context().newCDPSession(page)
+  for (const quality of QUALITIES) {
+    const { data } = await session.send('Page.captureScreenshot', { format: 'webp', quality })
+    const picture = Buffer.from(data, 'base64')
+    if (picture.length <= MOST_BYTES) return picture
+  }
+  throw new DataError('config', `${page.url()} has no picture of at most ${MOST_BYTES} bytes`)
+}
+
+async function takeAll(browser: TestBrowser, address: string): Promise<void> {
+  for (const [name, path] of Object.entries(PAGES)) {
+    for (const scheme of THEMES) {
+      const { page, close } = await browser.open(new URL(path, address).href, { scheme })
+      await untilDrawn(page)
+      const picture = await take(page)
+      const file = join(FOLDER, `${name}-${scheme}.webp`)
+      writeFileSync(file, picture)
+      console.log(`${relative(ROOT, file)}  ${Math.ceil(picture.length / 1000)} kB`)
+      await close()
+    }
+  }
+}
+
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({
+    allowPositionals: true,
+    options: { help: { type: 'boolean', default: false } },
+  })
+  if (values.help) return console.log(HELP)
+  if (!hasBrowser)
+    throw new DataError('config', 'there is no Chromium to take pictures with (Debian: apt-get install chromium)')
+  const address = new URL(`${(positionals[0] ?? 'http://127.0.0.1:3000').replace(/\/$/, '')}/`).href
+  await requireDemo(address)
+  mkdirSync(FOLDER, { recursive: true })
+  const browser = await startBrowser()
+  try {
+    await takeAll(browser, address)
+  } finally {
+    await browser.close()
+  }
+}
+
+if (isMain(import.meta.url)) runProgram(main)
