@@ -76,8 +76,8 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
     const token = await open(`/tokens/${uni}?range=24h`)
     const overview = await open('/')
     const opened = [table, token, overview]
+    await expect.poll(async () => (await rows(table.page)).length).toBe(100)
     const before = await rows(table.page)
-    expect(before.length).toBe(100)
     await table.page.locator('tbody tr:nth-child(30) a').focus()
     await table.page.evaluate('scrollTo(0, 700)')
     await token.page.locator('.chart[data-drawn]').first().focus()

@@ -7,6 +7,9 @@ import { Shown } from '../parts/shown.tsx'
 import { Moment, Value } from '../parts/value.tsx'
 import { Gaps } from './gaps.tsx'
 
+/** About as many as there are. */
+const DATASETS = 16
+
 type Dataset = Answer<'/data/status'>['datasets'][number]
 
 function Failing({ dataset: { failing, note } }: { dataset: Dataset }) {
@@ -27,7 +30,7 @@ function Datasets() {
   const status = useAnswer(question)
   return (
     <Card title="Datasets" question={question} hasTables={false}>
-      <Shown of={status} what="the datasets">
+      <Shown of={status} what="the datasets" rows={DATASETS}>
         {({ datasets, upstream }) => (
           <>
             <p>{upstream}</p>

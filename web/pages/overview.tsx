@@ -125,8 +125,7 @@ function IndexValue() {
         {series.given !== undefined && (
           <>
             <Newest<IndexPoint> points={series.given.data} value={({ valueUsd }) => valueUsd} />{' '}
-            <Value of={toChange(series.given.data)} as="change" /> <small>in 30 days</small>{' '}
-            <a href="index">Since launch</a>
+            <Value of={toChange(series.given.data)} as="change" /> <small>30 d</small> <a href="index">Since launch</a>
           </>
         )}
       </p>
@@ -140,7 +139,7 @@ function Movers({ title, sort }: { title: string; sort: string }) {
   const tokens = useAnswer(question)
   return (
     <Card title={title} question={question} facts={tokens.given?.facts}>
-      <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
+      <Shown of={tokens} what="tokens" rows={5} isEmpty={(data) => data.length === 0}>
         {(data) => (
           // A row is a place: another token in it changes what is there, and moves nothing.
           <RecordTable

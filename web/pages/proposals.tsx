@@ -121,7 +121,7 @@ export function NewestProposals() {
   const daos = useAnswer(question)
   return (
     <Card title="Newest proposals" question={question} facts={daos.given?.facts}>
-      <Shown of={daos} what="proposals" isEmpty={(data) => data.length === 0} empty={NO_SPACES}>
+      <Shown of={daos} what="proposals" isEmpty={(data) => data.length === 0} empty={NO_SPACES} rows={MOST_OF_ALL}>
         {(data) => <Merged daos={data.filter(({ lastProposalAt }) => lastProposalAt !== null)} />}
       </Shown>
     </Card>

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
 
 /** A column of a table of records. */
 export interface Column<T> {
@@ -43,6 +44,16 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting |
   )
 }
 
+/** Rows that fill any screen: the others follow when these are painted, so that nobody waits for what is out of sight. */
+const FIRST_ROWS = 40
+
+function useIsWhole(): boolean {
+  const [isWhole, complete] = useState(false)
+  // Effects run after the paint.
+  useEffect(() => complete(true), [])
+  return isWhole
+}
+
 /** Records as a dense table, which scrolls by itself where the screen is narrow. */
 export function RecordTable<T>(props: {
   caption: string
@@ -54,6 +65,7 @@ export function RecordTable<T>(props: {
   isSteady?: boolean
 }) {
   const { columns, sorting } = props
+  const records = useIsWhole() ? props.records : props.records.slice(0, FIRST_ROWS)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
     <section class="scroll" tabIndex={0} aria-label={`Table: ${props.caption}`}>
@@ -67,7 +79,7 @@ export function RecordTable<T>(props: {
           </tr>
         </thead>
         <tbody>
-          {props.records.map((record, index) => (
+          {records.map((record, index) => (
             <tr key={props.keyOf(record, index)}>
               {columns.map((column) => (
                 <td key={column.title} class={toClass(column)}>

@@ -5,14 +5,21 @@ import { Ago } from './value.tsx'
 
 const SLOW_MS = 3_000
 
-function Loading({ what }: { what: string }) {
+/** As high as a line of a table, with its border. */
+const ROW_REM = 2.15
+
+function Loading({ what, rows }: { what: string; rows: number | undefined }) {
   const [isSlow, setSlow] = useState(false)
   useEffect(() => {
     const timer = setTimeout(() => setSlow(true), SLOW_MS)
     return () => clearTimeout(timer)
   }, [])
   return (
-    <p class="state loading" role="status">
+    <p
+      class="state loading"
+      role="status"
+      style={rows === undefined ? undefined : { minHeight: `${(rows + 1) * ROW_REM}rem` }}
+    >
       {isSlow ? `Still loading ${what}: the service takes its time.` : `Loading ${what}…`}
     </p>
   )
@@ -54,13 +61,19 @@ export function Shown<T>(props: {
   isEmpty?: (data: T) => boolean
   /** Said where the answer is empty. */
   empty?: string
+  /** Of a table: how many are expected, so that what is below it stays where it is. */
+  rows?: number
   children: (data: T, facts: Given<T>['facts']) => ComponentChildren
 }) {
   const { given, failure, isBefore, again } = props.of
   // That nothing is stored is an answer like any other; asking again would not change it.
   if (given === undefined && failure?.code === 'no_data') return <p class="state empty">Not known: {failure.detail}</p>
   if (given === undefined)
-    return failure === undefined ? <Loading what={props.what} /> : <Failed failure={failure} again={again} />
+    return failure === undefined ? (
+      <Loading what={props.what} rows={props.rows} />
+    ) : (
+      <Failed failure={failure} again={again} />
+    )
   return (
     <div class="shown" aria-busy={isBefore}>
       {failure !== undefined && <Failed failure={failure} again={again} />}

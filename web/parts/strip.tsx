@@ -13,7 +13,8 @@ function Live() {
   const [text, why] = TEXTS[connection.value]
   return (
     <span class={`live ${connection.value}`} role="status" title={why}>
-      {text}
+      {/* Another word is another element: aligned at its end, the same one would count as moved. */}
+      <span key={text}>{text}</span>
     </span>
   )
 }
