@@ -1,4 +1,4 @@
-import type { paths } from './schema.d.ts'
+import type { paths } from '../clients/typescript/src/schema.ts'
 
 /**
  * Which datasets the answers that the page shows are made of, as the interface itself has it: a test compares them. Of
