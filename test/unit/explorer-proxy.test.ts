@@ -50,6 +50,8 @@ describe.skipIf(!hasBrowser)('behind a proxy that serves it under a path', () =>
       prepare: async (page) => {
         page.on('request', (one) => asked.push(new URL(one.url()).pathname))
         await page.route('**/data/**', (route) => route.fulfill({ json: [] }))
+        const stream = { contentType: 'text/event-stream', body: ': nothing changes\n\n' }
+        await page.route('**/data/stream', (route) => route.fulfill(stream))
       },
     })
     await page.getByText('There is no token with this id.').waitFor()
