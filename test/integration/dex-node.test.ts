@@ -5,9 +5,10 @@ import { gunzipSync } from 'node:zlib'
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createHttpClients } from '../../workers/http/client.ts'
-import { findBlockAt } from '../../workers/providers/evm/dex/find-block.ts'
-import { createPager } from '../../workers/providers/evm/dex/log-pages.ts'
-import { createNode } from '../../workers/providers/evm/dex/node.ts'
+import { SWAP_TOPICS } from '../../workers/providers/evm/dex/swaps.ts'
+import { findBlockAt } from '../../workers/providers/evm/logs/find-block.ts'
+import { createPager } from '../../workers/providers/evm/logs/log-pages.ts'
+import { createNode } from '../../workers/providers/evm/logs/node.ts'
 import { createJsonRpc } from '../../workers/providers/evm/rpc/json-rpc.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 import { silent } from '../support/silent.ts'
@@ -202,7 +203,7 @@ describe('a page of logs', () => {
     const pager = createPager()
     for (let at = from; at <= to; ) {
       const { end } = await pager.read(at, to, (first, until, last) =>
-        started.node.swapLogs(pool, first, until, last, signal),
+        started.node.logs({ addresses: pool, topics: SWAP_TOPICS }, { from: first, to: until, last }, signal),
       )
       accepted.push([at, end])
       at = end + 1

@@ -5,7 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { DEX_CHAINS, type ReferencePool } from '../../workers/providers/evm/dex/exchanges.ts'
 import { toPriceAtPlace } from '../../workers/providers/evm/dex/reference-prices.ts'
-import { decodeSwap, type RpcLog } from '../../workers/providers/evm/dex/swaps.ts'
+import { decodeSwap } from '../../workers/providers/evm/dex/swaps.ts'
+import type { RpcLog } from '../../workers/providers/evm/logs/node.ts'
 import { encodeV2Swap, encodeV3Swap } from '../upstream/chain.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')

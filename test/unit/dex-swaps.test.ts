@@ -4,14 +4,9 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { DEX_CHAINS, type QuoteToken } from '../../workers/providers/evm/dex/exchanges.ts'
 import type { Pool } from '../../workers/providers/evm/dex/pools.ts'
-import {
-  decodeSwap,
-  type RpcLog,
-  type SkipCounts,
-  SWAP_TOPICS,
-  toSwaps,
-} from '../../workers/providers/evm/dex/swaps.ts'
+import { decodeSwap, type SkipCounts, SWAP_TOPICS, toSwaps } from '../../workers/providers/evm/dex/swaps.ts'
 import { type TradeFacts, toTrades } from '../../workers/providers/evm/dex/trade-rows.ts'
+import type { RpcLog } from '../../workers/providers/evm/logs/node.ts'
 import { toTestToken } from '../samples.ts'
 
 const dir = process.env.UPSTREAM_DATA_DIR ?? resolve(import.meta.dirname, '../../../shared/data')

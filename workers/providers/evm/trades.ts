@@ -5,17 +5,16 @@ import type { Candidate, Provider, ProviderContext, Range } from '../../job/defi
 import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/trades.ts'
 import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
-import { dropCursors, noteCursors, noteUnfinished, readCursors, readUnfinished } from './dex/chain-state.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
-import { findBlockAt } from './dex/find-block.ts'
 import { findRangePools, refreshPools, toPoolsInCommon, toPoolsOf } from './dex/known-pools.ts'
-import { createNode } from './dex/node.ts'
 import type { Pool } from './dex/pools.ts'
-import { takeTurns, toGroups } from './dex/turns.ts'
+import { SWAP_TOPICS } from './dex/swaps.ts'
+import { dropCursors, noteCursors, readCursors, resume } from './logs/cursors.ts'
+import { findBlockAt } from './logs/find-block.ts'
+import { createNode } from './logs/node.ts'
+import { takeTurns, toGroups } from './logs/turns.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
-/** Read again by the next run, should the node have missed logs of its newest blocks. */
-const OVERLAP_BLOCKS = 64
 /**
  * Blocks are final after a quarter of an hour. When a node's final block is older than this, its trades are not up to
  * date with the slot.
@@ -108,24 +107,15 @@ async function fetchNew(
   const { state, slot, signal } = request
   const head = await reader.node.finalized(signal)
   const pools = await refreshPools(reader, request)
-  const known = new Map(await readCursors(state, reader.slug))
-  const midway = new Set(await readUnfinished(state, reader.slug))
-  const unknown = pools.filter(({ address }) => !known.has(address))
-  if (unknown.length > 0) {
-    const start = await findBlockAt(reader.node, (slot - firstRunMs) / 1000, head, signal)
-    for (const { address } of unknown) {
-      known.set(address, start - 1)
-      midway.add(address)
-    }
-  }
-  const firstOf = (address: string) => {
-    const cursor = known.get(address) ?? 0
-    return midway.has(address) || cursor >= head.number ? cursor + 1 : Math.max(0, cursor + 1 - OVERLAP_BLOCKS)
-  }
-  const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to: head.number })
-  noteCursors(state, reader.slug, new Map([...known, ...turns.cursors]))
-  const untouched = [...midway].filter((address) => !turns.cursors.has(address))
-  noteUnfinished(state, reader.slug, new Set([...turns.unfinished, ...untouched]))
+  let start: number | undefined
+  const resumed = await resume(state, reader.slug, { contracts: pools, head: head.number }, async () => {
+    start ??= await findBlockAt(reader.node, (slot - firstRunMs) / 1000, head, signal)
+    return start
+  })
+  const { rows, turns, finished } = await readOn(reader, request, {
+    ...{ pools, firstOf: resumed.firstOf, to: head.number },
+  })
+  resumed.note(turns)
   if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(finished)
   else {
     const lag = new DataError('provider_unavailable', `${reader.node.rpc.name}: the node lags behind`)
@@ -149,7 +139,7 @@ interface Wanted {
  */
 async function readOn(reader: ChainReader, request: TradeRequest, { pools, firstOf, to }: Wanted) {
   const { entities, signal } = request
-  const groups = toGroups(pools, firstOf, to)
+  const groups = toGroups({ contracts: pools, topics: SWAP_TOPICS, firstOf, to })
   const turns = await takeTurns(reader.node, groups, reader.mostPerRun, signal)
   const rows = await readTrades(reader, { logs: turns.logs, pools }, request)
   const finished: Token[] = []

@@ -3,11 +3,11 @@ import type { Token } from '../../../../shared/registry/entities.ts'
 import type { Logger } from '../../../../shared/telemetry/log.ts'
 import type { HttpClient } from '../../../http/client.ts'
 import type { Candidate } from '../../../job/define-job.ts'
+import type { Node, RpcLog } from '../logs/node.ts'
 import { readDollars } from './dollars.ts'
 import type { DexChain } from './exchanges.ts'
-import type { Node } from './node.ts'
 import type { Pool } from './pools.ts'
-import { type RpcLog, type Swap, toSwaps } from './swaps.ts'
+import { type Swap, toSwaps } from './swaps.ts'
 import { toTrades } from './trade-rows.ts'
 
 /** What it takes to read the trades of one chain. */

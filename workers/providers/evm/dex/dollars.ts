@@ -1,10 +1,10 @@
 import type { HttpClient } from '../../../http/client.ts'
+import type { Node, RpcLog } from '../logs/node.ts'
 import type { DexChain, QuoteToken } from './exchanges.ts'
-import type { Node } from './node.ts'
 import type { Pool } from './pools.ts'
 import { fetchPrices } from './quote-prices.ts'
 import { type PriceAtPlace, readReferencePrices } from './reference-prices.ts'
-import type { RpcLog, Swap } from './swaps.ts'
+import type { Swap } from './swaps.ts'
 
 /** Dollars for one of a quote token at the log of a swap; undefined where nobody tells. */
 export type UsdAt = (quote: QuoteToken, log: RpcLog) => number | undefined

@@ -1,8 +1,8 @@
+import { readPages } from '../logs/contract-logs.ts'
+import type { Node, RpcLog } from '../logs/node.ts'
 import type { ReferencePool } from './exchanges.ts'
 import { findLast } from './find-last.ts'
-import type { Node } from './node.ts'
-import { readPages } from './pool-logs.ts'
-import { decodeRootPrice, type RpcLog } from './swaps.ts'
+import { decodeRootPrice, SWAP_TOPICS } from './swaps.ts'
 
 /** A place in the order of a chain's logs. */
 export type Place = Pick<RpcLog, 'blockNumber' | 'logIndex'>
@@ -28,7 +28,7 @@ export async function readReferencePrices(
   const from = Math.max(0, first - reference.lookBack)
   const sorted = [...places].sort(byPlace)
   const logs: RpcLog[] = []
-  for await (const page of readPages(node, reference, { from, to }, signal)) {
+  for await (const page of readPages(node, { contracts: [reference], topics: SWAP_TOPICS, from, to }, signal)) {
     for (const log of toNeeded(page, sorted, reference)) logs.push(log)
   }
   return toPriceAtPlace(logs, reference)

@@ -1,17 +1,5 @@
 import { decodeEventLog, parseAbi, toEventSelector } from 'viem'
-
-/** A log as a node sends it; the members that every node has. */
-export interface RpcLog {
-  readonly address: string
-  readonly topics: readonly string[]
-  readonly data: string
-  readonly blockNumber: number
-  readonly transactionHash: string
-  readonly logIndex: number
-  /** Unix seconds, where the node tells it. */
-  readonly blockTimestamp: number | undefined
-  readonly removed: boolean
-}
+import type { RpcLog } from '../logs/node.ts'
 
 /** One swap: what the trader received of each of the pool's tokens, in their smallest units; negative is paid. */
 export interface Swap {

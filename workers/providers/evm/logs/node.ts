@@ -4,7 +4,6 @@ import { checkAnswer } from '../../answer.ts'
 import { isPassing, type JsonRpc, type RpcReply, toRpcError } from '../rpc/json-rpc.ts'
 import { createPager, type Pager, TooWide } from './log-pages.ts'
 import { readRefusal } from './refusal.ts'
-import { type RpcLog, SWAP_TOPICS } from './swaps.ts'
 
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
 const wholeNumber = quantity.transform(Number)
@@ -33,11 +32,30 @@ const logs = z.array(
 )
 const transaction = z.object({ hash: lowerCase, from: lowerCase })
 
+/** A log as a node sends it; the members that every node has. */
+export interface RpcLog {
+  readonly address: string
+  readonly topics: readonly string[]
+  readonly data: string
+  readonly blockNumber: number
+  readonly transactionHash: string
+  readonly logIndex: number
+  /** Unix seconds, where the node tells it. */
+  readonly blockTimestamp: number | undefined
+  readonly removed: boolean
+}
+
+/** Whose logs are wanted, by their addresses in lower case, and of which events, by their first topics. */
+export interface LogFilter {
+  readonly addresses: readonly string[]
+  readonly topics: readonly string[]
+}
+
 /** A block's number and its time in Unix seconds. */
 export type Block = z.infer<typeof block>
 
 /**
- * What is asked of a node about swaps. Every call throws DataError: `provider_unavailable` when the node has no
+ * What is asked of a node about the logs of contracts. Every call throws DataError: `provider_unavailable` when the node has no
  * capacity, or does not have a block or transaction yet that it named itself; `provider_rejected` when it refuses;
  * `provider_malformed` for an answer of another shape.
  */
@@ -49,12 +67,10 @@ export interface Node {
   finalized(signal: AbortSignal): Promise<Block>
   /** The blocks of these numbers, in their order. */
   blocks(numbers: readonly number[], signal: AbortSignal): Promise<Block[]>
-  /** Swap logs of these pools from one block to another, both inclusive. */
-  swapLogs(
-    pools: readonly string[],
-    from: number,
-    to: number,
-    last: boolean,
+  /** Logs of these contracts from one block to another, both inclusive; `last` as of a page. */
+  logs(
+    filter: LogFilter,
+    range: { readonly from: number; readonly to: number; readonly last: boolean },
     signal: AbortSignal,
   ): Promise<readonly RpcLog[] | TooWide>
   /** Who sent each transaction, by its hash. */
@@ -79,7 +95,7 @@ export function createNode(rpc: JsonRpc): Node {
     pager: createPager(),
     finalized: (signal) => fetchFinalized(rpc, signal),
     blocks: (numbers, signal) => fetchBlocks(rpc, numbers, signal),
-    swapLogs: (pools, from, to, last, signal) => fetchSwapLogs(rpc, pools, { from, to, last }, signal),
+    logs: (filter, range, signal) => fetchLogs(rpc, filter, range, signal),
     senders: (hashes, signal) => fetchSenders(rpc, hashes, signal),
   }
 }
@@ -128,14 +144,14 @@ async function fetchSenders(rpc: JsonRpc, hashes: readonly string[], signal: Abo
   return new Map(found.map(({ hash, from }) => [hash, from]))
 }
 
-async function fetchSwapLogs(
+async function fetchLogs(
   rpc: JsonRpc,
-  pools: readonly string[],
+  { addresses, topics }: LogFilter,
   { from, to, last }: { from: number; to: number; last: boolean },
   signal: AbortSignal,
 ): Promise<readonly RpcLog[] | TooWide> {
   const range = { fromBlock: toHex(from), toBlock: toHex(to) }
-  const call = { method: 'eth_getLogs', params: [{ address: pools, topics: [SWAP_TOPICS], ...range }] }
+  const call = { method: 'eth_getLogs', params: [{ address: addresses, topics: [topics], ...range }] }
   const reply = await sendForPage(rpc, call, last, signal)
   if (reply instanceof TooWide) return reply
   const isRefused = 'error' in reply && reply.error.code !== TOO_MANY_REQUESTS

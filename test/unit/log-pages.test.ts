@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createPager, type Pager, TooWide } from '../../workers/providers/evm/dex/log-pages.ts'
-import { readRefusal } from '../../workers/providers/evm/dex/refusal.ts'
+import { createPager, type Pager, TooWide } from '../../workers/providers/evm/logs/log-pages.ts'
+import { readRefusal } from '../../workers/providers/evm/logs/refusal.ts'
 
 /** Blocks from one to another, a log in each; a node that refuses what `refuses` says. */
 async function readBlocks(

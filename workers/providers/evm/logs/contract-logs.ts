@@ -1,11 +1,15 @@
 import type { ReadPage } from './log-pages.ts'
-import type { Node } from './node.ts'
-import type { Pool } from './pools.ts'
-import type { RpcLog } from './swaps.ts'
+import type { Node, RpcLog } from './node.ts'
 
-/** Pools of a chain and the blocks in which to read their logs, `from` and `to` both inclusive. */
+/** A contract that writes logs, by its address in lower case. */
+export interface Contract {
+  readonly address: string
+}
+
+/** Contracts of a chain, the first topics of what to read of them, and in which blocks: `from` and `to` both inclusive. */
 export interface BlockRange {
-  readonly pools: readonly Pool[]
+  readonly contracts: readonly Contract[]
+  readonly topics: readonly string[]
   readonly from: number
   readonly to: number
 }
@@ -18,17 +22,17 @@ export interface Reading {
   readonly spent: number
 }
 
-/** A first look at the pools, to see how busy they are before more is asked for than fits. */
+/** A first look at the contracts, to see how busy they are before more is asked for than fits. */
 const FIRST_LOOK_BLOCKS = 100
 
 /**
- * Reads the swap logs of a block range from its beginning, in pages that the node accepts, until the range ends or
+ * Reads the logs of a block range from its beginning, in pages that the node accepts, until the range ends or
  * `most` is used up: a page counts one, and so does each log. What a page has beyond that is left for the next
  * reading, but for a single block, which is always read whole.
  */
 export async function readStretch(node: Node, range: BlockRange, most: number, signal: AbortSignal): Promise<Reading> {
   const { from, to } = range
-  const readPage = toReadPage(node, range.pools, signal)
+  const readPage = toReadPage(node, range, signal)
   const logs: RpcLog[] = []
   let left = most
   let at = from
@@ -43,14 +47,14 @@ export async function readStretch(node: Node, range: BlockRange, most: number, s
   return { logs, end: at - 1, spent: most - left }
 }
 
-/** The swap logs of one pool in all of the blocks, page by page. */
+/** The logs of a block range, all of them, page by page. */
 export async function* readPages(
   node: Node,
-  pool: Pick<Pool, 'address'>,
-  { from, to }: Pick<BlockRange, 'from' | 'to'>,
+  range: BlockRange,
   signal: AbortSignal,
 ): AsyncGenerator<readonly RpcLog[]> {
-  const readPage = toReadPage(node, [pool], signal)
+  const { from, to } = range
+  const readPage = toReadPage(node, range, signal)
   for (let at = from; at <= to; ) {
     const { found, end } = await node.pager.read(at, to, readPage)
     yield found
@@ -58,9 +62,9 @@ export async function* readPages(
   }
 }
 
-function toReadPage(node: Node, pools: readonly Pick<Pool, 'address'>[], signal: AbortSignal): ReadPage<RpcLog> {
-  const addresses = pools.map(({ address }) => address)
-  return (first, end, last) => node.swapLogs(addresses, first, end, last, signal)
+function toReadPage(node: Node, { contracts, topics }: BlockRange, signal: AbortSignal): ReadPage<RpcLog> {
+  const filter = { addresses: contracts.map(({ address }) => address), topics }
+  return (from, to, last) => node.logs(filter, { from, to, last }, signal)
 }
 
 /** How many blocks may hold what is left, if they are as busy as those that were read. */
