@@ -47,6 +47,7 @@ export function toTestDao(key: number, defillama: string | null): Dao {
     twitterId: null,
     snapshotSpace: null,
     formerSnapshotSpaces: [],
+    governors: [],
     treasuries: [],
     defillama,
     defillamaSlug: null,

@@ -1,5 +1,6 @@
 import { toId, toKey } from '../ids.ts'
 import type { Ended, Lifetime } from './ends.ts'
+import type { GOVERNOR_FAMILIES } from './schema.ts'
 
 /** A member of the registry that data is collected for; `key` is its integer in ClickHouse. */
 export interface Entity extends Lifetime {
@@ -67,6 +68,20 @@ export interface Treasury {
   address: string
 }
 
+/** A contract that a DAO votes on. */
+export interface Governor {
+  /** Slug of a chain. */
+  chain: string
+  /** Lower-case. */
+  address: string
+  family: (typeof GOVERNOR_FAMILIES)[number]
+  fromBlock: number
+  /** What tells it from Snapshot's spaces where votes are stored: its account id by CAIP-10. */
+  space: string
+  /** Of the token that votes. */
+  decimals: number
+}
+
 export interface Dao extends Lifetime {
   id: string
   /** The integer under which ClickHouse stores the DAO. */
@@ -90,6 +105,8 @@ export interface Dao extends Lifetime {
   snapshotSpace: string | null
   /** Spaces that it voted in before, or besides: what is stored of them stays its own. */
   formerSnapshotSpaces: string[]
+  /** The contracts that it votes on, or did, those of today last. */
+  governors: Governor[]
   treasuries: Treasury[]
   /** DefiLlama's id, of the parent protocol if there is one ("maker" for parent#maker). */
   defillama: string | null

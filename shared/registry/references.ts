@@ -1,3 +1,4 @@
+import { isAddress } from 'viem'
 import { toId, toKey } from '../ids.ts'
 import type { Placed, RegistryFile } from './registry-file.ts'
 import type { CategoryRecord, ChainRecord, DaoRecord, TokenRecord } from './schema.ts'
@@ -31,6 +32,7 @@ export function checkReferences(files: RegistryFiles): string[] {
     ...duplicateMistakes(files.daos.records, 'slug', (record) => record.slug),
     // Votes are read on by space: two DAOs of one space would each miss what the other has read.
     ...duplicateMistakes(toSpaces(files.daos.records), 'snapshotSpace', (space) => space),
+    ...duplicateMistakes(toGovernors(files.daos.records), 'governors', (governor) => governor),
     ...duplicateMistakes(files.daos.records, 'key', (record) => toKey(toId('dao', record.slug))),
     ...primaryMistakes(files.tokens.records),
   ]
@@ -40,6 +42,13 @@ export function checkReferences(files: RegistryFiles): string[] {
 function toSpaces(daos: readonly Placed<DaoRecord>[]): Placed<string | null>[] {
   return daos.flatMap(({ place, record }) =>
     [record.snapshotSpace, ...record.formerSnapshotSpaces].map((space) => ({ place, record: space })),
+  )
+}
+
+/** Every governor of every DAO. */
+function toGovernors(daos: readonly Placed<DaoRecord>[]): Placed<string>[] {
+  return daos.flatMap(({ place, record }) =>
+    record.governors.map(({ chain, address }) => ({ place, record: `${chain}:${address.toLowerCase()}` })),
   )
 }
 
@@ -140,6 +149,10 @@ function daoMistakes(
       ...unknownReference(place, `treasuries[${index}].chain`, chain, files.chains),
       ...addressMistakes(place, `treasuries[${index}].address`, address, evmBySlug.get(chain)),
     ]),
+    ...record.governors.flatMap(({ chain, address }, index) => [
+      ...unknownReference(place, `governors[${index}].chain`, chain, files.chains),
+      ...governorMistakes(place, `governors[${index}]`, address, evmBySlug.get(chain)),
+    ]),
     ...repeated(record.categories).map((slug) => `${place}: categories: ${slug} is listed twice`),
     ...repeated(record.chains).map((slug) => `${place}: chains: ${slug} is listed twice`),
     ...repeated(treasuryKeys).map((key) => `${place}: treasuries: ${key} is listed twice`),
@@ -161,6 +174,13 @@ function primaryMistakes(tokens: readonly Placed<TokenRecord>[]): string[] {
 function unknownReference<T>(place: string, field: string, slug: string, target: RegistryFile<T>): string[] {
   if (!target.readable || target.names.has(slug)) return []
   return [`${place}: ${field}: ${slug} is not in ${target.file}`]
+}
+
+/** A wrong address would be read for years without a vote: its letters have to be those of its checksum. */
+function governorMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
+  if (evm === false) return [`${place}: ${field}.chain: a governor needs an EVM chain`]
+  if (address !== address.toLowerCase() && isAddress(address)) return []
+  return [`${place}: ${field}.address: ${address} is not an address with its checksum`]
 }
 
 /** `evm` is undefined for an unknown chain, which is a mistake of its own. */

@@ -1,12 +1,12 @@
 import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
 import type { Ended } from './ends.ts'
-import type { Category, Chain, Dao, Token } from './entities.ts'
+import type { Category, Chain, Dao, Governor, Token } from './entities.ts'
 import { type BasketIndex, toIndex } from './index-records.ts'
 import { indexRecord } from './index-schema.ts'
 import { checkReferences, type RegistryFiles, toStoredAddress } from './references.ts'
 import { readRegistryFile, readRegistryRecord } from './registry-file.ts'
-import { categoryRecord, chainRecord, daoRecord, type TokenRecord, tokenRecord } from './schema.ts'
+import { categoryRecord, chainRecord, type DaoRecord, daoRecord, type TokenRecord, tokenRecord } from './schema.ts'
 
 export interface Registry {
   categories: readonly Category[]
@@ -73,6 +73,7 @@ function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
     const token = tokens[index]
     if (token && (record.primary || !primaryIds.has(record.dao))) primaryIds.set(record.dao, token.id)
   }
+  const tokenById = toMap(tokens, (token) => token.id)
   const daos = files.daos.records.map(({ record }): Dao => {
     const id = toId('dao', record.slug)
     const treasuries = record.treasuries.map(({ chain, address }) => ({
@@ -80,14 +81,15 @@ function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
       address: toStoredAddress(address, isEvm(chainBySlug, chain)),
     }))
     const token = primaryIds.get(record.slug) ?? null
-    return { id, key: toKey(id), ...record, treasuries, token, ...toUntil(record.ended) }
+    const governors = toGovernors(record, chainBySlug, token === null ? undefined : tokenById.get(token))
+    return { id, key: toKey(id), ...record, treasuries, governors, token, ...toUntil(record.ended) }
   })
   return {
     categories,
     chains,
     tokens,
     daos,
-    tokenById: toMap(tokens, (token) => token.id),
+    tokenById,
     tokenByKey: toMap(tokens, (token) => token.key),
     daoById: toMap(daos, (dao) => dao.id),
     daoBySlug: toMap(daos, (dao) => dao.slug),
@@ -95,6 +97,21 @@ function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
     categoryBySlug: toMap(categories, (category) => category.slug),
   }
 }
+
+/** Of tokens that vote in the place of a DAO's own nothing else is known: they have its decimals. */
+function toGovernors(
+  { governors }: DaoRecord,
+  chainBySlug: ReadonlyMap<string, Chain>,
+  token: Token | undefined,
+): Governor[] {
+  return governors.map((record) => {
+    const address = record.address.toLowerCase()
+    const space = `eip155:${chainBySlug.get(record.chain)?.chainId}:${address}`
+    return { ...record, address, space, decimals: token?.decimals ?? USUAL_DECIMALS }
+  })
+}
+
+const USUAL_DECIMALS = 18
 
 function toToken({ primary: _, ...record }: TokenRecord, chainBySlug: ReadonlyMap<string, Chain>): Token {
   const contractAddress = toStoredAddress(record.contractAddress, isEvm(chainBySlug, record.chain))

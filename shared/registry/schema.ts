@@ -22,6 +22,17 @@ const digits = z.string().regex(/^[1-9][0-9]*$/, 'must be a positive whole numbe
 /** The first UTC day on which something is no more, and why. */
 const ended = z.strictObject({ at: z.iso.date('must be an ISO date'), reason: name })
 
+/** What a governor's events mean: Compound's first and second contract, and OpenZeppelin's. */
+export const GOVERNOR_FAMILIES = ['alpha', 'bravo', 'openzeppelin'] as const
+
+/** A contract that a DAO votes on; `fromBlock` is a block at which it was not there yet, or only just. */
+const governor = z.strictObject({
+  chain: slug,
+  address: externalId,
+  family: z.enum(GOVERNOR_FAMILIES),
+  fromBlock: z.int().nonnegative(),
+})
+
 /** Addresses are checked against their chain's form where chains are known, see `checkReferences`. */
 const address = externalId
 
@@ -82,6 +93,7 @@ export const daoRecord = z.strictObject({
   twitterId: digits.nullable().default(null),
   snapshotSpace: externalId.nullable().default(null),
   formerSnapshotSpaces: z.array(externalId).default([]),
+  governors: z.array(governor).default([]),
   defillama: externalId.nullable().default(null),
   defillamaSlug: externalId.nullable().default(null),
   treasuries: z.array(z.strictObject({ chain: slug, address })).default([]),
