@@ -1,9 +1,30 @@
 import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { oneOf } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 
-/** The DAOs that are asked about, as the statements here take them: each space that one votes in or did, the newest first. */
+/** Where votes come from: Snapshot's spaces, or contracts on a chain. */
+export const SOURCES = ['snapshot', 'governor'] as const
+export type GovernanceSource = (typeof SOURCES)[number]
+
+/** Of which source something is told: Snapshot unless it is asked for, as `/data/daos/governance` counts nothing else. */
+export const sourceParameter = oneOf(
+  [...SOURCES, 'all'],
+  'Where the votes are cast: `snapshot` unless it is given, `governor` for the contracts of the DAO on its chains, `all` for both.',
+  'all',
+).optional()
+
+export const toSources = (asked: GovernanceSource | 'all' | undefined): readonly GovernanceSource[] =>
+  asked === 'all' ? SOURCES : [asked ?? 'snapshot']
+
+/** The source of a row, by its space: a governor's is its account id by CAIP-10. */
+export const toSource = (space: string): string => `if(startsWith(${space}, 'eip155:'), 'governor', 'snapshot')`
+
+/**
+ * The DAOs that are asked about, as the statements here take them: each space that one votes in or did, the newest first, and
+ * each governor, which is a space here.
+ */
 export interface Scope {
   readonly daos: readonly number[]
   readonly own_daos: readonly number[]
@@ -11,10 +32,16 @@ export interface Scope {
   readonly own_ranks: readonly number[]
 }
 
-export function toScope(daos: readonly Dao[]): Scope {
-  const own = daos.flatMap(({ key, snapshotSpace, formerSnapshotSpaces }) =>
-    snapshotSpace === null ? [] : [snapshotSpace, ...formerSnapshotSpaces].map((space, rank) => ({ key, space, rank })),
-  )
+export function toScope(daos: readonly Dao[], sources: readonly GovernanceSource[] = ['snapshot']): Scope {
+  const own = daos.flatMap((dao) => {
+    const spaces = sources.includes('snapshot') ? toSnapshotSpaces(dao) : []
+    // Each counts its own proposals, so that none has another's.
+    const governors = sources.includes('governor') ? dao.governors : []
+    return [
+      ...spaces.map((space, rank) => ({ key: dao.key, space, rank })),
+      ...governors.map(({ space }) => ({ key: dao.key, space, rank: 0 })),
+    ]
+  })
   return {
     daos: [...new Set(own.map(({ key }) => key))],
     own_daos: own.map(({ key }) => key),
@@ -23,7 +50,17 @@ export function toScope(daos: readonly Dao[]): Scope {
   }
 }
 
+const toSnapshotSpaces = ({ snapshotSpace, formerSnapshotSpaces }: Dao): string[] =>
+  snapshotSpace === null ? [] : [snapshotSpace, ...formerSnapshotSpaces]
+
 const OF_SCOPE = 'dao IN {daos: Array(UInt64)}'
+
+/** When each space and governor of the DAOs asked about was last read to its end. */
+const READINGS = `(
+      SELECT dao, toString(space) AS space, read_at FROM governance_readings FINAL WHERE ${OF_SCOPE}
+      UNION ALL
+      SELECT dao, toString(space) AS space, read_at FROM governor_readings FINAL WHERE ${OF_SCOPE}
+    )`
 
 /** Elements of an array that a statement has, as a table. A set that is made of a set cannot be handed on in a cluster. */
 const toTable = (array: string) => `(SELECT arrayJoin(${array}) AS pair)`
@@ -37,7 +74,7 @@ const toTable = (array: string) => `(SELECT arrayJoin(${array}) AS pair)`
 export const COUNTED = `
   (
     SELECT groupArray(tuple(r.dao, r.space, o.rank)) FROM
-    (SELECT dao, toString(space) AS space FROM governance_readings FINAL WHERE ${OF_SCOPE}) AS r
+    ${READINGS} AS r
     INNER JOIN
     (
       SELECT pair.1 AS dao, pair.2 AS space, pair.3 AS rank
@@ -65,28 +102,40 @@ export const IS_COUNTED = `(dao, space) IN (SELECT pair.1, pair.2 FROM ${toTable
 export const COUNTS = `${OF_SCOPE} AND ${IS_COUNTED}`
 
 /** What is told of a DAO that there is nothing to tell of. */
-export function toNoData({ snapshotSpace }: Dao): Problem {
-  const why =
-    snapshotSpace === null ? 'No Snapshot space of it is known.' : 'Its Snapshot space was not read to its end yet.'
-  return new Problem('no_data', `There is no governance data of this DAO. ${why}`)
+export function toNoData(
+  { snapshotSpace, governors }: Dao,
+  sources: readonly GovernanceSource[] = ['snapshot'],
+): Problem {
+  const asked = { snapshot: snapshotSpace !== null, governor: governors.length > 0 }
+  const why = sources.map((source) => `${NAMES[source]} ${asked[source] ? UNREAD : UNKNOWN}.`)
+  const other = sources.includes('governor') || !asked.governor ? [] : ['It has a governor: ask with source=governor.']
+  return new Problem('no_data', ['There is no governance data of this DAO.', ...why, ...other].join(' '))
 }
+
+const NAMES = { snapshot: 'Its Snapshot space', governor: 'Its governor' } as const
+const UNREAD = 'was not read to its end yet'
+const UNKNOWN = 'is not known'
 
 const reading = z.object({ read_at: z.int(), spaces: z.int() })
 
 /**
- * When a DAO's spaces were last read to their ends, in Unix milliseconds.
+ * When what a DAO votes in was last read to its end, in Unix milliseconds.
  * @throws Problem `no_data` where none ever was.
  */
-export async function requireRead(db: Database, dao: Dao): Promise<number> {
-  const scope = toScope([dao])
+export async function requireRead(
+  db: Database,
+  dao: Dao,
+  sources: readonly GovernanceSource[] = ['snapshot'],
+): Promise<number> {
+  const scope = toScope([dao], sources)
   const [row] = await db.rows({
     name: 'governance-reading',
-    sql: `SELECT toUnixTimestamp64Milli(max(read_at)) AS read_at, count() AS spaces FROM governance_readings FINAL
-WHERE ${OF_SCOPE} AND has({own_spaces: Array(String)}, space)`,
+    sql: `SELECT toUnixTimestamp64Milli(max(read_at)) AS read_at, count() AS spaces FROM ${READINGS}
+WHERE has({own_spaces: Array(String)}, space)`,
     params: { ...scope },
     settings: { max_threads: 1 },
     schema: reading,
   })
-  if (row === undefined || row.spaces === 0) throw toNoData(dao)
+  if (row === undefined || row.spaces === 0) throw toNoData(dao, sources)
   return row.read_at
 }

@@ -6,8 +6,11 @@ export const STATES = ['active', 'closed', 'pending'] as const
 
 const NOW = "fromUnixTimestamp64Milli({now: Int64}, 'UTC')"
 
-/** The state of a proposal at `now` (Unix milliseconds), with its details as `d`; null where its times are not known. */
-export const STATE = `multiIf(isNull(d.starts_at) OR isNull(d.ends_at), NULL, d.starts_at > ${NOW}, 'pending', d.ends_at > ${NOW}, 'active', 'closed')`
+/**
+ * The state of a proposal at `now` (Unix milliseconds), with its details as `d`; null where its times are not known. What
+ * became of it on a chain comes before the clock: nobody votes on it any more.
+ */
+export const STATE = `multiIf(d.outcome != '', 'closed', isNull(d.starts_at) OR isNull(d.ends_at), NULL, d.starts_at > ${NOW}, 'pending', d.ends_at > ${NOW}, 'active', 'closed')`
 
 const changes = z.object({ last: z.int(), next: z.int() })
 

@@ -6,7 +6,7 @@ const dao = z.number().int().nonnegative()
 const text = z.string().min(1)
 const at = z.iso.datetime()
 /** An account of an EVM chain or of Starknet; in lower case, because one account has many spellings. */
-const account = z.string().regex(/^0x[0-9a-f]{40,64}$/, 'must be an address in lower case')
+export const account = z.string().regex(/^0x[0-9a-f]{40,64}$/, 'must be an address in lower case')
 const count = z.number().int().nonnegative()
 
 const made = z.strictObject({ dao, space: text, proposal: text, address: account, at })
@@ -74,7 +74,7 @@ const TOUCHED = `(dao, space, proposal) IN
   )`
 
 /** Marks the votes that their voters replaced by a later one, on the proposals of which votes came since the slot began. */
-const REPLACED_VOTES = `
+export const REPLACED_VOTES = `
 INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
 SELECT v.dao, v.created_at, v.proposal, v.voter, v.space, v.choice, v.voting_power, true,
   greatest(now64(3, 'UTC'), v.collected_at + INTERVAL 1 MILLISECOND)
@@ -89,7 +89,7 @@ INNER JOIN
 ) AS last ON last.dao = v.dao AND last.space = v.space AND last.proposal = v.proposal AND last.voter = v.voter
 WHERE v.created_at < last.last_at AND NOT v.is_replaced`
 
-/** Votes and proposals of DAOs: rows go through `governance_in`, whose views tell the kinds apart. */
+/** Votes and proposals of DAOs on Snapshot: rows go through `governance_in`, whose views tell the kinds apart. */
 export const governance = defineDataset({
   name: 'governance',
   cadence: '1d',

@@ -3,6 +3,7 @@ import type { Dataset } from './define-dataset.ts'
 import { dexTrades } from './dex-trades.ts'
 import { discordMembers } from './discord.ts'
 import { governance } from './governance.ts'
+import { governors } from './governors.ts'
 import { tokenHolders } from './holders.ts'
 import { indexPoints } from './index-points.ts'
 import { indexToken } from './index-token.ts'
@@ -31,6 +32,7 @@ export const datasets = [
   indexPoints,
   indexToken,
   governance,
+  governors,
   treasuryValue,
   twitterCounts,
   discordMembers,

@@ -3,6 +3,7 @@ import daos from './daos.ts'
 import dexTrades from './dex-trades.ts'
 import discord from './discord.ts'
 import governance from './governance.ts'
+import governors from './governors.ts'
 import holders from './holders.ts'
 import index from './index-points.ts'
 import indexToken from './index-token.ts'
@@ -24,6 +25,7 @@ export const jobs: readonly Job[] = [
   dexTrades,
   marketCap,
   governance,
+  governors,
   treasury,
   ratings,
   daos,

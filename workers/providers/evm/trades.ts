@@ -11,15 +11,9 @@ import type { Pool } from './dex/pools.ts'
 import { SWAP_TOPICS } from './dex/swaps.ts'
 import { dropCursors, noteCursors, readCursors, resume } from './logs/cursors.ts'
 import { findBlockAt } from './logs/find-block.ts'
-import { createNode } from './logs/node.ts'
+import { createNode, toLag } from './logs/node.ts'
 import { takeTurns, toGroups } from './logs/turns.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
-
-/**
- * Blocks are final after a quarter of an hour. When a node's final block is older than this, its trades are not up to
- * date with the slot.
- */
-const LONGEST_LAG_MS = 3_600_000
 
 /**
  * A job has ten minutes. A log costs up to two calls, for its sender and its block's time, and history has only a share of
@@ -116,9 +110,9 @@ async function fetchNew(
     ...{ pools, firstOf: resumed.firstOf, to: head.number },
   })
   resumed.note(turns)
-  if (slot - head.timestamp * 1000 <= LONGEST_LAG_MS) request.noteRead(finished)
+  const lag = toLag(reader.node, head, slot)
+  if (lag === undefined) request.noteRead(finished)
   else {
-    const lag = new DataError('provider_unavailable', `${reader.node.rpc.name}: the node lags behind`)
     for (const token of finished) request.refuse(token, lag)
     request.log.warn({ chain: reader.slug, block: head.number }, 'the node lags behind: its tokens are not up to date')
   }

@@ -1,6 +1,16 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
-import { COUNTED, COUNTS, requireRead, toScope } from '../../../governance/counted.ts'
+import { governors } from '../../../../shared/datasets/governors.ts'
+import {
+  COUNTED,
+  COUNTS,
+  requireRead,
+  SOURCES,
+  sourceParameter,
+  toScope,
+  toSource,
+  toSources,
+} from '../../../governance/counted.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { findStates, STATE, STATES } from '../../../governance/states.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
@@ -11,6 +21,8 @@ import { defineKeyset } from '../../../records/keyset.ts'
 import { countOrNull, idValue, numberOrNull, timeValue } from '../../../records/values.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
+
+const OUTCOMES = ['canceled', 'queued', 'executed'] as const
 
 const proposal = z
   .strictObject({
@@ -35,6 +47,18 @@ const proposal = z
     startsAt: timeValue.nullable().describe('When the vote starts; null where it was not collected.'),
     endsAt: timeValue.nullable().describe('When the vote ends; null where it was not collected.'),
     url: z.url().nullable().describe('Where it is shown to people; null where the source tells none.'),
+    source: z.enum(SOURCES).describe('Where it is voted on: on `snapshot`, or on a `governor`, which is a contract.'),
+    outcome: z
+      .enum(OUTCOMES)
+      .nullable()
+      .describe(
+        'What became of it on its chain: a proposal is `closed` then; null where nothing did, and of all on Snapshot.',
+      ),
+    timesEstimated: z
+      .boolean()
+      .describe(
+        'Whether `startsAt` or `endsAt` is an estimate: the contract counts blocks, and the chain has not reached that one.',
+      ),
   })
   .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
 
@@ -42,7 +66,7 @@ const proposal = z
 const RECORD = toObject(
   proposal,
   `p.id, {id: String}, d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,
-  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, d.url`,
+  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, d.url, ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated`,
 )
 
 const SQL = `
@@ -64,21 +88,23 @@ export const governanceProposalsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Proposals of one DAO',
   description:
-    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says. Each is as its space had it when it was last read: every hour until two hours after its end, then once a day. `state` is by the clock. What an author took back is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain. Each is as its space had it when it was last read: every hour until two hours after its end, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
   query: {
+    source: sourceParameter,
     state: oneOf(STATES, 'Only proposals in this state.', 'closed').optional(),
     ...questions.parameters,
     ...page('proposals', { default: 100, max: 1000 }),
   },
   record: proposal,
-  datasets: [governance],
+  datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,
   handle: async (call) => {
     const { db, found: dao, query, now } = call
-    const [scope, at] = [toScope([dao]), now()]
-    const asOf = await requireRead(db, dao)
+    const sources = toSources(query.source)
+    const [scope, at] = [toScope([dao], sources), now()]
+    const asOf = await requireRead(db, dao, sources)
     const params = { ...scope, id: dao.id, now: at, read_at: asOf }
     const state = { any_state: query.state === undefined, state: query.state ?? '' }
     const [answer, { until }] = await Promise.all([

@@ -49,7 +49,7 @@ const VOTES = `
 const PROPOSALS = `
   SELECT p.dao AS dao, count() AS proposals, if(countIf(isNull(${STATE})) > 0, NULL, countIf(${STATE} = 'active')) AS active, max(p.created_at) AS last_at
   FROM (SELECT dao, space, proposal, created_at FROM dao_proposals FINAL WHERE ${COUNTS}) AS p
-  LEFT JOIN (SELECT dao, space, proposal, starts_at, ends_at FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
+  LEFT JOIN (SELECT dao, space, proposal, starts_at, ends_at, outcome FROM dao_proposal_details FINAL WHERE dao IN {daos: Array(UInt64)}) AS d
     ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
   GROUP BY dao`
 
@@ -78,7 +78,7 @@ export const governanceSummaryRoute = defineList({
   path: '/data/daos/governance/summary',
   summary: 'How much DAOs vote',
   description:
-    "For all live DAOs whose Snapshot space was read, or those that `id` and `name` select: how many votes, voters and proposals there are, counted as `/data/daos/governance` counts them, and how many proposals are voted on now. A DAO that is not listed has no space, or its space was not read to its end yet. Exact name matches come first, then by the token's market cap, largest first, then by name.",
+    "For all live DAOs whose Snapshot space was read, or those that `id` and `name` select: how many votes, voters and proposals there are, counted as `/data/daos/governance` counts them, on Snapshot only, and how many proposals are voted on now. A DAO that is not listed has no space, or its space was not read to its end yet. Exact name matches come first, then by the token's market cap, largest first, then by name.",
   of: listedDaos,
   record: summary,
   datasets: [governance],

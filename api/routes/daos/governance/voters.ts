@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
-import { COUNTED, COUNTS, requireRead, toScope } from '../../../governance/counted.ts'
+import { governors } from '../../../../shared/datasets/governors.ts'
+import { COUNTED, COUNTS, requireRead, sourceParameter, toScope, toSources } from '../../../governance/counted.ts'
 import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { page } from '../../../parameters/kinds.ts'
@@ -56,17 +57,18 @@ export const governanceVotersRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Voters of one DAO',
   description:
-    'Every address that ever voted in one DAO on Snapshot, those with the most votes first, as many as `uniqueAddressesCount` of `/data/daos/governance` says. A vote that was changed counts once. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'Every address that ever voted in one DAO on Snapshot, those with the most votes first, as many as `uniqueAddressesCount` of `/data/daos/governance` says; with `source`, in its governors, which are contracts on a chain. A vote that was changed counts once. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
-  query: { ...questions.parameters, ...page('voters', { default: 100, max: 10_000 }) },
+  query: { source: sourceParameter, ...questions.parameters, ...page('voters', { default: 100, max: 10_000 }) },
   record: voter,
-  datasets: [governance],
+  datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,
   handle: async (call) => {
-    const { db, found: dao } = call
-    const asOf = await requireRead(db, dao)
-    const params = { ...toScope([dao]), read_at: asOf }
+    const { db, found: dao, query } = call
+    const sources = toSources(query.source)
+    const asOf = await requireRead(db, dao, sources)
+    const params = { ...toScope([dao], sources), read_at: asOf }
     const source = { name: 'governance-voters', sql: SQL, params, keyset: MOST_VOTES_FIRST }
     return { ...(await answerLongList(call, questions, source)), asOf }
   },

@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
+import { governors } from '../../../../shared/datasets/governors.ts'
 import { toId } from '../../../../shared/ids.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
 import type { Registry } from '../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../shared/store/clickhouse.ts'
 import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from '../../../governance/cast-votes.ts'
 import { choiceValue, toChoice } from '../../../governance/choice.ts'
-import { requireRead, toScope } from '../../../governance/counted.ts'
+import { requireRead, SOURCES, sourceParameter, toScope, toSource, toSources } from '../../../governance/counted.ts'
 import { answerLongList, toIdSql } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { toListHead } from '../../../lists/head.ts'
@@ -32,6 +33,7 @@ const vote = z
       'Voting power, digit for digit as the source tells it; null where it tells none.',
     ),
     createdAt: timeValue.describe('When it was cast, or last changed.'),
+    source: z.enum(SOURCES).describe('Where it was cast: on `snapshot`, or on a `governor`, which is a contract.'),
   })
   .meta({ id: 'GovernanceVote', description: 'A vote on a proposal of a DAO.' })
 
@@ -42,10 +44,10 @@ const AS_OF = "fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of"
 const RECORD = toObject(
   vote,
   `${toIdSql("'vote'", 'dao', 'proposal', 'voter')}, ${PROPOSAL_ID}, voter, ${toChoice('choice')}, voting_power,
-  toDateTime64(created_at, 3, 'UTC')`,
+  toDateTime64(created_at, 3, 'UTC'), ${toSource('space')}`,
 )
 
-const ALL = `SELECT 0 AS key, concat(proposal, ' ', voter) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter,
+const ALL = `SELECT 0 AS key, concat(proposal, ' ', voter) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter, space,
   ${RECORD} AS record
 FROM (${CAST_VOTES})`
 
@@ -76,16 +78,17 @@ export const governanceVotesRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Votes of one DAO or on one proposal',
   description:
-    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first. A voter has one vote on a proposal: a change replaces it and has the time of the change. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`; nor has a proposal that nobody knows.',
+    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first; with `source`, those on its governors, which are contracts on a chain. A voter has one vote on a proposal: a change replaces it and has the time of the change. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`; nor has a proposal that nobody knows.',
   one: daoKind,
   oneUnless: 'proposal',
   query: {
     proposal: oneId('proposal', toId('proposal', 0, 'example')).optional(),
+    source: sourceParameter,
     ...questions.parameters,
     ...page('votes', { default: 100, max: 10_000 }),
   },
   record: vote,
-  datasets: [governance],
+  datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,
   handle: async (call) => {
@@ -97,8 +100,10 @@ export const governanceVotesRoute = defineRoute({
         : { dao: one?.dao, proposal: one?.proposal ?? '' }
     const isElsewhere = entities[0] !== undefined && entities[0] !== asked.dao
     const dao = isElsewhere ? undefined : asked.dao
-    const asOf = dao === undefined ? null : await requireRead(db, dao)
-    const params = { ...toScope(dao === undefined ? [] : [dao]), proposal: asked.proposal, read_at: asOf ?? 0 }
+    // A proposal is of one source, whichever that is.
+    const sources = toSources(query.source ?? (one === undefined ? undefined : 'all'))
+    const asOf = dao === undefined ? null : await requireRead(db, dao, sources)
+    const params = { ...toScope(dao === undefined ? [] : [dao], sources), proposal: asked.proposal, read_at: asOf ?? 0 }
     if (query.sort !== undefined || query.filter !== undefined) {
       const source = { name: 'governance-votes', sql: ALL, params, keyset: NEWEST_VOTES_FIRST }
       return { ...(await answerLongList(call, questions, source)), asOf }

@@ -3,11 +3,12 @@ import type { Token } from '../../../../shared/registry/entities.ts'
 import type { Logger } from '../../../../shared/telemetry/log.ts'
 import type { HttpClient } from '../../../http/client.ts'
 import type { Candidate } from '../../../job/define-job.ts'
+import { readBlockTimes } from '../logs/block-times.ts'
 import type { Node, RpcLog } from '../logs/node.ts'
 import { readDollars } from './dollars.ts'
 import type { DexChain } from './exchanges.ts'
 import type { Pool } from './pools.ts'
-import { type Swap, toSwaps } from './swaps.ts'
+import { toSwaps } from './swaps.ts'
 import { toTrades } from './trade-rows.ts'
 
 /** What it takes to read the trades of one chain. */
@@ -35,8 +36,12 @@ export async function readTrades(
 ): Promise<Candidate<DexTradeRow>[]> {
   const pools = new Map(known.map((pool) => [pool.address, pool]))
   const { swaps, skipped } = toSwaps(logs, pools)
-  const times = await readTimes(reader.node, swaps, signal)
-  const senders = await reader.node.senders([...new Set(swaps.map((swap) => swap.log.transactionHash))], signal)
+  const swapLogs = swaps.map((swap) => swap.log)
+  const times = await readBlockTimes(reader.node, swapLogs, signal)
+  const senders = await reader.node.senders(
+    [...new Set(swapLogs.map(({ transactionHash }) => transactionHash))],
+    signal,
+  )
   const timeOf = (block: number) => times.get(block) ?? Number.NaN
   const facts = {
     chain: reader.slug,
@@ -51,18 +56,4 @@ export async function readTrades(
   const told = { chain: reader.slug, logs: logs.length, trades: trades.length, skipped: Object.fromEntries(skipped) }
   log.info(told, 'swap logs read')
   return trades
-}
-
-/** Block times in Unix seconds: from the logs where the node tells them there, else from the headers. */
-async function readTimes(node: Node, swaps: readonly Swap[], signal: AbortSignal): Promise<Map<number, number>> {
-  const times = new Map<number, number>()
-  const untimed = new Set<number>()
-  for (const { log } of swaps) {
-    if (log.blockTimestamp === undefined) untimed.add(log.blockNumber)
-    else times.set(log.blockNumber, log.blockTimestamp)
-  }
-  const missing = [...untimed].filter((number) => !times.has(number))
-  const blocks = await node.blocks(missing, signal)
-  for (const [at, number] of missing.entries()) times.set(number, blocks[at]?.timestamp ?? Number.NaN)
-  return times
 }

@@ -86,6 +86,12 @@ const UNFINALIZED_BLOCKS = 12
 const TOO_WIDE_STATUSES = [400, 413]
 const TOO_MANY_REQUESTS = 429
 
+/**
+ * Blocks are final after a quarter of an hour. When a node's final block is older than this, what it tells is not up to date
+ * with the slot.
+ */
+const LONGEST_LAG_MS = 3_600_000
+
 const toHex = (value: number) => `0x${value.toString(16)}`
 const toBlockCall = (tag: string) => ({ method: 'eth_getBlockByNumber', params: [tag, false] })
 
@@ -98,6 +104,12 @@ export function createNode(rpc: JsonRpc): Node {
     logs: (filter, range, signal) => fetchLogs(rpc, filter, range, signal),
     senders: (hashes, signal) => fetchSenders(rpc, hashes, signal),
   }
+}
+
+/** What it means for a slot (Unix milliseconds) that a node's newest final block is this one; undefined where it is up to date. */
+export function toLag({ rpc }: Node, { timestamp }: Block, slot: number): DataError | undefined {
+  if (slot - timestamp * 1000 <= LONGEST_LAG_MS) return undefined
+  return new DataError('provider_unavailable', `${rpc.name}: the node lags behind`)
 }
 
 /** The result of a reply. @throws DataError for an error in its place, and for a result of another shape. */

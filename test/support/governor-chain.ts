@@ -1,0 +1,54 @@
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import type { Chain, ChainLog, NodeHabits } from '../upstream/chain.ts'
+import { createLoggedChain } from '../upstream/logged-chain.ts'
+import { FIRST_BLOCK, hashOf, START } from '../upstream/small-chain.ts'
+
+export const SECONDS_PER_BLOCK = 12
+
+/** The shipped registry with governors that were made in the small chain's first block: nothing came before it. */
+export function toYoungRegistry(): Registry {
+  const registry = loadRegistry()
+  const daos = registry.daos.map((dao) => ({
+    ...dao,
+    governors: dao.governors.map((one) => ({ ...one, fromBlock: one.chain === 'ethereum' ? FIRST_BLOCK : 0 })),
+  }))
+  return {
+    ...registry,
+    daos,
+    daoById: new Map(daos.map((dao) => [dao.id, dao])),
+    daoBySlug: new Map(daos.map((dao) => [dao.slug, dao])),
+  }
+}
+
+export function governorOf(registry: Registry, slug: string, family: string) {
+  const governor = registry.daoBySlug.get(slug)?.governors.find((one) => one.family === family)
+  if (governor === undefined) throw new Error(`${slug} has no governor of the family ${family}`)
+  return governor
+}
+
+/** A log in the n-th block after the first; the place in the block tells apart those of one block. */
+export function logAt(
+  n: number,
+  address: string,
+  event: Pick<ChainLog, 'topics' | 'data'>,
+  more: Partial<ChainLog> = {},
+): ChainLog {
+  const logIndex = more.logIndex ?? 0
+  return {
+    ...{ address, ...event, blockNumber: FIRST_BLOCK + n, transactionIndex: 0 },
+    ...{ transactionHash: hashOf(n * 1000 + logIndex), logIndex, ...more },
+  }
+}
+
+/** The time of the n-th block after the first. */
+export const timeAt = (n: number) => new Date((START + n * SECONDS_PER_BLOCK) * 1000).toISOString()
+
+/** A chain with these logs; blocks come every 12 seconds, and did so long before. */
+export function toGovernorChain(
+  logs: readonly ChainLog[],
+  more: { habits?: NodeHabits; secondClocks?: ReadonlySet<string> } = {},
+): Chain {
+  const times = new Map([-100_000, 1_000_000].map((n) => [FIRST_BLOCK + n, START + n * SECONDS_PER_BLOCK]))
+  const { habits = {}, ...others } = more
+  return { ...createLoggedChain({ logs, times, pools: [], habits }), ...others }
+}

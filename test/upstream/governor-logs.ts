@@ -1,0 +1,88 @@
+import { encodeAbiParameters, encodeEventTopics, parseAbi, parseAbiItem } from 'viem'
+import type { ChainLog } from './chain.ts'
+
+/** The events as the contracts declare them: Compound's Governor Alpha and Bravo, and OpenZeppelin's Governor. */
+const created = parseAbiItem(
+  'event ProposalCreated(uint256 id, address proposer, address[] targets, uint256[] values, string[] signatures, bytes[] calldatas, uint256 startBlock, uint256 endBlock, string description)',
+)
+const alphaVote = parseAbiItem('event VoteCast(address voter, uint256 proposalId, bool support, uint256 votes)')
+const vote = parseAbiItem(
+  'event VoteCast(address indexed voter, uint256 proposalId, uint8 support, uint256 votes, string reason)',
+)
+const voteWithParams = parseAbiItem(
+  'event VoteCastWithParams(address indexed voter, uint256 proposalId, uint8 support, uint256 weight, string reason, bytes params)',
+)
+const extended = parseAbiItem('event ProposalExtended(uint256 indexed proposalId, uint64 extendedDeadline)')
+const queued = parseAbiItem('event ProposalQueued(uint256 id, uint256 eta)')
+const outcomes = parseAbi(['event ProposalCanceled(uint256 id)', 'event ProposalExecuted(uint256 id)'])
+
+type Address = `0x${string}`
+type Encoded = Pick<ChainLog, 'topics' | 'data'>
+
+const topicsOf = (topics: readonly unknown[]): string[] => topics.map(String)
+const asVoter = (voter: string) => voter as Address
+
+export interface NewProposal {
+  readonly id: bigint
+  readonly proposer: string
+  readonly start: bigint
+  readonly end: bigint
+  readonly description: string
+}
+
+/** With one call of a contract in it, as a real proposal has. */
+export function encodeProposal({ id, proposer, start, end, description }: NewProposal): Encoded {
+  const target = `0x${'7'.repeat(40)}` as const
+  return {
+    topics: topicsOf(encodeEventTopics({ abi: [created], eventName: 'ProposalCreated' })),
+    data: encodeAbiParameters(created.inputs, [
+      ...([id, asVoter(proposer), [target], [0n], ['setDelay(uint256)'], ['0x2a300000']] as const),
+      ...([start, end, description] as const),
+    ]),
+  }
+}
+
+export function encodeAlphaVote(voter: string, id: bigint, support: boolean, weight: bigint): Encoded {
+  return {
+    topics: topicsOf(encodeEventTopics({ abi: [alphaVote], eventName: 'VoteCast' })),
+    data: encodeAbiParameters(alphaVote.inputs, [asVoter(voter), id, support, weight]),
+  }
+}
+
+export function encodeVote(voter: string, id: bigint, support: number, weight: bigint, reason = ''): Encoded {
+  const [, ...rest] = vote.inputs
+  return {
+    topics: topicsOf(encodeEventTopics({ abi: [vote], eventName: 'VoteCast', args: { voter: asVoter(voter) } })),
+    data: encodeAbiParameters(rest, [id, support, weight, reason]),
+  }
+}
+
+export function encodeVoteWithParams(
+  voter: string,
+  id: bigint,
+  { support, weight, params }: { support: number; weight: bigint; params: string },
+): Encoded {
+  const [, ...rest] = voteWithParams.inputs
+  const args = { voter: asVoter(voter) }
+  return {
+    topics: topicsOf(encodeEventTopics({ abi: [voteWithParams], eventName: 'VoteCastWithParams', args })),
+    data: encodeAbiParameters(rest, [id, support, weight, '', params as Address]),
+  }
+}
+
+export function encodeExtension(id: bigint, end: bigint): Encoded {
+  const [, deadline] = extended.inputs
+  return {
+    topics: topicsOf(encodeEventTopics({ abi: [extended], eventName: 'ProposalExtended', args: { proposalId: id } })),
+    data: encodeAbiParameters([deadline], [end]),
+  }
+}
+
+export function encodeOutcome(kind: 'ProposalCanceled' | 'ProposalQueued' | 'ProposalExecuted', id: bigint): Encoded {
+  if (kind === 'ProposalQueued') {
+    const topics = topicsOf(encodeEventTopics({ abi: [queued], eventName: kind }))
+    return { topics, data: encodeAbiParameters(queued.inputs, [id, 1_700_000_000n]) }
+  }
+  const topics = topicsOf(encodeEventTopics({ abi: outcomes, eventName: kind }))
+  return { topics, data: encodeAbiParameters(outcomes[0].inputs, [id]) }
+}

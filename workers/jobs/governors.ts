@@ -1,0 +1,16 @@
+import { governors } from '../../shared/datasets/governors.ts'
+import { defineJob } from '../job/define-job.ts'
+import { ethereum } from '../providers/evm/governors.ts'
+
+/**
+ * Votes and proposals on the governors of every live DAO that has any. Each run goes on from the blocks that the last one
+ * read; the first ones read everything that there is.
+ */
+export default defineJob({
+  name: 'governors',
+  cadence: '1h',
+  dataset: governors,
+  providers: [ethereum],
+  entities: governors.entities,
+  run: ({ provider, ...request }) => provider.fetchNew(request),
+})

@@ -1,0 +1,155 @@
+import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
+import { z } from 'zod'
+import type { GovernorsRow } from '../../../../shared/datasets/governors.ts'
+import type { Candidate } from '../../../job/define-job.ts'
+import type { JobState } from '../../../job/state.ts'
+import { toIso } from '../../answer.ts'
+import type { Block, Node } from '../logs/node.ts'
+import { isPassing, type JsonRpc, toRpcError } from '../rpc/json-rpc.ts'
+import { type Happened, type OwnedGovernor, toProposalId } from './rows.ts'
+
+/** A proposal whose end may still change or is not known for good; `start` and `end` as its governor's clock counts. */
+const awaited = z.object({
+  dao: z.number(),
+  space: z.string(),
+  proposal: z.string(),
+  start: z.number(),
+  end: z.number(),
+  inSeconds: z.boolean(),
+})
+const awaitedList = z.array(awaited)
+type Awaited = z.infer<typeof awaited>
+
+/** The blocks that governors of a chain count: on Arbitrum contracts are told the block of Ethereum. */
+const CLOCKS: Readonly<Record<string, string>> = { arbitrum: 'ethereum' }
+
+export const toClock = (chain: string): string => CLOCKS[chain] ?? chain
+
+/** A node of the chain whose blocks are counted, and its newest final block. */
+export interface BlockClock {
+  readonly node: Node
+  readonly head: Block
+}
+
+/** What times are made of in one run about a chain. */
+interface Told {
+  readonly chain: string
+  readonly rpc: JsonRpc
+  readonly clock: BlockClock
+  /** In Unix milliseconds. */
+  readonly slot: number
+  readonly state: JobState
+  /** Up to which time a governor was read, by its space, in Unix seconds. */
+  readUntil(space: string): number
+}
+
+/**
+ * From when to when proposals are voted on: of those that were made or extended, and of those whose end was still ahead of
+ * what was read. The time of a block to come is an estimate, and told as such, until a later run knows it.
+ */
+export async function readTimes(
+  happened: readonly Happened[],
+  { chain, rpc, clock, slot, state, readUntil }: Told,
+  signal: AbortSignal,
+): Promise<Candidate<GovernorsRow>[]> {
+  const key = `awaited.${chain}`
+  const before = awaitedList.parse(JSON.parse((await state.get(key)) ?? '[]'))
+  const open = new Map(before.map((one) => [one.proposal, one]))
+  const secondClocks = await findSecondClocks(rpc, happened, signal)
+  for (const { governor, event } of happened) {
+    const proposal = toProposalId(governor, event.id)
+    if (event.kind === 'created') {
+      const [start, end] = [Number(event.start), Number(event.end)]
+      const { dao, space } = governor
+      open.set(proposal, { dao, space, proposal, start, end, inSeconds: secondClocks.has(space) })
+    }
+    const known = open.get(proposal)
+    if (event.kind === 'extended' && known !== undefined) open.set(proposal, { ...known, end: Number(event.end) })
+  }
+  const all = [...open.values()]
+  const timeOf = await readTimesOf(clock, all, signal)
+  const timed = all.map((one) => ({ one, starts: timeOf(one, one.start), ends: timeOf(one, one.end) }))
+  const left = timed.filter(({ one, ends }) => !ends.isKnown || ends.at > readUntil(one.space))
+  state.set(key, JSON.stringify(left.map(({ one }) => one)))
+  return timed.map((each) => toRow(each, slot))
+}
+
+interface Time {
+  /** In Unix seconds. */
+  readonly at: number
+  readonly isKnown: boolean
+}
+
+interface Timed {
+  readonly one: Awaited
+  readonly starts: Time
+  readonly ends: Time
+}
+
+/** Later than any vote, in Unix seconds, and within what is stored: a vote until then has no end. */
+const LATEST = Date.parse('2100-01-01') / 1000
+
+const toText = ({ at }: Time) => (at < LATEST ? toIso(Math.round(at) * 1000) : null)
+
+function toRow({ one, starts, ends }: Timed, slot: number): Candidate<GovernorsRow> {
+  const { dao, space, proposal } = one
+  const times = { starts_at: toText(starts), ends_at: toText(ends), is_estimated: !starts.isKnown || !ends.isKnown }
+  return { dao, space, proposal, kind: 'times', at: toIso(slot), ...times }
+}
+
+/** How far back it is looked how fast blocks come. */
+const PACE_BLOCKS = 10_000
+
+async function readTimesOf({ node, head }: BlockClock, open: readonly Awaited[], signal: AbortSignal) {
+  const numbers = [...new Set(open.flatMap(({ start, end, inSeconds }) => (inSeconds ? [] : [start, end])))]
+  const past = numbers.filter((number) => number <= head.number)
+  const blocks = await node.blocks(past, signal)
+  const known = new Map(past.map((number, at) => [number, blocks[at]?.timestamp ?? Number.NaN]))
+  const pace = past.length === numbers.length ? 0 : await readPace({ node, head }, signal)
+  return ({ inSeconds }: Awaited, number: number): Time => {
+    if (inSeconds) return { at: number, isKnown: true }
+    const at = known.get(number)
+    if (at !== undefined) return { at, isKnown: true }
+    return { at: head.timestamp + (number - head.number) * pace, isKnown: false }
+  }
+}
+
+/** Seconds from one block to the next. */
+async function readPace({ node, head }: BlockClock, signal: AbortSignal): Promise<number> {
+  const [past] = await node.blocks([Math.max(0, head.number - PACE_BLOCKS)], signal)
+  if (past === undefined || past.number === head.number) return 0
+  return (head.timestamp - past.timestamp) / (head.number - past.number)
+}
+
+const clockAbi = parseAbi(['function CLOCK_MODE() view returns (string)'])
+
+/** The governors of new proposals that count in seconds, by their spaces. Those that say nothing of it count blocks. */
+async function findSecondClocks(
+  rpc: JsonRpc,
+  happened: readonly Happened[],
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
+  const asked = new Map<string, OwnedGovernor>()
+  for (const { governor, event } of happened)
+    if (event.kind === 'created' && governor.family === 'openzeppelin') asked.set(governor.space, governor)
+  const data = encodeFunctionData({ abi: clockAbi, functionName: 'CLOCK_MODE' })
+  const calls = [...asked.values()].map(({ address }) => ({
+    method: 'eth_call',
+    params: [{ to: address, data }, 'latest'],
+  }))
+  const replies = await rpc.batch(calls, signal)
+  const spaces = [...asked.keys()].filter((_, at) => {
+    const reply = replies[at] ?? { result: null }
+    if (!('error' in reply)) return readMode(reply.result).includes('mode=timestamp')
+    if (isPassing(reply.error)) throw toRpcError(rpc.name, 'eth_call', reply.error)
+    // The contract has no such function.
+    return false
+  })
+  return new Set(spaces)
+}
+
+/** Of a contract without the function some nodes answer nothing instead of an error. */
+function readMode(result: unknown): string {
+  const data = z.templateLiteral(['0x', z.string().regex(/^[0-9a-f]{128,}$/i)]).safeParse(result).data
+  return data === undefined ? '' : decodeFunctionResult({ abi: clockAbi, functionName: 'CLOCK_MODE', data })
+}
