@@ -55,8 +55,17 @@ describe.skipIf(recorded === undefined)('the recorded holders of UNI', () => {
     }
     expect(topHolders[0]?.amount).toBe(173403155.2047184)
     const top10 = recorded.holders.slice(0, 10).reduce((sum, { share }) => sum + Math.round(share * 100), 0)
+    const treasuries = pipeline.registry.daoBySlug.get('uniswap')?.treasuries.map(({ address }) => address) ?? []
+    const sumOf = (owners: readonly string[]) =>
+      recorded.holders
+        .filter(({ address }) => owners.includes(address))
+        .reduce((sum, { share }) => sum + Math.round(share * 100), 0) / 100
+    expect(sumOf(treasuries)).toBeGreaterThan(0)
     expect(await (await fetch(`${pipeline.url}${holdersHistoricRoute.path}?id=${uni.id}`)).json()).toEqual([
-      { recordedAt: '2024-05-06T00:00:00.000Z', totalHolders, top10Share: top10 / 100, top100Share },
+      {
+        ...{ recordedAt: '2024-05-06T00:00:00.000Z', totalHolders, top10Share: top10 / 100, top100Share },
+        ...{ treasuryShare: sumOf(treasuries), contractShare: sumOf([uni.contractAddress]), burnShare: 0 },
+      },
     ])
   })
 })
