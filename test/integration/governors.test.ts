@@ -3,8 +3,11 @@ import { z } from 'zod'
 import { governanceProposalsRoute } from '../../api/routes/daos/governance/proposals.ts'
 import { governanceVotersRoute } from '../../api/routes/daos/governance/voters.ts'
 import { governanceVotesRoute } from '../../api/routes/daos/governance/votes.ts'
+import { toBucketStart } from '../../shared/intervals.ts'
+import type { Governor } from '../../shared/registry/entities.ts'
 import governance from '../../workers/jobs/governance.ts'
 import governors from '../../workers/jobs/governors.ts'
+import { runJob } from '../../workers/run/run-job.ts'
 import { governorOf, logAt, timeAt, toGovernorChain, toYoungRegistry } from '../support/governor-chain.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import type { Chain, ChainLog } from '../upstream/chain.ts'
@@ -83,6 +86,17 @@ async function votesOf(slug: string): Promise<Vote[]> {
   const found = await get<Vote[]>(`/votes${askFor(slug)}`)
   governanceVotesRoute.response.parse(found)
   return found
+}
+
+/** All of them, page by page. */
+async function allVotesOf(slug: string): Promise<Vote[]> {
+  const votes: Vote[] = []
+  for (let next: string | undefined = askFor(slug); next !== undefined; ) {
+    const response: Response = await fetch(`${pipeline.url}/data/daos/governance/votes${next}`)
+    votes.push(...((await response.json()) as Vote[]))
+    next = /<(\?[^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+  }
+  return votes
 }
 
 const TABLES = ['dao_votes', 'dao_cast_votes', 'dao_proposals', 'dao_proposal_details', 'governor_events']
@@ -259,6 +273,13 @@ describe("votes on OpenZeppelin's governors", () => {
   })
 })
 
+const notes = () =>
+  pipeline.database.db.rows({
+    name: 'notes',
+    sql: "SELECT entity, reason FROM coverage_notes FINAL WHERE dataset = 'governors'",
+    schema: z.object({ entity: z.number(), reason: z.string() }),
+  })
+
 describe('a chain', () => {
   const made = logAt(10, ENS.address, proposal(1n, [20, 5_000]))
   const cast = (n: number, voter: number, support: number, more: Partial<ChainLog> = {}) =>
@@ -322,15 +343,35 @@ describe('a chain', () => {
     expect(await votesOf('ens')).toHaveLength(2)
   })
 
+  it('whose node gives so few blocks a call that it would take weeks says so, and is read on for the others', async () => {
+    const chain = toGovernorChain([made, cast(500, 1, 1)], { habits: { host: 'alchemy', mostBlocks: 10 } })
+    await start(1_000, chain)
+    const collectors = governors.connect(pipeline.context)
+    const run = (change: Parameters<typeof toYoungRegistry>[0]) => {
+      const slot = toBucketStart(pipeline.clock.now, '1h')
+      const context = { ...pipeline.context, registry: toYoungRegistry(change) }
+      return runJob(governors, collectors, context, { kind: 'slot', slot, again: true })
+    }
+    const isOther = (slug: string) => slug !== 'rarible' && slug !== 'arbitrum'
+    expect(await run((slug, own) => (isOther(slug) ? own : []))).toMatchObject({ uncovered: 0 })
+    const early = (slug: string, own: Governor[]) => own.map((one) => (isOther(slug) ? one : { ...one, fromBlock: 0 }))
+    expect(await run((slug, own) => (slug === 'arbitrum' ? [] : early(slug, own)))).toMatchObject({ uncovered: 1 })
+    expect(await notes()).toMatchObject([
+      {
+        entity: registry.daoBySlug.get('rarible')?.key,
+        reason: expect.stringMatching(
+          /gives 10 blocks a call: RPC_URLS needs a node with wider pages, 19800\d+ blocks/,
+        ),
+      },
+    ])
+    pipeline.commits.commit('governors')
+    expect(await votesOf('ens')).toHaveLength(1)
+  })
+
   it('without a node is named', async () => {
     await start(1_000, toGovernorChain([made]))
     expect(await collect()).toMatchObject({ uncovered: 1 })
-    const notes = await pipeline.database.db.rows({
-      name: 'notes',
-      sql: "SELECT entity, state, reason FROM coverage_notes FINAL WHERE dataset = 'governors'",
-      schema: z.object({ entity: z.number(), state: z.string(), reason: z.string() }),
-    })
-    expect(notes).toMatchObject([
+    expect(await notes()).toMatchObject([
       {
         entity: registry.daoBySlug.get('arbitrum')?.key,
         reason: expect.stringContaining('RPC_URLS names no node of arbitrum'),
@@ -339,5 +380,33 @@ describe('a chain', () => {
     expect(await get(`/proposals?id=${idOf('arbitrum')}`, 404)).toMatchObject({
       detail: expect.stringContaining('ask with source=governor'),
     })
+  })
+})
+
+describe('governors of a simulated world', () => {
+  it('are told to their last vote, as often as they are read, with scores that are the votes added up', async () => {
+    pipeline = await createServedPipeline({ now: Date.parse('2024-05-06T07:01:00Z') })
+    const { rows } = await collect()
+    expect(rows).toBeGreaterThan(1_000)
+    for (const slug of ['compound', 'uniswap', 'ens', 'truefi']) {
+      const [proposals, votes] = [await proposalsOf(slug), await allVotesOf(slug)]
+      expect(proposals.length, slug).toBeGreaterThan(5)
+      const voters = await get<Voter[]>(`/voters${askFor(slug)}`)
+      expect(voters.reduce((sum, voter) => sum + voter.votes, 0)).toBe(votes.length)
+      expect(new Set(votes.map(({ voter }) => voter)).size).toBe(voters.length)
+      for (const { _id, scores, scoresTotal, votes: count, outcome, state } of proposals) {
+        const cast = votes.filter((vote) => vote.proposal === _id)
+        const toScore = (number: number) =>
+          cast.reduce((sum, vote) => sum + (vote.choice === number ? vote.votingPower : 0), 0)
+        expect(count).toBe(cast.length)
+        expect(scores).toEqual([1, 2, 3].slice(0, scores.length).map(toScore))
+        expect(scoresTotal).toBe(scores.reduce((sum, score) => sum + score, 0))
+        if (outcome !== null) expect(state).toBe('closed')
+        if (outcome === 'executed') expect(scores[0]).toBeGreaterThan(scores[1] ?? 0)
+      }
+    }
+    const once = await dump()
+    await collect()
+    expect(await dump()).toEqual(once)
   })
 })

@@ -1,3 +1,4 @@
+import type { Governor } from '../../shared/registry/entities.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import type { Chain, ChainLog, NodeHabits } from '../upstream/chain.ts'
 import { createLoggedChain } from '../upstream/logged-chain.ts'
@@ -5,12 +6,20 @@ import { FIRST_BLOCK, hashOf, START } from '../upstream/small-chain.ts'
 
 export const SECONDS_PER_BLOCK = 12
 
-/** The shipped registry with governors that were made in the small chain's first block: nothing came before it. */
-export function toYoungRegistry(): Registry {
+/**
+ * The shipped registry with governors that were made in the small chain's first block: nothing came before it. `change` has
+ * the last word on those of a DAO.
+ */
+export function toYoungRegistry(
+  change: (slug: string, governors: Governor[]) => Governor[] = (_, own) => own,
+): Registry {
   const registry = loadRegistry()
   const daos = registry.daos.map((dao) => ({
     ...dao,
-    governors: dao.governors.map((one) => ({ ...one, fromBlock: one.chain === 'ethereum' ? FIRST_BLOCK : 0 })),
+    governors: change(
+      dao.slug,
+      dao.governors.map((one) => ({ ...one, fromBlock: one.chain === 'ethereum' ? FIRST_BLOCK : 0 })),
+    ),
   }))
   return {
     ...registry,

@@ -4,6 +4,7 @@ import { type ChainFacts, ETHEREUM, LAYERS } from './chain-facts.ts'
 import { createMarketProcess, type MarketProcess } from './market-process.ts'
 import { toNoiseKey, unit } from './noise.ts'
 import { createSimulatedChain } from './simulated-chain.ts'
+import { withGovernors } from './simulated-governors.ts'
 import { createSimulatedHolders } from './simulated-holders.ts'
 import { createSimulatedIndexToken } from './simulated-index-token.ts'
 import { inventProfile } from './simulated-profiles.ts'
@@ -69,7 +70,7 @@ export function createSimulatedWorld(registry: WorldRegistry, seed: number): Wor
   }
   const ether = assets.find(({ coingeckoId }) => coingeckoId === 'ethereum')
   const ethereum: Chain = {
-    ...toChain(ETHEREUM),
+    ...withGovernors(toChain(ETHEREUM), ETHEREUM.slug, registry.daos, seed),
     ...(registry.index === undefined ? {} : { indexToken: createSimulatedIndexToken(registry.index, seed) }),
     etherFeed: (at) => {
       const quote = ether && historyOf(ether)?.lastAt(Math.floor(at / FEED_HEARTBEAT) * FEED_HEARTBEAT)

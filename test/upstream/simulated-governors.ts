@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto'
+import type { Dao, Governor } from '../../shared/registry/entities.ts'
+import type { Chain, ChainLog } from './chain.ts'
+import { encodeAlphaVote, encodeOutcome, encodeProposal, encodeVote } from './governor-logs.ts'
+import { toNoiseKey, unit } from './noise.ts'
+
+const BLOCKS_A_DAY = 7_200
+const DELAY = 2 * BLOCKS_A_DAY
+const LENGTH = 3 * BLOCKS_A_DAY
+const MOST_VOTERS = 40
+
+const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
+
+/** A governor and the block from which on its DAO votes on another one. */
+interface InUse extends Governor {
+  readonly until: number
+}
+
+/**
+ * The same chain with governors on it: each is asked to vote every few weeks, and a part of its voters does. What happens
+ * is a function of the seed, the governor and a proposal's number, so that any range can be asked.
+ */
+export function withGovernors(chain: Chain, slug: string, daos: readonly Dao[], seed: number): Chain {
+  const governors = daos.flatMap((dao) => {
+    const own = dao.governors.filter((one) => one.chain === slug)
+    return own.map((one, at) => ({ ...one, until: own[at + 1]?.fromBlock ?? Number.POSITIVE_INFINITY }))
+  })
+  return {
+    ...chain,
+    logs: (from, to, addresses) => {
+      const asked = governors.filter(({ address }) => addresses.has(address))
+      const told = asked.flatMap((governor) => toLogs(governor, seed, from, to))
+      if (told.length === 0) return chain.logs(from, to, addresses)
+      return [...chain.logs(from, to, addresses), ...told].sort((a, b) => a.blockNumber - b.blockNumber)
+    },
+  }
+}
+
+function toLogs(governor: InUse, seed: number, from: number, to: number): ChainLog[] {
+  const key = toNoiseKey(seed, `governor ${governor.address}`)
+  const step = Math.floor(BLOCKS_A_DAY * (20 + 60 * unit(key, -1)))
+  const firstOf = (number: number) => governor.fromBlock + number * step
+  // The last log of a proposal comes this long after its first at the latest.
+  const begin = Math.max(1, Math.floor((from - DELAY - 2 * LENGTH - governor.fromBlock) / step))
+  const logs: ChainLog[] = []
+  for (let number = begin; firstOf(number) <= Math.min(to, governor.until); number += 1)
+    logs.push(...toProposalLogs(governor, key, number, firstOf(number)))
+  return logs.filter(({ blockNumber }) => blockNumber >= from && blockNumber <= to)
+}
+
+function toProposalLogs(
+  { address, family, decimals }: Governor,
+  key: number,
+  number: number,
+  made: number,
+): ChainLog[] {
+  const own = key ^ Math.imul(number, 0x9e3779b1)
+  const id = family === 'openzeppelin' ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
+  const [start, end] = [made + DELAY, made + DELAY + LENGTH]
+  const logs: ChainLog[] = []
+  const tell = (blockNumber: number, event: Pick<ChainLog, 'topics' | 'data'>) => {
+    const transactionHash = `0x${toHex(`${address} ${number} ${logs.length}`, 64)}`
+    logs.push({ address, ...event, blockNumber, transactionHash, transactionIndex: 0, logIndex: 5_000 + logs.length })
+  }
+  const proposer = toVoter(key, number % 5)
+  const description = `# On-chain proposal ${number}\n\nMove what the treasury holds.`
+  tell(made, encodeProposal({ id, proposer, start: BigInt(start), end: BigInt(end), description }))
+  if (number % 7 === 6) {
+    tell(made + BLOCKS_A_DAY, encodeOutcome('ProposalCanceled', id))
+    return logs
+  }
+  const balance = [0, 0]
+  for (let voter = 0; voter < MOST_VOTERS * (0.2 + 0.8 * unit(own, -2)); voter += 1) {
+    const power = Math.floor(10 ** (1 + 5 * unit(key, voter)))
+    const support = unit(own, voter) < 0.6 ? 1 : unit(own, -voter - 9) < 0.7 ? 0 : 2
+    const weight = BigInt(power) * 10n ** BigInt(decimals)
+    const at = start + 1 + Math.floor(unit(own, 1_000 + voter) * (LENGTH - 2))
+    if (family === 'alpha') tell(at, encodeAlphaVote(toVoter(key, voter), id, support === 1, weight))
+    else tell(at, encodeVote(toVoter(key, voter), id, support, weight))
+    const side = support === 1 ? 1 : 0
+    balance[side] = (balance[side] ?? 0) + power
+  }
+  if ((balance[1] ?? 0) <= (balance[0] ?? 0)) return logs
+  tell(end + 100, encodeOutcome('ProposalQueued', id))
+  tell(end + DELAY + 100, encodeOutcome('ProposalExecuted', id))
+  return logs
+}
+
+const toVoter = (key: number, voter: number) => `0x${toHex(`voter ${key} ${voter}`, 40)}`
