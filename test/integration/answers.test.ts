@@ -20,7 +20,7 @@ import type { Fault } from '../upstream/faults.ts'
 
 let pipeline: Pipeline
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: NOW })
+  pipeline = await createPipeline({ now: NOW, nodes: ['ethereum', 'arbitrum'] })
 })
 afterAll(() => pipeline?.close())
 afterEach(async () => {
@@ -79,6 +79,7 @@ const SOURCES: readonly Source[] = [
   { dataset: 'twitter', provider: 'x', payload: slotAt(TODAY), empty: 'failed' },
   { dataset: 'twitter-sentiment', provider: 'x', payload: slotAt(TODAY), empty: 'failed' },
   { dataset: 'governance', provider: 'snapshot', payload: slotAt(TODAY), empty: 'failed' },
+  { dataset: 'governors', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
   { dataset: 'dex-trades', provider: 'ethereum', host: 'rpc', payload: slotAt(HOUR), empty: 'failed' },
   { dataset: 'dex-trades', provider: 'moralis-swaps', host: 'moralis', payload: slotAt(HOUR), empty: 'stored' },
   { dataset: 'daos', provider: 'coinmarketcap', payload: slotAt(TODAY), empty: 'unserved' },

@@ -346,11 +346,10 @@ describe('a chain', () => {
   it('whose node gives so few blocks a call that it would take weeks says so, and is read on for the others', async () => {
     const chain = toGovernorChain([made, cast(500, 1, 1)], { habits: { host: 'alchemy', mostBlocks: 10 } })
     await start(1_000, chain)
-    const collectors = governors.connect(pipeline.context)
     const run = (change: Parameters<typeof toYoungRegistry>[0]) => {
       const slot = toBucketStart(pipeline.clock.now, '1h')
       const context = { ...pipeline.context, registry: toYoungRegistry(change) }
-      return runJob(governors, collectors, context, { kind: 'slot', slot, again: true })
+      return runJob(governors, governors.connect(context), context, { kind: 'slot', slot, again: true })
     }
     const isOther = (slug: string) => slug !== 'rarible' && slug !== 'arbitrum'
     expect(await run((slug, own) => (isOther(slug) ? own : []))).toMatchObject({ uncovered: 0 })

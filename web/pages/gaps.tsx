@@ -24,6 +24,7 @@ const COVERED = [
   'index',
   'index-token',
   'governance',
+  'governors',
   'treasury-value',
   'twitter',
   'discord',

@@ -19,7 +19,7 @@ const HELP = `npm run coverage -- recount [dataset] [options]
 
 Compares the coverage with the stored rows. What is stored and not in it is added, at the step that the rows look like. What
 it has as stored without a row is told, and exits with ${UNFOUNDED}. May be repeated.
-Of dex-trades and governance rows tell only a part, because many hours have none: nothing is compared.
+Of dex-trades, governance and governors rows tell only a part, because many hours have none: nothing is compared.
 
   --repair  takes what has no row out of the coverage, so that it is collected again
   --json

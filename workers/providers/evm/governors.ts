@@ -8,15 +8,18 @@ import { decodeGovernorEvent, GOVERNOR_TOPICS } from './governors/events.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
 import { readTimes, toClock } from './governors/times.ts'
 import { readBlockTimes } from './logs/block-times.ts'
+import { type BlockRange, readStretch } from './logs/contract-logs.ts'
 import { resume } from './logs/cursors.ts'
 import { type Block, createNode, type Node, type RpcLog, toLag } from './logs/node.ts'
 import { type Turns, takeTurns, toGroups } from './logs/turns.ts'
 import { createJsonRpc } from './rpc/json-rpc.ts'
 
 /** A job has ten minutes, and a node has other readers as well. A page counts one, and so does each log. */
-const MINUTES_PER_RUN = 1
+const MINUTES_PER_RUN = 3
 /** What a run holds in memory at most: events, and the rows that they are. */
 const MOST_PER_RUN = 20_000
+/** How many pages a reading may take: for weeks of calls that find nothing a node is not asked. */
+const MOST_PAGES = 100_000
 
 interface ChainReader {
   readonly chain: string
@@ -56,6 +59,8 @@ interface ChainReading {
   readonly rows: readonly Candidate<GovernorsRow>[]
   readonly failed: ReadonlyMap<string, DataError>
   readonly unfinished: ReadonlySet<string>
+  /** Whether most of what it read were events: then more is read at once, else in the next slot, as others want the node. */
+  readonly isBusy: boolean
 }
 
 /**
@@ -67,12 +72,14 @@ async function fetchNew(readers: Readers, request: GovernorRequest): Promise<Can
   const rows: Candidate<GovernorsRow>[] = []
   const failed = new Map<string, DataError>()
   const unfinished = new Set<string>()
+  let isBusy = false
   for (const chain of new Set(governors.map((one) => one.chain))) {
     const own = governors.filter((one) => one.chain === chain)
     const reading = await readChain(readers, chain, own, request)
     for (const row of reading.rows) rows.push(row)
     for (const [space, error] of reading.failed) failed.set(space, error)
     for (const space of reading.unfinished) unfinished.add(space)
+    isBusy ||= reading.isBusy && reading.unfinished.size > 0
   }
   for (const dao of request.entities) {
     const spaces = dao.governors.map(({ space }) => space)
@@ -81,7 +88,7 @@ async function fetchNew(readers: Readers, request: GovernorRequest): Promise<Can
     else if (spaces.some((space) => unfinished.has(space))) request.putOff([dao])
     else request.noteRead([dao])
   }
-  if (unfinished.size > 0) request.noteMore()
+  if (isBusy) request.noteMore()
   return rows
 }
 
@@ -101,7 +108,8 @@ async function readChain(
   } catch (error) {
     if (!(error instanceof DataError)) throw error
     request.log.warn({ chain, reason: toReason(error) }, 'governors of a chain could not be read')
-    return { rows: [], failed: new Map(governors.map(({ space }) => [space, error])), unfinished: new Set() }
+    const failed = new Map(governors.map(({ space }) => [space, error]))
+    return { rows: [], failed, unfinished: new Set(), isBusy: false }
   }
 }
 
@@ -120,12 +128,12 @@ async function readGovernors(
 ): Promise<ChainReading> {
   const head = await node.finalized(signal)
   const counted = clock.node === node ? head : await clock.node.finalized(signal)
-  const fromBlocks = new Map(governors.map(({ address, fromBlock }) => [address, fromBlock]))
-  const resumed = await resume(state, chain, { contracts: governors, head: head.number }, (address) => {
-    return fromBlocks.get(address) ?? 0
-  })
+  // Together from the first one's beginning on: a call about all of them is one call.
+  const resumed = await resume(state, chain, { contracts: governors, head: head.number }, (unread) =>
+    Math.min(...governors.filter(({ address }) => unread.has(address)).map(({ fromBlock }) => fromBlock)),
+  )
   const wanted = { contracts: governors, topics: GOVERNOR_TOPICS, firstOf: resumed.firstOf, to: head.number }
-  const turns = await takeTurns(node, toGroups(wanted), mostPerRun, signal)
+  const turns = await readTurns(node, toGroups(wanted), mostPerRun, signal)
   const happened = await toHappened(node, turns.logs, governors, signal)
   const times = await readTimes(
     happened,
@@ -138,7 +146,33 @@ async function readGovernors(
   resumed.note(turns)
   const told = { chain, logs: turns.logs.length, events: happened.length, left: turns.unfinished.size }
   log.info(told, 'events of governors read')
-  return toReading({ governors, turns, rows: [...happened.flatMap(toRows), ...times] }, toLag(node, head, slot), slot)
+  const rows = [...happened.flatMap(toRows), ...times]
+  const isBusy = turns.logs.length > mostPerRun / 2
+  return { ...toReading({ governors, turns, rows }, toLag(node, head, slot), slot), isBusy }
+}
+
+/** Reads what the node's pages allow; where they are so narrow that it would take weeks, it is told instead. */
+async function readTurns(node: Node, groups: readonly BlockRange[], most: number, signal: AbortSignal): Promise<Turns> {
+  const isFar = ({ from, to }: BlockRange) => (to - from + 1) / node.pager.ceiling() > MOST_PAGES
+  const [long] = groups.filter(({ from, to }) => to - from >= MOST_PAGES)
+  // One page, for what a node says of those that are too wide.
+  if (long !== undefined) await readStretch(node, long, 1, signal)
+  const turns = await takeTurns(
+    node,
+    groups.filter((group) => !isFar(group)),
+    most,
+    signal,
+  )
+  const failed = new Map(turns.failed)
+  for (const group of groups.filter(isFar)) {
+    const says = `RPC_URLS needs a node with wider pages, ${group.to - group.from + 1} blocks are to be read`
+    const error = new DataError(
+      'provider_unconfigured',
+      `${node.rpc.name} gives ${node.pager.ceiling()} blocks a call: ${says}`,
+    )
+    for (const { address } of group.contracts) failed.set(address, error)
+  }
+  return { ...turns, failed }
 }
 
 /** What the logs say, in the chain's order; what a node took back or nobody can read is left out. */
@@ -183,7 +217,11 @@ interface Read {
 }
 
 /** Which governors were read to the end, with the rows that say so; none of a node that lags behind the slot. */
-function toReading({ governors, turns, rows }: Read, lag: DataError | undefined, slot: number): ChainReading {
+function toReading(
+  { governors, turns, rows }: Read,
+  lag: DataError | undefined,
+  slot: number,
+): Omit<ChainReading, 'isBusy'> {
   const failed = new Map<string, DataError>()
   const unfinished = new Set<string>()
   const readings: Candidate<GovernorsRow>[] = []

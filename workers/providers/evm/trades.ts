@@ -101,11 +101,9 @@ async function fetchNew(
   const { state, slot, signal } = request
   const head = await reader.node.finalized(signal)
   const pools = await refreshPools(reader, request)
-  let start: number | undefined
-  const resumed = await resume(state, reader.slug, { contracts: pools, head: head.number }, async () => {
-    start ??= await findBlockAt(reader.node, (slot - firstRunMs) / 1000, head, signal)
-    return start
-  })
+  const resumed = await resume(state, reader.slug, { contracts: pools, head: head.number }, () =>
+    findBlockAt(reader.node, (slot - firstRunMs) / 1000, head, signal),
+  )
   const { rows, turns, finished } = await readOn(reader, request, {
     ...{ pools, firstOf: resumed.firstOf, to: head.number },
   })

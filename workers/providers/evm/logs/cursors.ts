@@ -18,19 +18,21 @@ export interface Resumption {
 }
 
 /**
- * Goes on where the contracts of a chain were left. Those that were read to the end begin some blocks before it. One that
- * was never read begins where `findStart` says.
+ * Goes on where the contracts of a chain were left. Those that were read to the end begin some blocks before it. Those that
+ * never were begin together, where `findStart` says.
  */
 export async function resume(
   state: JobState,
   chain: string,
   { contracts, head }: { readonly contracts: readonly Contract[]; readonly head: number },
-  findStart: (address: string) => number | Promise<number>,
+  findStart: (unread: ReadonlySet<string>) => number | Promise<number>,
 ): Promise<Resumption> {
   const known = new Map(await readCursors(state, chain))
   const midway = new Set(await readUnfinished(state, chain))
-  for (const { address } of contracts.filter((one) => !known.has(one.address))) {
-    known.set(address, (await findStart(address)) - 1)
+  const unread = new Set(contracts.map(({ address }) => address).filter((address) => !known.has(address)))
+  const start = unread.size === 0 ? 0 : await findStart(unread)
+  for (const address of unread) {
+    known.set(address, start - 1)
     midway.add(address)
   }
   return {

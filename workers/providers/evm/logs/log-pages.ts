@@ -25,6 +25,8 @@ export interface Page<T> {
 export interface Pager {
   /** The page that begins with `from` and ends at or before `to`, both inclusive. */
   read<T>(from: number, to: number, readPage: ReadPage<T>): Promise<Page<T>>
+  /** The most blocks that the node said it ever accepts, infinite as long as it has not said so. */
+  ceiling(): number
 }
 
 const FIRST_PAGE = 2000
@@ -125,6 +127,7 @@ export function createPager(): Pager {
   }
 
   return {
+    ceiling: () => ceiling,
     async read(from, to, readPage) {
       for (;;) {
         const end = Math.min(to, from + width - 1)
