@@ -386,10 +386,10 @@ describe('governors of a simulated world', () => {
   it('are told to their last vote, as often as they are read, with scores that are the votes added up', async () => {
     pipeline = await createServedPipeline({ now: Date.parse('2024-05-06T07:01:00Z') })
     const { rows } = await collect()
-    expect(rows).toBeGreaterThan(1_000)
+    expect(rows).toBeGreaterThan(300)
     for (const slug of ['compound', 'uniswap', 'ens', 'truefi']) {
       const [proposals, votes] = [await proposalsOf(slug), await allVotesOf(slug)]
-      expect(proposals.length, slug).toBeGreaterThan(5)
+      expect(proposals.length, slug).toBeGreaterThan(3)
       const voters = await get<Voter[]>(`/voters${askFor(slug)}`)
       expect(voters.reduce((sum, voter) => sum + voter.votes, 0)).toBe(votes.length)
       expect(new Set(votes.map(({ voter }) => voter)).size).toBe(voters.length)

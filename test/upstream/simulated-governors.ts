@@ -7,7 +7,7 @@ import { toNoiseKey, unit } from './noise.ts'
 const BLOCKS_A_DAY = 7_200
 const DELAY = 2 * BLOCKS_A_DAY
 const LENGTH = 3 * BLOCKS_A_DAY
-const MOST_VOTERS = 40
+const MOST_VOTERS = 16
 
 const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
 
@@ -25,26 +25,42 @@ export function withGovernors(chain: Chain, slug: string, daos: readonly Dao[], 
     const own = dao.governors.filter((one) => one.chain === slug)
     return own.map((one, at) => ({ ...one, until: own[at + 1]?.fromBlock ?? Number.POSITIVE_INFINITY }))
   })
+  const toKey = ({ address }: Governor) => toNoiseKey(seed, `governor ${address}`)
+  // A proposal is told in many pages, and is encoded once.
+  const told = new Map<string, ChainLog[]>()
+  const logsOf: LogsOf = (governor, key, number, made) => {
+    const name = `${governor.address} ${number}`
+    const logs = told.get(name) ?? toProposalLogs(governor, key, number, made)
+    told.set(name, logs)
+    return logs
+  }
   return {
     ...chain,
     logs: (from, to, addresses) => {
       const asked = governors.filter(({ address }) => addresses.has(address))
-      const told = asked.flatMap((governor) => toLogs(governor, seed, from, to))
-      if (told.length === 0) return chain.logs(from, to, addresses)
-      return [...chain.logs(from, to, addresses), ...told].sort((a, b) => a.blockNumber - b.blockNumber)
+      const found = asked.flatMap((governor) => toLogs(governor, { key: toKey(governor), from, to }, logsOf))
+      if (found.length === 0) return chain.logs(from, to, addresses)
+      return [...chain.logs(from, to, addresses), ...found].sort((a, b) => a.blockNumber - b.blockNumber)
     },
   }
 }
 
-function toLogs(governor: InUse, seed: number, from: number, to: number): ChainLog[] {
-  const key = toNoiseKey(seed, `governor ${governor.address}`)
-  const step = Math.floor(BLOCKS_A_DAY * (20 + 60 * unit(key, -1)))
+type LogsOf = (governor: Governor, key: number, number: number, made: number) => ChainLog[]
+
+interface Asked {
+  readonly key: number
+  readonly from: number
+  readonly to: number
+}
+
+function toLogs(governor: InUse, { key, from, to }: Asked, logsOf: LogsOf): ChainLog[] {
+  const step = Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(key, -1)))
   const firstOf = (number: number) => governor.fromBlock + number * step
   // The last log of a proposal comes this long after its first at the latest.
   const begin = Math.max(1, Math.floor((from - DELAY - 2 * LENGTH - governor.fromBlock) / step))
   const logs: ChainLog[] = []
   for (let number = begin; firstOf(number) <= Math.min(to, governor.until); number += 1)
-    logs.push(...toProposalLogs(governor, key, number, firstOf(number)))
+    logs.push(...logsOf(governor, key, number, firstOf(number)))
   return logs.filter(({ blockNumber }) => blockNumber >= from && blockNumber <= to)
 }
 
