@@ -42,9 +42,17 @@ const EXPLORERS: Readonly<Record<string, string>> = {
 /** The id of a proposal of all governors: each counts its own. */
 export const toProposalId = ({ space }: Governor, id: bigint): string => `${space}/${id}`
 
-/** The first line that says anything, without the marks of a heading. */
-export const toTitle = (description: string): string =>
-  /^[\s#]*(\S.*)$/m.exec(description)?.[1]?.replace(/\s*#*\s*$/, '') ?? ''
+/**
+ * The first line that says anything, without the marks of a heading. Anyone may write a description of any length: no pattern
+ * here goes over a text more than once, or a single line of blanks would hold up the reading of its chain for ever.
+ */
+function toTitle(description: string): string {
+  const lines = description.split(/[\n\r\u2028\u2029]/).map((line) => line.replace(/^[\s#]+/, '').trimEnd())
+  const line = lines.find((text) => text !== '') ?? ''
+  let end = line.length
+  while (line[end - 1] === '#') end -= 1
+  return line.slice(0, end).trimEnd()
+}
 
 /** The row of an event; none of an extension, which only changes when a proposal ends. */
 export function toRows({ governor, event, log, time }: Happened): Candidate<GovernorsRow>[] {

@@ -1,0 +1,43 @@
+import { describe, expect, it } from 'vitest'
+import { type OwnedGovernor, toRows } from '../../workers/providers/evm/governors/rows.ts'
+
+const GOVERNOR: OwnedGovernor = {
+  ...{ dao: 1, chain: 'ethereum', address: `0x${'1'.repeat(40)}`, fromBlock: 0 },
+  ...{ space: `eip155:1:0x${'1'.repeat(40)}`, family: 'bravo' as const, decimals: 18 },
+}
+const LOG = {
+  ...{ address: GOVERNOR.address, topics: [], data: '0x', blockNumber: 1, logIndex: 0 },
+  ...{ transactionHash: `0x${'2'.repeat(64)}`, blockTimestamp: 1_700_000_000, removed: false },
+}
+
+function titleOf(description: string): unknown {
+  const event = { kind: 'created', id: 1n, proposer: `0x${'3'.repeat(40)}`, start: 1n, end: 2n, description } as const
+  const [row] = toRows({ governor: GOVERNOR, event, log: LOG, time: 1_700_000_000 })
+  return row !== undefined && 'title' in row ? row.title : undefined
+}
+
+describe("a proposal's title", () => {
+  it.each([
+    ['', ''],
+    ['\n \n', ''],
+    ['###', ''],
+    ['Raise the cap', 'Raise the cap'],
+    ['# Raise the cap\n## Why', 'Raise the cap'],
+    ['\r\n  ## Raise the #1 cap ##  \r\nWhy', 'Raise the #1 cap'],
+    ['#\nRaise the cap', 'Raise the cap'],
+    ['Raise\u2028the cap', 'Raise'],
+  ])('of %j is %j', (description, title) => {
+    expect(titleOf(description)).toBe(title)
+  })
+
+  const LONG = 50_000
+  it.each([
+    ['blanks', ' '],
+    ['marks', '#'],
+    ['both', ' #'],
+  ])('is read whatever it is made of: %s', (_, filler) => {
+    const middle = filler.repeat(LONG)
+    expect(titleOf(`a${middle}b`)).toBe(`a${middle}b`)
+    expect(titleOf(`${middle}\n${'\n'.repeat(LONG)}a`)).toBe('a')
+  })
+})
