@@ -4,7 +4,7 @@ import type { Chain, ChainLog, NodeHabits } from '../upstream/chain.ts'
 import { createLoggedChain } from '../upstream/logged-chain.ts'
 import { FIRST_BLOCK, hashOf, START } from '../upstream/small-chain.ts'
 
-export const SECONDS_PER_BLOCK = 12
+const SECONDS_PER_BLOCK = 12
 
 /**
  * The shipped registry with governors that were made in the small chain's first block: nothing came before it. `change` has
