@@ -984,3 +984,87 @@ SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS history_changes ON CLUSTER 'dao' AS history_changes_local
 ENGINE = Distributed('dao', 'dao_data', 'history_changes_local', cityHash64(entity));
+
+CREATE TABLE IF NOT EXISTS governors_in_local ON CLUSTER 'dao'
+(
+    dao          UInt64,
+    space        String,
+    kind         LowCardinality(String),
+    proposal     String,
+    address      String,
+    at           DateTime64(3, 'UTC'),
+    choice       String,
+    voting_power Nullable(Float64),
+    title        String,
+    choices      Array(String),
+    starts_at    Nullable(DateTime('UTC')),
+    ends_at      Nullable(DateTime('UTC')),
+    is_estimated Bool,
+    url          Nullable(String),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC')
+)
+ENGINE = Null;
+
+CREATE TABLE IF NOT EXISTS governors_in ON CLUSTER 'dao' AS governors_in_local
+ENGINE = Distributed('dao', 'dao_data', 'governors_in_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS governors_votes_mv ON CLUSTER 'dao' TO governance_in_local AS
+SELECT dao, space, kind, proposal, address, at, choice, voting_power, collected_at
+FROM governors_in_local
+WHERE kind = 'vote';
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS governors_proposals_mv ON CLUSTER 'dao' TO dao_proposals_local AS
+SELECT dao, space, proposal, address AS author, toDateTime(at, 'UTC') AS created_at
+FROM governors_in_local
+WHERE kind = 'proposal';
+
+CREATE TABLE IF NOT EXISTS governor_events_local ON CLUSTER 'dao'
+(
+    dao          UInt64,
+    space        LowCardinality(String),
+    proposal     String CODEC(ZSTD(1)),
+    kind         LowCardinality(String),
+    at           DateTime('UTC') CODEC(ZSTD(1)),
+    title        String CODEC(ZSTD(3)),
+    choices      Array(String) CODEC(ZSTD(3)),
+    starts_at    Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    ends_at      Nullable(DateTime('UTC')) CODEC(ZSTD(1)),
+    is_estimated Bool CODEC(ZSTD(1)),
+    url          Nullable(String) CODEC(ZSTD(3)),
+    collected_at DateTime64(3, 'UTC') CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/governor_events', '{replica}', collected_at)
+ORDER BY (dao, space, proposal, kind)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS governor_events ON CLUSTER 'dao' AS governor_events_local
+ENGINE = Distributed('dao', 'dao_data', 'governor_events_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS governor_events_mv ON CLUSTER 'dao' TO governor_events_local AS
+SELECT dao, space, proposal, kind, toDateTime(at, 'UTC') AS at, title, choices, starts_at, ends_at, is_estimated, url, collected_at
+FROM governors_in_local
+WHERE kind NOT IN ('vote', 'reading');
+
+CREATE TABLE IF NOT EXISTS governor_readings_local ON CLUSTER 'dao'
+(
+    dao     UInt64,
+    space   String,
+    read_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/governor_readings', '{replica}', read_at)
+ORDER BY (dao, space)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS governor_readings ON CLUSTER 'dao' AS governor_readings_local
+ENGINE = Distributed('dao', 'dao_data', 'governor_readings_local', cityHash64(dao));
+
+CREATE MATERIALIZED VIEW IF NOT EXISTS governor_readings_mv ON CLUSTER 'dao' TO governor_readings_local AS
+SELECT dao, space, at AS read_at
+FROM governors_in_local
+WHERE kind = 'reading';
+
+ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS outcome LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS is_estimated Bool DEFAULT false;
+
+ALTER TABLE dao_proposal_details ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS outcome LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS is_estimated Bool DEFAULT false;
