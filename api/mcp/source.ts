@@ -69,6 +69,8 @@ export function createRemoteSource(base: string, key?: string): Source {
   const ask = async (path: string, signal: AbortSignal): Promise<Reply> => {
     const { response, text } = await send(path, signal)
     if (!response.ok) throw toRefused(response, text)
+    if (response.headers.get('content-type')?.startsWith('text/html'))
+      throw new Refused({ code: 'unavailable', detail: `What answers at ${base} is no API of dao-data.` })
     return { text, headers: response.headers }
   }
   let known: OpenApi | undefined

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -181,15 +183,30 @@ describe('a mistake', () => {
     expect(stdio.text).toBe(http.text)
   })
 
-  it('in the address says that nobody answers there', async () => {
-    const args = ['--import', 'tsx', PROGRAM, '--url', 'http://127.0.0.1:9']
+  const tellAt = async (url: string) => {
+    const args = ['--import', 'tsx', PROGRAM, '--url', url]
     const alone = await connect(new StdioClientTransport({ command: process.execPath, args }))
     const told = await alone.tell('status')
     await alone.close()
-    expect(told).toMatchObject({
+    return told
+  }
+
+  it('in the address says that nobody answers there', async () => {
+    expect(await tellAt('http://127.0.0.1:9')).toMatchObject({
       isError: true,
       text: expect.stringMatching(/^unavailable: Nobody answers at http:\/\/127\.0\.0\.1:9/),
     })
+  })
+
+  it('in the address says that somebody else answers there', async () => {
+    const other = createServer((_request, response) => response.setHeader('content-type', 'text/html').end('<p>Hello'))
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+    expect(await tellAt(url)).toMatchObject({
+      isError: true,
+      text: `unavailable: What answers at ${url} is no API of dao-data.`,
+    })
+    other.close()
   })
 })
 
