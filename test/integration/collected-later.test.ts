@@ -53,6 +53,14 @@ const SAMPLES: Readonly<Record<string, Sample>> = {
     column: 'votes',
     tables: ['dao_proposal_details'],
   },
+  governors: {
+    row: (voting_power) => ({
+      ...{ space: `eip155:1:${address(1)}`, kind: 'vote', proposal: `eip155:1:${address(1)}/1`, address: address(2) },
+      ...{ at: AT, choice: '1', voting_power },
+    }),
+    column: 'voting_power',
+    tables: ['dao_cast_votes'],
+  },
   treasury: { row: (value_usd) => ({ observed_at: AT, value_usd, tokens: [], source: 'x' }), column: 'value_usd' },
   ratings: {
     row: (overall_rating) => ({ observed_at: AT, rated_at: AT, overall_rating, source: 'x' }),
