@@ -42,6 +42,7 @@ import { historicDexTradesRoute } from './routes/tokens/historic-dex-trades.ts'
 import { historicFinancialRoute } from './routes/tokens/historic-financial.ts'
 import { historicOhlcRoute } from './routes/tokens/historic-ohlc.ts'
 import { holdersHistoricRoute } from './routes/tokens/holders/historic.ts'
+import { holderLabelsHistoricRoute } from './routes/tokens/holders/historic-labels.ts'
 import { holdersRoute } from './routes/tokens/holders.ts'
 import { tokenProfileRoute } from './routes/tokens/profile.ts'
 import { tokensRoute } from './routes/tokens.ts'
@@ -52,6 +53,7 @@ export const routes = [
   tokensRoute,
   holdersRoute,
   holdersHistoricRoute,
+  holderLabelsHistoricRoute,
   dexDataRoute,
   historicFinancialRoute,
   historicOhlcRoute,

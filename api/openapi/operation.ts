@@ -53,9 +53,22 @@ function toParameters(route: Route, { schemas }: Components): Parameter[] {
   })
 }
 
+/** The names of a table's columns, and of those that a parameter brings. */
+function toColumnsText(
+  { record, recordWith }: { record: z.ZodObject } & Pick<Route, 'recordWith'>,
+  format: Parameters<typeof toColumns>[2],
+): string {
+  const namesOf = (one: z.ZodObject) => toColumns(one, Object.keys(one.shape), format).map(({ name }) => name)
+  const usual = namesOf(record)
+  const all = `Columns: ${usual.join(', ')}.`
+  if (recordWith === undefined) return all
+  const brought = namesOf(recordWith.record).filter((name) => !usual.includes(name))
+  return `${all} With \`${recordWith.parameter}\` also ${brought.join(', ')}.`
+}
+
 /** A body of each format; a table is described by the names of its columns. */
 function toContent(route: Route, { schemas }: Components): Record<string, MediaType> {
-  const { response, record, query, mediaType: type } = route
+  const { response, record, recordWith, query, mediaType: type } = route
   const schema = schemas.toJson(response, 'output')
   const example = exampleAnswers[route.operation]
   const examples =
@@ -65,8 +78,8 @@ function toContent(route: Route, { schemas }: Components): Record<string, MediaT
   const own = { [type]: { schema: { ...some, ...schema }, ...examples } }
   const tables = FORMAT_NAMES.filter((name) => name !== 'json').map((name) => {
     const { mediaType, shape, isBinary } = FORMATS[name]
-    const columns = toColumns(record, Object.keys(record.shape), FORMATS[name]).map((column) => column.name)
-    const description = shape === 'nested' ? 'One record as JSON on each line.' : `Columns: ${columns.join(', ')}.`
+    const description =
+      shape === 'nested' ? 'One record as JSON on each line.' : toColumnsText({ record, recordWith }, FORMATS[name])
     return [mediaType, { schema: { type: 'string', ...(isBinary ? { format: 'binary' } : {}), description } }]
   })
   return { ...own, ...Object.fromEntries(tables) }

@@ -45,14 +45,16 @@ export function toRepresentation(facts: {
   query: Query
   format: Format
   record: z.ZodObject
+  /** With the members that a record has unless the query names others. */
+  usual: z.ZodObject
   names: readonly string[]
 }): Representation {
-  const { path, query, format, record, names } = facts
+  const { path, query, format, record, usual, names } = facts
   const about = Object.fromEntries(Object.entries(query).filter(([name]) => !ABOUT_THE_PAGE.has(name)))
   const scope = toQueryKey(path, about)
   const all = Object.keys(record.shape)
   const named = query.fields as readonly string[] | undefined
-  const fields = named === undefined ? all : all.filter((name) => named.includes(name))
+  const fields = all.filter((name) => (named ?? Object.keys(usual.shape)).includes(name))
   return {
     record,
     format,

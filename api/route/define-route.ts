@@ -52,6 +52,12 @@ type Call<Query, Found, R> = Surroundings & {
   readonly signal: AbortSignal
 }
 
+/** A record with further members, for requests that give a parameter. */
+interface WiderRecord<Parameter extends string = string> {
+  readonly parameter: Parameter
+  readonly record: z.ZodObject
+}
+
 interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, R extends z.ZodObject | NoRecord> {
   /** Its operation id in the OpenAPI document, as a person would name a method: `listTokens`. */
   readonly operation: string
@@ -74,6 +80,8 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
    * object with the records inside, `fields` is for the other formats.
    */
   readonly record?: R
+  /** The record with the members that it has only where a parameter is given, or `fields` names them. */
+  readonly recordWith?: WiderRecord<keyof Shape & string>
   /** Every JSON body fits it, a list of records unless it is given; for other types than JSON it describes the text. */
   readonly response?: z.ZodType
   readonly contentType?: string
@@ -109,6 +117,8 @@ export interface Route {
   /** The parameters of a request for another format, where they are not the same. */
   readonly tableQuery: QueryShape
   readonly record: z.ZodObject | undefined
+  /** The record with the members that a parameter brings. */
+  readonly recordWith: WiderRecord | undefined
   readonly response: z.ZodType
   readonly contentType: string
   /** The content type without parameters. */
@@ -165,6 +175,12 @@ function findEntities(kind: EntityKind<Named> | undefined, isMany: boolean, quer
   return { entities, canonical: { ...found, ...query, ...found } }
 }
 
+/** What JSON is of a list of records, which may be wider ones. */
+function toListOf(record: z.ZodObject | undefined, wider: z.ZodObject | undefined): z.ZodType | undefined {
+  if (record === undefined) return undefined
+  return wider === undefined ? z.array(record) : z.union([z.array(record), z.array(wider)])
+}
+
 const isOfEntity = ({ id, name }: Query) => id !== undefined || name !== undefined
 
 /** Declares a route: everything about one path that is not plumbing. */
@@ -174,12 +190,13 @@ export function defineRoute<
   R extends z.ZodObject | NoRecord = NoRecord,
 >(route: RouteDefinition<Shape, E, R>): Route {
   const kind = route.one as EntityKind<Named> | undefined
-  const { record, path, severalInTables = false } = route
-  const response = route.response ?? (record === undefined ? undefined : z.array(record))
+  const { record, recordWith, path, severalInTables = false } = route
+  const widest = recordWith?.record ?? record
+  const response = route.response ?? toListOf(record, recordWith?.record)
   if (response === undefined) throw new Error(NO_RECORD)
   const rest = {
     ...route.query,
-    ...(record === undefined ? {} : recordParameters(record)),
+    ...(widest === undefined ? {} : recordParameters(widest)),
   }
   const { contentType = 'application/json; charset=utf-8' } = route
   const mediaType = contentType.split(';', 1)[0] ?? contentType
@@ -195,6 +212,7 @@ export function defineRoute<
     query,
     tableQuery: kind !== undefined && severalInTables ? { ...manyOfKind(kind), ...rest } : query,
     record,
+    recordWith,
     response,
     contentType,
     mediaType,
@@ -216,7 +234,9 @@ export function defineRoute<
       const isOfNone = route.oneUnless !== undefined && route.oneUnless in parsed && !isOfEntity(parsed)
       const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, surroundings.registry)
       const names = entities.map(({ name }) => name)
-      const representation = record && toRepresentation({ path, query: canonical, format, record, names })
+      const usual = recordWith !== undefined && recordWith.parameter in parsed ? widest : record
+      const representation =
+        widest && usual && toRepresentation({ path, query: canonical, format, record: widest, usual, names })
       const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),

@@ -158,7 +158,7 @@ ORDER BY recorded_at`
     const since = "WHERE recorded_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')"
     return answerRecords(call, { name, sql: sql(since), params: { from } })
   }
-  const rows = await readWhole(call, { dataset: name, entity: 0 }, { name, sql: sql(''), params: {} })
+  const rows = await readWhole(call, { dataset: name, series: name, entity: 0 }, { name, sql: sql(''), params: {} })
   const slice = toSlice(rows, { from, to: Number.POSITIVE_INFINITY })
   return { body: toArray([slice], NO_FRAME), asOf: findNewest([slice]), records: countSlices([slice]) }
 }

@@ -75,11 +75,12 @@ type Found = z.infer<typeof summary> & { readonly answer: Answer }
 /** The first `limit` points of a range, newest first, out of all points of a DAO. */
 async function findKept(
   call: SeriesCall,
+  series: string,
   statement: RowsStatement & { readonly params: { readonly entity: number; readonly dataset: string } },
   { limit, ...range }: TimeRange & { readonly limit: number },
 ): Promise<Found> {
   const { entity, dataset } = statement.params
-  const slice = toSliceBack(await readWhole(call, { dataset, entity }, statement), range)
+  const slice = toSliceBack(await readWhole(call, { dataset, series, entity }, statement), range)
   const page = cutSlices([slice], limit)
   const points = countSlices(page)
   const isCut = countSlices([slice]) > points
@@ -195,7 +196,12 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
       const range = { from: query.start ?? 0, to: Math.min(query.end ?? now(), now()) }
       const params = { entity: owner.key, id: owner.id, dataset: series.dataset.name }
       const found = isOfWholeRows(representation)
-        ? await findKept(call, { name: series.dataset.name, sql: all, params }, { ...range, limit: query.limit })
+        ? await findKept(
+            call,
+            series.path,
+            { name: series.dataset.name, sql: all, params },
+            { ...range, limit: query.limit },
+          )
         : await findStored(call, { ...params, ...range }, query.limit)
       const { answer, ...summed } = found
       const described = describe(series.dataset, query, { ...summed, asOf: answer.asOf }, now())

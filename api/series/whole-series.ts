@@ -8,16 +8,16 @@ export const isOfWholeRows = ({ format, hasAllFields }: Representation): boolean
 
 /**
  * All rows of a short series, such as one a day: read once for every range of it, and again after a commit of its
- * dataset.
+ * dataset, which may have several series.
  * @throws DataError `storage`
  */
 export async function readWhole(
   { memory, signal }: { readonly memory: Memory; readonly signal: AbortSignal },
-  { dataset, entity }: { readonly dataset: string; readonly entity: number },
+  { dataset, series, entity }: { readonly dataset: string; readonly series: string; readonly entity: number },
   statement: RowsStatement,
 ): Promise<Rows> {
   const always = { from: Number.NEGATIVE_INFINITY, to: Number.POSITIVE_INFINITY }
-  const place = { key: `${dataset} ${entity}`, dataset, ...always }
+  const place = { key: `${series} ${entity}`, dataset, ...always }
   const [rows] = await memory.shelf<Rows>().ask([place], async (_, db) => [await writeRows(db, statement)], signal)
   return rows as Rows
 }

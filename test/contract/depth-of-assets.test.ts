@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import { treasuryHistoricRoute } from '../../api/routes/daos/treasury/historic.ts'
 import { holdingsRoute } from '../../api/routes/daos/treasury/holdings.ts'
 import { holdersHistoricRoute } from '../../api/routes/tokens/holders/historic.ts'
+import { holderLabelsHistoricRoute } from '../../api/routes/tokens/holders/historic-labels.ts'
 import { type DaoTreasuryRow, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
 import { createKinds } from '../../workers/providers/asset-kinds.ts'
 import { type Holding, toTreasuryRow } from '../../workers/providers/treasury-holdings.ts'
@@ -285,6 +286,11 @@ describe('/data/tokens/holders/historic', () => {
         totalHolders: total,
         top10Share: sumOf(shares, [...shares.keys()].slice(0, 10)),
         top100Share: 60,
+      })),
+    )
+    expect(await read(holderLabelsHistoricRoute, 'name=uniswap')).toEqual(
+      firsts.map(({ at, shares }) => ({
+        recordedAt: new Date(at - 2 * HOUR).toISOString(),
         treasuryShare: sumOf(shares, [1, 3]),
         contractShare: sumOf(shares, [4]),
         burnShare: sumOf(shares, [6, 9]),

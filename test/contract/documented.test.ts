@@ -135,10 +135,15 @@ describe('every documented route', () => {
         ([name]) => name in route.query && (name === 'interval' || isRequired(route.query[name] as z.ZodType)),
       )
       const who = [...required.map(([, text]) => text), ...(isOfOne(route) ? ['name=aave'] : [])].join('&')
-      const csv = await (await get(`${route.path}?${who}&format=csv`)).text()
-      const columns = JSON.parse(`[${csv.split('\n')[0]}]`) as string[]
+      const columnsOf = async (more = '') => {
+        const csv = await (await get(`${route.path}?${who}&format=csv${more}`)).text()
+        return JSON.parse(`[${csv.split('\n')[0]}]`) as string[]
+      }
+      const columns = await columnsOf()
+      const brought = 'source' in route.query ? (await columnsOf('&source=snapshot')).slice(columns.length) : []
+      const also = brought.length === 0 ? '' : ` With \`source\` also ${brought.join(', ')}.`
       const schema = content['text/csv']?.schema as { description?: string } | undefined
-      expect(schema?.description).toBe(`Columns: ${columns.join(', ')}.`)
+      expect(schema?.description).toBe(`Columns: ${columns.join(', ')}.${also}`)
     },
   )
 

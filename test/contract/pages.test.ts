@@ -84,6 +84,7 @@ const PATHS = [
   '/data/daos/treasury/holdings?name=aave&',
   '/data/daos/treasury/historic?name=aave&',
   '/data/tokens/holders/historic?name=aave&',
+  '/data/tokens/holders/historic-labels?name=aave&',
   '/data/tokens/historic-dex-trades?name=aave&',
   '/data/tokens/historic-dex-trades?name=aave&start=2024-03-10T10:00:00Z&end=2024-03-10T12:00:00Z&',
   '/data/tokens/historic-ohlc?name=aave&interval=30m&start=2024-03-01&',

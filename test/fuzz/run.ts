@@ -1,6 +1,5 @@
 import { z } from 'zod'
 import { problemBody } from '../../api/problem/problem.ts'
-import { toFilledSchema } from '../../api/series/filled.ts'
 import { createRandom } from '../support/random.ts'
 import { compareAnswers } from './compare.ts'
 import { type FuzzRequest, type Known, toRequest } from './requests.ts'
@@ -15,6 +14,13 @@ export interface FuzzResult {
 const ENGINE_TEXT = /DB::|Code: \d+|clickhouse|SELECT |FROM `?\w+`? FINAL|node_modules|\bat \S+ \(.*:\d+:\d+\)/i
 const MAX_FAULTS = 50
 
+/** The schema of lists of records that have only some of their members. */
+function toSome(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodUnion) return z.union(schema.options.map((one) => toSome(one as z.ZodType)))
+  if (schema instanceof z.ZodArray) return z.array(toSome(schema.element as z.ZodType))
+  return schema instanceof z.ZodObject ? schema.partial() : schema
+}
+
 /** What is wrong with an answer; undefined for one that may be. */
 function judge({ route, url }: FuzzRequest, response: Response, body: Buffer): string | undefined {
   const type = response.headers.get('content-type') ?? ''
@@ -28,9 +34,7 @@ function judge({ route, url }: FuzzRequest, response: Response, body: Buffer): s
   if (!type.startsWith('application/json')) return undefined
   const query = new URL(url, 'http://here').searchParams
   const some = query.has('fields') || query.has('fields[]')
-  // A row that is filled in may be null wherever a point is not.
-  const record = query.has('fill') && route.record ? toFilledSchema({ record: route.record, time: '' }) : route.record
-  const schema = some && record !== undefined ? z.array(record.partial()) : route.response
+  const schema = some ? toSome(route.response) : route.response
   const { error } = schema.safeParse(JSON.parse(body.toString()))
   return error === undefined ? undefined : `an answer that is not as documented: ${z.prettifyError(error)}`
 }

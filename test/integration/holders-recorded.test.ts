@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { holdersHistoricRoute } from '../../api/routes/tokens/holders/historic.ts'
+import { holderLabelsHistoricRoute } from '../../api/routes/tokens/holders/historic-labels.ts'
 import { type HoldersRecord, holdersRoute } from '../../api/routes/tokens/holders.ts'
 import holders from '../../workers/jobs/holders.ts'
 import { toPendingReport } from '../support/pending-report.ts'
@@ -61,11 +62,14 @@ describe.skipIf(recorded === undefined)('the recorded holders of UNI', () => {
         .filter(({ address }) => owners.includes(address))
         .reduce((sum, { share }) => sum + Math.round(share * 100), 0) / 100
     expect(sumOf(treasuries)).toBeGreaterThan(0)
-    expect(await (await fetch(`${pipeline.url}${holdersHistoricRoute.path}?id=${uni.id}`)).json()).toEqual([
-      {
-        ...{ recordedAt: '2024-05-06T00:00:00.000Z', totalHolders, top10Share: top10 / 100, top100Share },
-        ...{ treasuryShare: sumOf(treasuries), contractShare: sumOf([uni.contractAddress]), burnShare: 0 },
-      },
+    const historyOf = async ({ path }: { path: string }) =>
+      (await fetch(`${pipeline.url}${path}?id=${uni.id}`)).json() as Promise<unknown>
+    const recordedAt = '2024-05-06T00:00:00.000Z'
+    expect(await historyOf(holdersHistoricRoute)).toEqual([
+      { recordedAt, totalHolders, top10Share: top10 / 100, top100Share },
+    ])
+    expect(await historyOf(holderLabelsHistoricRoute)).toEqual([
+      { recordedAt, treasuryShare: sumOf(treasuries), contractShare: sumOf([uni.contractAddress]), burnShare: 0 },
     ])
   })
 })

@@ -10,6 +10,7 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   listTokenHolders: '/data/tokens/holders?name=Uniswap&limit=1',
   listTokenDexData: '/data/tokens/dex-data?name=Uniswap&limit=1',
   getTokenHoldersHistory: '/data/tokens/holders/historic?name=Uniswap&limit=2',
+  getTokenHolderLabelsHistory: '/data/tokens/holders/historic-labels?name=Uniswap&limit=2',
   getTokenPriceHistory: '/data/tokens/historic-financial?name=Uniswap&interval=1d&start=2026-05-01&limit=2',
   getTokenCandles: '/data/tokens/historic-ohlc?name=Uniswap&interval=1d&start=2026-05-01&limit=3',
   getTokenDexTrades: '/data/tokens/historic-dex-trades?name=Uniswap&limit=2',

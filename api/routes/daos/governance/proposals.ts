@@ -47,6 +47,11 @@ const proposal = z
     startsAt: timeValue.nullable().describe('When the vote starts; null where it was not collected.'),
     endsAt: timeValue.nullable().describe('When the vote ends; null where it was not collected.'),
     url: z.url().nullable().describe('Where it is shown to people; null where the source tells none.'),
+  })
+  .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
+
+const proposalOfSource = proposal
+  .extend({
     source: z.enum(SOURCES).describe('Where it is voted on: on `snapshot`, or on a `governor`, which is a contract.'),
     outcome: z
       .enum(OUTCOMES)
@@ -60,11 +65,11 @@ const proposal = z
         'Whether `startsAt` or `endsAt` is an estimate: the contract counts blocks, and the chain has not reached that one.',
       ),
   })
-  .meta({ id: 'GovernanceProposal', description: 'A proposal that a DAO votes on, or voted on.' })
+  .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where it is voted on. With `source`.' })
 
 /** Details that were never collected are no row, whose time reads 0: all of them are unknown then. */
 const RECORD = toObject(
-  proposal,
+  proposalOfSource,
   `p.id, {id: String}, d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,
   toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, d.url, ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated`,
 )
@@ -80,7 +85,7 @@ WHERE {any_state: Bool} OR ifNull(state = {state: String}, false)`
 
 const NEWEST_FIRST = defineKeyset(['created', 'Int64', 'descending'], ['name', 'String'])
 
-const questions = toQuestions(proposal)
+const questions = toQuestions(proposalOfSource)
 
 export const governanceProposalsRoute = defineRoute({
   operation: 'listDaoProposals',
@@ -88,7 +93,7 @@ export const governanceProposalsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Proposals of one DAO',
   description:
-    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain. Each is as its space had it when it was last read: every hour until two hours after its end, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on. Each is as its space had it when it was last read: every hour until two hours after its end, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
   query: {
     source: sourceParameter,
@@ -97,6 +102,7 @@ export const governanceProposalsRoute = defineRoute({
     ...page('proposals', { default: 100, max: 1000 }),
   },
   record: proposal,
+  recordWith: { parameter: 'source', record: proposalOfSource },
   datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,

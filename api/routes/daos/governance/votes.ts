@@ -33,16 +33,21 @@ const vote = z
       'Voting power, digit for digit as the source tells it; null where it tells none.',
     ),
     createdAt: timeValue.describe('When it was cast, or last changed.'),
-    source: z.enum(SOURCES).describe('Where it was cast: on `snapshot`, or on a `governor`, which is a contract.'),
   })
   .meta({ id: 'GovernanceVote', description: 'A vote on a proposal of a DAO.' })
+
+const voteOfSource = vote
+  .extend({
+    source: z.enum(SOURCES).describe('Where it was cast: on `snapshot`, or on a `governor`, which is a contract.'),
+  })
+  .meta({ id: 'GovernanceVoteOfSource', description: 'A vote, and where it was cast. With `source`.' })
 
 const PROPOSAL_ID = toIdSql("'proposal'", 'dao', 'proposal')
 
 const AS_OF = "fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of"
 
 const RECORD = toObject(
-  vote,
+  voteOfSource,
   `${toIdSql("'vote'", 'dao', 'proposal', 'voter')}, ${PROPOSAL_ID}, voter, ${toChoice('choice')}, voting_power,
   toDateTime64(created_at, 3, 'UTC'), ${toSource('space')}`,
 )
@@ -62,7 +67,7 @@ async function findProposal(db: Database, registry: Registry, id: string) {
   return row && dao && { dao, proposal: row.proposal }
 }
 
-const questions = toQuestions(vote)
+const questions = toQuestions(voteOfSource)
 
 /** Later than any vote, in Unix seconds, and within what ClickHouse has times for. */
 const END = Date.parse('2100-01-01') / 1000
@@ -78,7 +83,7 @@ export const governanceVotesRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Votes of one DAO or on one proposal',
   description:
-    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first; with `source`, those on its governors, which are contracts on a chain. A voter has one vote on a proposal: a change replaces it and has the time of the change. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`; nor has a proposal that nobody knows.',
+    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first; with `source`, those on its governors, which are contracts on a chain, and of each where it was cast. A voter has one vote on a proposal: a change replaces it and has the time of the change. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`; nor has a proposal that nobody knows.',
   one: daoKind,
   oneUnless: 'proposal',
   query: {
@@ -88,6 +93,7 @@ export const governanceVotesRoute = defineRoute({
     ...page('votes', { default: 100, max: 10_000 }),
   },
   record: vote,
+  recordWith: { parameter: 'source', record: voteOfSource },
   datasets: [governance, governors],
   headers: LIST_HEADERS,
   mayHaveNoData: true,
