@@ -295,7 +295,7 @@ describe.skipIf(isAbsent)('19,970 recorded votes', () => {
         .filter((row) => row.symbol === symbol)
         .map(({ proposal_id, voter = '', choice = '', voting_power, created = '' }) => {
           const who = { _id: toId('vote', dao.key, proposal_id ?? '', voter.toLowerCase()), voter: voter.toLowerCase() }
-          const what = { choice: toChoice(choice), votingPower: Number(voting_power), source: 'snapshot' }
+          const what = { choice: toChoice(choice), votingPower: Number(voting_power) }
           return { ...who, proposal: idOf(proposal_id), ...what, createdAt: new Date(created).toISOString() }
         })
       expect(sortById(await all(`votes?id=${dao.id}`)), name).toEqual(sortById(recordedVotes))
