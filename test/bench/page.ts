@@ -2,28 +2,18 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import type { Page } from 'playwright-core'
-import { parseConfig } from '../../shared/config/config.ts'
-import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createHandFeed, startApi } from '../support/api.ts'
 import { hasBrowser, startBrowser } from '../support/browser.ts'
-import { noDatabase } from '../support/no-database.ts'
+import { storeMarket } from '../support/market.ts'
 import { atMost, type Benchmark, type BenchRow } from './define-benchmark.ts'
+import { withDatabase, withEngine } from './engine.ts'
 import { toMedian } from './measure.ts'
 
 const ASSETS = join(import.meta.dirname, '../../web/dist/assets')
-const ID = 'a00a15074c647764fac27d6c'
 const ROUNDS = 5
-
-const TOKENS = Array.from({ length: 100 }, (_, at) => ({
-  ...{ _id: at.toString(16).padStart(24, '0'), name: `Token ${at}`, symbol: `T${at}`, chain: ID, dao: ID, live: true },
-  ...{ contractAddress: '0x00', decimal: 18, cmcId: null, livePrice: true, chart24h: '' },
-  financialData: { price: at + 0.5, marketCap: 1e9 / (at + 1), lastUpdated: '2024-03-10T12:00:00.000Z' },
-}))
-
-const ANSWERS: Readonly<Record<string, unknown>> = {
-  '/data/status': { mode: 'live', upstream: 'Live providers.', datasets: [] },
-  '/data/tokens': TOKENS,
-}
+const STEP = 300_000
+/** Tokens on a page of the list. */
+const ROWS = 100
 
 /** From the call to the picture: two frames after the drawing. */
 const drawOnce = (page: Page, file: string, points: number) =>
@@ -85,17 +75,28 @@ const toRow = (what: string, name: string, value: number, unit: string, most: nu
   target: atMost(most, ` ${unit}`),
 })
 
-async function measureInBrowser(points: number): Promise<BenchRow[]> {
-  const config = parseConfig({})
-  const api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+/** The page over a real service, whose tokens all have a day of prices: pictures and answers are kept as a reader's are. */
+function measureInBrowser(points: number): Promise<BenchRow[]> {
+  return withEngine((engine) =>
+    withDatabase(engine, 'page', async ({ config, registry, db, reader }) => {
+      const keys = registry.tokens.filter(({ live }) => live).map(({ key }) => key)
+      const until = Math.floor(Date.now() / STEP) * STEP
+      await storeMarket(db, { keys, until, points: 288, stepMs: STEP })
+      const api = await startApi({ config, db: reader, registry, commits: createHandFeed() })
+      try {
+        return await measurePage(api.url, points)
+      } finally {
+        await api.close()
+      }
+    }),
+  )
+}
+
+async function measurePage(url: string, points: number): Promise<BenchRow[]> {
   const browser = await startBrowser()
   try {
-    const answer = (page: Page) =>
-      page.route('**/data/**', (route) =>
-        route.fulfill({ json: ANSWERS[new URL(route.request().url()).pathname] ?? [] }),
-      )
-    const { page } = await browser.open(`${api.url}/tokens`, { prepare: answer })
-    await page.getByRole('link', { name: 'Token 99 T99' }).waitFor()
+    const { page } = await browser.open(`${url}/tokens`)
+    await page.locator(`tbody tr:nth-child(${ROWS})`).waitFor()
     const file = readdirSync(ASSETS).find((name) => /^plot-.*\.js$/.test(name))
     if (file === undefined) throw new Error(`${ASSETS} has no chart: npm run build:page`)
     const clock = await createThreadClock(page)
@@ -109,12 +110,11 @@ async function measureInBrowser(points: number): Promise<BenchRow[]> {
     return [
       toRow('a line on the screen', many, drawn.time, 'ms', 200),
       toRow('a line, computing', many, drawn.computed, 'ms', 200),
-      toRow('a change of pages', '100 tokens from kept answers', changed.time, 'ms', 100),
+      toRow('a change of pages', `${ROWS} tokens from kept answers`, changed.time, 'ms', 100),
       toRow('two changes of pages, computing', 'there and back', changed.computed, 'ms', 200),
     ]
   } finally {
     await browser.close()
-    await api.close()
   }
 }
 
