@@ -13,31 +13,40 @@ import { toStart } from '../ranges.ts'
 const NO_PRICE = 'No source has a price of it.'
 const NOT_TOLD = 'The source does not tell it.'
 
+const CHANGES = [
+  ['24 hours', 'percentChange24h'],
+  ['7 days', 'percentChange7d'],
+  ['30 days', 'percentChange30d'],
+] as const
+
+/** What a treasury is worth, and how that changed; while that is being asked only the names. */
+function Worth({ of }: { of?: Answer<'/data/daos/treasury'>[number]['treasuryData'] }) {
+  return (
+    <Stats>
+      <Stat name="Worth">{of === undefined ? '…' : <Value of={of.valueUsd} as="usd" />}</Stat>
+      {CHANGES.map(([name, member]) => (
+        <Stat key={member} name={name}>
+          {of === undefined ? '…' : <Change of={of[member]} />}
+        </Stat>
+      ))}
+    </Stats>
+  )
+}
+
 function Summary({ id }: { id: string }) {
   const question = toQuestion('/data/daos/treasury', { id: [id] })
   const treasuries = useAnswer(question)
   const empty = 'Not known: no treasury of this DAO is collected.'
   return (
     <Card title="Treasury" question={question} facts={treasuries.given?.facts}>
-      <Shown of={treasuries} what="the treasury" isEmpty={(data) => data.length === 0} empty={empty}>
-        {([record]) =>
-          record !== undefined && (
-            <Stats>
-              <Stat name="Worth">
-                <Value of={record.treasuryData.valueUsd} as="usd" />
-              </Stat>
-              <Stat name="24 hours">
-                <Change of={record.treasuryData.percentChange24h} />
-              </Stat>
-              <Stat name="7 days">
-                <Change of={record.treasuryData.percentChange7d} />
-              </Stat>
-              <Stat name="30 days">
-                <Change of={record.treasuryData.percentChange30d} />
-              </Stat>
-            </Stats>
-          )
-        }
+      <Shown
+        of={treasuries}
+        what="the treasury"
+        isEmpty={(data) => data.length === 0}
+        empty={empty}
+        outline={<Worth />}
+      >
+        {([record]) => record !== undefined && <Worth of={record.treasuryData} />}
       </Shown>
     </Card>
   )

@@ -8,19 +8,30 @@ const SLOW_MS = 3_000
 /** As high as a line of a table, with its border. */
 const ROW_REM = 2.15
 
-function Loading({ what, rows }: { what: string; rows: number | undefined }) {
+function Loading(props: { what: string; rows: number | undefined; outline: ComponentChildren }) {
+  const { what, rows, outline } = props
   const [isSlow, setSlow] = useState(false)
   useEffect(() => {
     const timer = setTimeout(() => setSlow(true), SLOW_MS)
     return () => clearTimeout(timer)
   }, [])
+  const text = isSlow ? `Still loading ${what}: the service takes its time.` : `Loading ${what}…`
+  if (outline !== undefined)
+    return (
+      <div class="loading">
+        <p class="hidden" role="status">
+          {text}
+        </p>
+        {outline}
+      </div>
+    )
   return (
     <p
       class="state loading"
       role="status"
       style={rows === undefined ? undefined : { minHeight: `${(rows + 1) * ROW_REM}rem` }}
     >
-      {isSlow ? `Still loading ${what}: the service takes its time.` : `Loading ${what}…`}
+      {text}
     </p>
   )
 }
@@ -63,6 +74,8 @@ export function Shown<T>(props: {
   empty?: string
   /** Of a table: how many are expected, so that what is below it stays where it is. */
   rows?: number
+  /** What is there without its values while they load, for the same reason. */
+  outline?: ComponentChildren
   children: (data: T, facts: Given<T>['facts']) => ComponentChildren
 }) {
   const { given, failure, isBefore, again } = props.of
@@ -70,7 +83,7 @@ export function Shown<T>(props: {
   if (given === undefined && failure?.code === 'no_data') return <p class="state empty">Not known: {failure.detail}</p>
   if (given === undefined)
     return failure === undefined ? (
-      <Loading what={props.what} rows={props.rows} />
+      <Loading what={props.what} rows={props.rows} outline={props.outline} />
     ) : (
       <Failed failure={failure} again={again} />
     )
