@@ -27,6 +27,29 @@ export function isRequired(schema: z.ZodType): boolean {
   return !schema.safeParse(undefined).success
 }
 
+/** One parameter of a shape, and what it means that a request does not have it. */
+interface Expected {
+  readonly name: string
+  readonly schema: z.ZodType
+  /** Undefined where it stays away. */
+  readonly otherwise: unknown
+  readonly isRequired: boolean
+}
+
+const expectations = new WeakMap<QueryShape, readonly Expected[]>()
+
+/** The parameters of a shape, which every request of a route has in common: what is absent is most of them. */
+function toExpected(shape: QueryShape): readonly Expected[] {
+  const known = expectations.get(shape)
+  if (known !== undefined) return known
+  const expected = Object.entries(shape).map(([name, schema]) => {
+    const { success, data } = schema.safeParse(undefined)
+    return { name, schema, otherwise: data, isRequired: !success }
+  })
+  expectations.set(shape, expected)
+  return expected
+}
+
 /** The words that a parameter takes, where it takes a few. */
 function toWords(schema: z.ZodType): { allowed?: readonly string[] } {
   const outer = inner(schema)
@@ -115,6 +138,16 @@ function toParameterProblem(name: string, schema: z.ZodType, issue: z.core.$ZodI
   })
 }
 
+function toParsed({ name, schema, otherwise, isRequired: isNeeded }: Expected, value: unknown): unknown {
+  if (value === undefined && isNeeded)
+    throw new Problem('missing_parameter', `${name} is required.`, { param: name, ...toWords(schema) })
+  if (value === undefined) return otherwise
+  const { error, data } = schema.safeParse(value)
+  const [issue] = error?.issues ?? []
+  if (issue !== undefined) throw toParameterProblem(name, schema, issue)
+  return data
+}
+
 /**
  * The typed values of a request's parameters (contract section 2): those of the query, and those that stand in the
  * path, which the query cannot give.
@@ -125,21 +158,15 @@ export function parseParameters<Shape extends QueryShape>(
   raw: RawParameters,
   inPath: Readonly<Record<string, string>> = {},
 ): z.output<z.ZodObject<Shape>> {
+  const expected = toExpected(shape)
   refuseUnknown(
     raw,
-    Object.keys(shape).filter((name) => !(name in inPath)),
+    expected.flatMap(({ name }) => (name in inPath ? [] : [name])),
   )
   const parsed: Record<string, unknown> = {}
-  for (const [name, schema] of Object.entries(shape)) {
-    const value = inPath[name] ?? toValue(name, schema, raw)
-    if (value === undefined && isRequired(schema)) {
-      throw new Problem('missing_parameter', `${name} is required.`, { param: name, ...toWords(schema) })
-    }
-    const result = schema.safeParse(value)
-    if (!result.success) {
-      const [issue] = result.error.issues
-      if (issue) throw toParameterProblem(name, schema, issue)
-    } else if (result.data !== undefined) parsed[name] = result.data
+  for (const one of expected) {
+    const value = toParsed(one, inPath[one.name] ?? toValue(one.name, one.schema, raw))
+    if (value !== undefined) parsed[one.name] = value
   }
   return parsed as z.output<z.ZodObject<Shape>>
 }

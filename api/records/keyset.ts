@@ -45,17 +45,24 @@ function toCondition(parts: readonly SortPart[], place: string): string {
   return `(${steps.join(' OR ')})`
 }
 
+function toAfter(parts: readonly SortPart[], types: readonly Type[]): string {
+  const place = `JSONExtract({after: String}, 'Tuple(${types.join(', ')})')`
+  const isAscending = parts.every(([, , direction]) => direction === undefined)
+  return isAscending ? `tuple(${parts.map(([sql]) => sql).join(', ')}) > ${place}` : toCondition(parts, place)
+}
+
 /** A keyset of values that are unique together and never null. */
 export function defineKeyset(...parts: readonly SortPart[]): Keyset {
   const types = parts.map(([, type]) => type)
-  const place = `JSONExtract({after: String}, 'Tuple(${types.join(', ')})')`
-  const values = parts.map(([sql]) => sql).join(', ')
-  const isAscending = parts.every(([, , direction]) => direction === undefined)
-  const condition = isAscending ? `tuple(${values}) > ${place}` : toCondition(parts, place)
+  // The SQL is made when it is asked for: lists in memory need none.
   return {
-    order: parts.map(([sql, , direction]) => (direction === undefined ? sql : `${sql} DESC`)).join(', '),
-    place: `tuple(${parts.map(([sql, type]) => (type === 'Float64' ? `toString(${sql})` : sql)).join(', ')})`,
-    isAfter: (after) => (after === '' ? '' : ` AND ${condition}`),
+    get order() {
+      return parts.map(([sql, , direction]) => (direction === undefined ? sql : `${sql} DESC`)).join(', ')
+    },
+    get place() {
+      return `tuple(${parts.map(([sql, type]) => (type === 'Float64' ? `toString(${sql})` : sql)).join(', ')})`
+    },
+    isAfter: (after) => (after === '' ? '' : ` AND ${toAfter(parts, types)}`),
     read: (after) => {
       const schemas = types.map((type) => WRITTEN[type]) as unknown as [z.ZodType, ...z.ZodType[]]
       const { data } = z.tuple(schemas).safeParse(toJson(after))
