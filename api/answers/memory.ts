@@ -2,6 +2,7 @@ import { LRUCache } from 'lru-cache'
 import type { TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
+import { type BodyRoom, createBodyRoom } from './body-room.ts'
 import { type Flight, startFlight } from './flight.ts'
 import { withSignal } from './leaving.ts'
 
@@ -38,6 +39,8 @@ type Read<P, T> = (missing: readonly P[], db: Database) => Promise<readonly T[]>
 /** What was read from the database and still holds, for answers to be put together from. */
 export interface Memory {
   readonly maxBytes: number
+  /** Where answers are written that are put together from what is kept, and not kept themselves. */
+  readonly bodies: BodyRoom
   shelf<T extends Sized>(): Shelf<T>
   /**
    * Whether there is room to collect so many bytes, beside what others are collecting. If there is, it is taken until
@@ -134,6 +137,7 @@ export function createMemory(options: { maxBytes: number; commits: CommitFeed; d
   const claims = createClaims(maxBytes / 2)
   return {
     maxBytes,
+    bodies: createBodyRoom(),
     claim: claims,
     mark,
     shelf: <T extends Sized>(): Shelf<T> => ({

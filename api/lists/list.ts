@@ -182,7 +182,9 @@ export function defineList(list: List): ListRoute {
       if (list.toMoment !== undefined) return undefined
       const { at, asked, key } = toQuestion(call)
       const set = isBinary(call) ? undefined : peekRecordSet(call.memory, key)
-      return set && toAnswer(call.representation, answerFromSet(set, asked, call.representation), at)
+      if (set === undefined) return undefined
+      const answer = answerFromSet(set, asked, call.representation, call.memory.bodies.take)
+      return { ...toAnswer(call.representation, answer, at), isQuick: true }
     },
     handle: async (call) => {
       const { at, asked, key: ofAnyTime } = toQuestion(call)

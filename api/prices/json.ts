@@ -118,7 +118,8 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
   const coarse = peekCoarsePoints(memory, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)
   if (coarse === undefined) return undefined
   const found = { points: countSlices(slices), asOf: findNewest(slices), newest, coarse, isCut: false }
-  return { body: toArray(slices, toTokenFrame(token)), isQuick: true, ...describe(call, series, found) }
+  const body = toArray(slices, toTokenFrame(token), memory.bodies.take)
+  return { body, isQuick: true, ...describe(call, series, found) }
 }
 
 /** Streamed, with kept pieces where there are any. */

@@ -1,3 +1,4 @@
+import type { BodyRoom } from '../answers/body-room.ts'
 import type { Sized } from '../answers/memory.ts'
 
 /** Rows of a series as JSON, in the order of their times. */
@@ -79,20 +80,23 @@ export function detach(slice: Slice): Rows {
   return toRows(Buffer.from(toBytes(slice)), starts, times(rows.at), times(rows.asOf))
 }
 
-const OPENING = Buffer.from('[')
-const CLOSING = Buffer.from(']')
-const BETWEEN = Buffer.of(COMMA)
-
 export const NO_FRAME = { before: '', after: '' }
 
-/** The slices that follow one another as one JSON array, in a frame. */
-export function toArray(slices: readonly Slice[], frame: { before: string; after: string }): Buffer {
-  const parts: Buffer[] = [Buffer.from(frame.before), OPENING]
-  for (const slice of slices) {
-    if (slice.first === slice.end) continue
-    if (parts.length > 2) parts.push(BETWEEN)
-    parts.push(toBytes(slice))
+/** The slices that follow one another as one JSON array, in a frame, written where `take` finds room. */
+export function toArray(
+  slices: readonly Slice[],
+  frame: { before: string; after: string },
+  take: BodyRoom['take'] = Buffer.allocUnsafe,
+): Buffer {
+  const parts = slices.filter(({ first, end }) => first !== end).map(toBytes)
+  const [before, after] = [`${frame.before}[`, `]${frame.after}`]
+  const length = parts.reduce((sum, part) => sum + part.length, Math.max(0, parts.length - 1))
+  const body = take(Buffer.byteLength(before) + length + Buffer.byteLength(after))
+  let at = body.write(before)
+  for (const [index, part] of parts.entries()) {
+    if (index > 0) body[at++] = COMMA
+    at += part.copy(body, at)
   }
-  parts.push(CLOSING, Buffer.from(frame.after))
-  return Buffer.concat(parts)
+  body.write(after, at)
+  return body
 }

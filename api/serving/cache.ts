@@ -45,8 +45,8 @@ interface Asked {
 export interface ByteCache {
   /** A kept answer that still holds at a time, in Unix milliseconds. */
   peek(key: string, datasets: readonly DatasetFacts[], at: number): ReadyAnswer | undefined
-  /** An answer that was made at once from what is kept: it is kept itself when it is asked for again. */
-  offer(asked: Pick<Asked, 'key' | 'datasets'>, answer: ReadyAnswer): void
+  /** An answer that was made at once from what is kept: it is kept itself when it is asked for again. Tells whether. */
+  offer(asked: Pick<Asked, 'key' | 'datasets'>, answer: ReadyAnswer): boolean
   /**
    * A kept answer, or a new one that all who ask meanwhile share. Streams are not kept. Rejects with the reason of
    * `left` when the client leaves; `make` is told when all who share the answer have left, and not called when that is
@@ -139,8 +139,9 @@ export function createByteCache(options: {
   return {
     peek,
     offer: ({ key, datasets }, answer) => {
-      if (!isWorthKeeping(key, answer)) return
+      if (!isWorthKeeping(key, answer)) return false
       kept.set(key, { answer, versions: versionsOf(datasets), madeAt: now(), foundAt: -1, hits: 0 })
+      return true
     },
     get: async (asked, make, left) => {
       left.throwIfAborted()

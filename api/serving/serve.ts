@@ -1,4 +1,5 @@
 import type { Logger } from '../../shared/telemetry/log.ts'
+import type { StreamAnswer } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { DataChanged } from '../answers/frame.ts'
 import { ClientLeft, toLeaving } from '../answers/leaving.ts'
@@ -11,8 +12,8 @@ import { createByteCache } from './cache.ts'
 import { createKnownUrls } from './known-urls.ts'
 import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'
-import { toHead, toReady } from './ready.ts'
-import type { ApiMetrics } from './request-metrics.ts'
+import { type ReadyAnswer, toHead, toReady } from './ready.ts'
+import type { ApiMetrics, Origin } from './request-metrics.ts'
 import { type Exchange, sendProblem, sendReady, toStaleHeader } from './send.ts'
 import type { SendStream } from './stream.ts'
 
@@ -128,6 +129,13 @@ async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promi
   }
 }
 
+/** An answer, where it is from, and whether this request alone has it. */
+interface Found {
+  readonly answer: ReadyAnswer | StreamAnswer
+  readonly from: Origin
+  readonly isPassing?: boolean
+}
+
 /** The wrapper around every route: parameters, kept bytes, conditional requests, encodings, failures, metrics. */
 export function createServing(
   surroundings: Surroundings,
@@ -140,7 +148,7 @@ export function createServing(
     toAddress: ToAddress
   },
 ): Serving {
-  const { now, config, commits } = surroundings
+  const { now, config, commits, memory } = surroundings
   const { metrics, log, cacheBytes, queue, sendStream } = options
   const tell = createTell(log)
   const toAsker = createToAsker(options.toAddress)
@@ -160,19 +168,19 @@ export function createServing(
     const made = settled.peek(at)
     if (made === undefined) return undefined
     const answer = toReady(route, made)
-    if (!('open' in answer)) cache.offer({ key: settled.key, datasets }, answer)
-    return { answer, from: 'made' as const }
+    const isPassing = !('open' in answer) && !cache.offer({ key: settled.key, datasets }, answer)
+    return { answer, from: 'made' as const, isPassing }
   }
 
   /** An answer for somebody, found among the kept or made. */
   const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: AbortSignal) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
     const wanted = { key: settled.key, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
-    const { answer, from } = route.volatile
+    const found: Found = route.volatile
       ? { answer: await make(left), from: 'made' as const }
       : (findAtOnce(route, settled) ?? (await cache.get(wanted, make, left)))
-    metrics.of(route.path).answered(from)
-    return { answer, from }
+    metrics.of(route.path).answered(found.from)
+    return found
   }
 
   /** A request's way: parse, settle what is asked for, find it, send. */
@@ -183,8 +191,10 @@ export function createServing(
     const settled = route.settle(asked.query, asked.format, around)
     if (settled.connect !== undefined) return settled.connect(exchange)
     const asker = toAsker(route, exchange)
-    const { answer, from } = await find(route, settled, asker, left)
+    const { answer, from, isPassing } = await find(route, settled, asker, left)
     if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left)
+    // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
+    if (isPassing === true) exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
     if (exchange.extra.length === 0) known.add(url, route, settled.key, asked)
     await sendReady(exchange, answer, now(), from)
   }

@@ -1,0 +1,127 @@
+import { createHash } from 'node:crypto'
+import { once } from 'node:events'
+import { Agent, get, type IncomingMessage } from 'node:http'
+import { connect, type Socket } from 'node:net'
+import { buffer } from 'node:stream/consumers'
+import { afterAll, beforeAll, expect, it } from 'vitest'
+import { DAY_MS } from '../../shared/intervals.ts'
+import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig } from '../support/database.ts'
+import { storeMarket } from '../support/market.ts'
+
+/** A clock that stands: nothing here depends on the time of the run. */
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const STEP = 300_000
+const UNTIL = Date.parse('2024-03-09T00:00:00Z')
+const DAYS = 18
+/** About a megabyte. */
+const POINTS = 4_900
+const SLOW = 16
+
+const config = createTestConfig()
+let database: Awaited<ReturnType<typeof createApiDatabase>>
+let [memory, engine]: TestApi[] = []
+const agent = new Agent({ keepAlive: true })
+
+beforeAll(async () => {
+  database = await createApiDatabase(config)
+  const keys = database.registry.tokens.slice(0, 2).map(({ key }) => key)
+  await storeMarket(database.writer, { keys, until: UNTIL, points: DAYS * 288, stepMs: STEP })
+  const options = { ...database, commits: createHandFeed(), now: () => NOW }
+  memory = await startApi({ ...options, config })
+  engine = await startApi({ ...options, config: { ...config, api: { ...config.api, cacheBytes: 0 } } })
+})
+afterAll(async () => {
+  agent.destroy()
+  await Promise.all([memory?.close(), engine?.close()])
+  await database?.drop()
+})
+
+/** The response as soon as its head is there; none of its body is read. */
+async function open(path: string, encoding = 'identity'): Promise<IncomingMessage> {
+  const request = get(`${memory?.url}${path}`, { agent, headers: { 'accept-encoding': encoding } })
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
+  return response
+}
+
+const toHash = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex')
+const read = async (response: IncomingMessage) => toHash(await buffer(response))
+const readEngine = async (path: string) => {
+  const response = await fetch(`${engine?.url}${path}`, { headers: { 'accept-encoding': 'identity' } })
+  return toHash(Buffer.from(await response.arrayBuffer()))
+}
+
+/** Asks for all of them on one connection, which is not read yet. */
+function ask(paths: readonly string[]): Socket {
+  const { hostname, port } = new URL(memory?.url ?? '')
+  const socket = connect({ host: hostname, port: Number(port) })
+  socket.pause()
+  socket.write(paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`).join(''))
+  return socket
+}
+
+const END_OF_HEAD = '\r\n\r\n'
+
+/** The bodies of so many responses that come one after the other, each of the length that its head says. */
+async function readAll(socket: Socket, count: number): Promise<string[]> {
+  const hashes: string[] = []
+  let bytes = Buffer.alloc(0)
+  for await (const chunk of socket) {
+    bytes = Buffer.concat([bytes, chunk as Buffer])
+    for (;;) {
+      const head = bytes.indexOf(END_OF_HEAD)
+      const [, length] = /content-length: (\d+)/i.exec(bytes.toString('latin1', 0, Math.max(0, head))) ?? []
+      const end = head + END_OF_HEAD.length + Number(length)
+      if (head < 0 || bytes.length < end) break
+      hashes.push(toHash(bytes.subarray(head + END_OF_HEAD.length, end)))
+      bytes = bytes.subarray(end)
+    }
+    if (hashes.length === count) return hashes
+  }
+  throw new Error(`the connection ended after ${hashes.length} answers`)
+}
+
+/** A range of prices that differs by its number, and is never asked for twice. */
+function toPath(number: number, points: number): string {
+  const token = database.registry.tokens[number % 2]
+  const from = UNTIL - DAYS * DAY_MS + 2 * STEP + number * STEP
+  const [start, end] = [from, from + points * STEP].map((at) => new Date(at).toISOString())
+  return `/data/tokens/historic-financial?id=${token?.id}&interval=5m&start=${start}&end=${end}`
+}
+
+const toList = (number: number) => `/data/tokens?limit=100&filter=financialData.price!=${1e9 + number}`
+
+it('answers that are put together are whole, however slowly they are read while others are written', async () => {
+  // Every piece and the records of the list are kept from here on.
+  for (const number of [0, 1]) await read(await open(toPath(number, DAYS * 288)))
+  for (const number of [0, 1]) await read(await open(toPath(40 + number, POINTS)))
+  await read(await open(toList(0)))
+
+  // Far more than connections hold: most of it waits in the service.
+  const slow = Array.from({ length: SLOW }, (_, number) => toPath(2 + number, POINTS))
+  const socket = ask(slow)
+  const quick = Array.from({ length: 60 }, (_, number) =>
+    number % 3 === 0 ? toList(1 + number) : toPath(100 + number, number % 3 === 1 ? POINTS : 288),
+  )
+  const read_ = await Promise.all(quick.map(async (path) => read(await open(path))))
+  expect(read_).toEqual(await Promise.all(quick.map(readEngine)))
+  // Those who left in the middle, and those who want it compressed, take nothing from the others.
+  for (const number of [200, 201, 202, 203]) (await open(toPath(number, POINTS))).destroy()
+  const compressed = await Promise.all([204, 205].map((number) => open(toPath(number, POINTS), 'gzip')))
+  expect(compressed.map(({ headers }) => headers['content-encoding'])).toEqual(['gzip', 'gzip'])
+  for (const response of compressed) await read(response)
+
+  expect(await readAll(socket, slow.length)).toEqual(await Promise.all(slow.map(readEngine)))
+})
+
+it('answers that are kept stay what they were', async () => {
+  const path = toPath(300, 288)
+  const first = await read(await open(path))
+  const second = await open(path)
+  expect(await read(second)).toBe(first)
+  for (let number = 301; number < 340; number += 1) await read(await open(toPath(number, 288)))
+  const kept = await open(path)
+  expect(String(kept.headers['server-timing'])).toMatch(/^cache/)
+  expect(await read(kept)).toBe(first)
+  expect(first).toBe(await readEngine(path))
+})

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { createBodyRoom } from '../../api/answers/body-room.ts'
+
+const BYTES = 70_000
+
+describe('room for bodies', () => {
+  it('gives memory again that was given back, to one at a time', () => {
+    const room = createBodyRoom()
+    const first = room.take(BYTES)
+    const second = room.take(BYTES)
+    expect(second.buffer).not.toBe(first.buffer)
+    room.giveBack(first)
+    const third = room.take(BYTES + 1)
+    expect([third.buffer === first.buffer, third.length]).toEqual([true, BYTES + 1])
+    expect(room.take(BYTES).buffer).not.toBe(first.buffer)
+  })
+
+  it('takes back what it gave, once', () => {
+    const room = createBodyRoom()
+    const body = room.take(BYTES)
+    room.giveBack(body.subarray(10, 20))
+    room.giveBack(body)
+    expect(room.take(BYTES).buffer).toBe(body.buffer)
+    expect(room.take(BYTES).buffer).not.toBe(body.buffer)
+    const foreign = Buffer.alloc(BYTES)
+    room.giveBack(foreign)
+    expect(room.take(BYTES).buffer).not.toBe(foreign.buffer)
+  })
+
+  it('holds no more than it may', () => {
+    const room = createBodyRoom()
+    const lent = Array.from({ length: 40 }, () => room.take(2 ** 20))
+    for (const body of lent) room.giveBack(body)
+    const again = new Set(Array.from({ length: 40 }, () => room.take(2 ** 20).buffer))
+    expect(lent.filter(({ buffer }) => again.has(buffer))).toHaveLength(16)
+  })
+
+  it.each([0, 10, 3 * 2 ** 20])('leaves %i bytes to Node', (bytes) => {
+    const room = createBodyRoom()
+    const body = room.take(bytes)
+    expect(body).toHaveLength(bytes)
+    room.giveBack(body)
+    expect(room.take(70_000).buffer).not.toBe(body.buffer)
+  })
+})
