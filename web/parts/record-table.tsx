@@ -45,12 +45,19 @@ function Heading<T>({ column, sorting }: { column: Column<T>; sorting: Sorting |
 }
 
 /** Rows that fill any screen: the others follow when these are painted, so that nobody waits for what is out of sight. */
-const FIRST_ROWS = 40
+const FIRST_ROWS = 30
+
+/** A browser that is busy all the time shows the others nevertheless. */
+const MOST_IDLE_MS = 300
 
 function useIsWhole(): boolean {
   const [isWhole, complete] = useState(false)
-  // Effects run after the paint.
-  useEffect(() => complete(true), [])
+  // Effects run after the paint, and idle is when nothing else is to be painted; not every browser tells when that is.
+  useEffect(() => {
+    if (!('requestIdleCallback' in window)) return complete(true)
+    const waiting = requestIdleCallback(() => complete(true), { timeout: MOST_IDLE_MS })
+    return () => cancelIdleCallback(waiting)
+  }, [])
   return isWhole
 }
 
