@@ -32,18 +32,26 @@ type MemberOf<Name extends OperationName> =
       : never
     : never
 
+/** Where what an operation tells of can come from. */
+type SourceOf<Name extends OperationName> = Parameters<Name> extends { source?: infer Source } ? Source : undefined
+
 /** Where JSON is one object around its records, all of them are whole. */
 type TakesMembers<Name extends OperationName> = Body<Name> extends readonly unknown[] ? MemberOf<Name> : never
 
 /** What an operation is asked with in JSON. */
-export type Query<Name extends OperationName, Member = MemberOf<Name>, Fill = 'null', Basis = 'like-for-like'> = [
-  keyof Parameters<Name>,
-] extends [never]
+export type Query<
+  Name extends OperationName,
+  Member = MemberOf<Name>,
+  Fill = 'null',
+  Basis = 'like-for-like',
+  Source = SourceOf<Name>,
+> = [keyof Parameters<Name>] extends [never]
   ? Record<string, never>
-  : Asked<Omit<Parameters<Name>, 'format' | 'fields' | 'fill' | 'basis'>> &
+  : Asked<Omit<Parameters<Name>, 'format' | 'fields' | 'fill' | 'basis' | 'source'>> &
       ([TakesMembers<Name>] extends [never] ? unknown : { readonly fields?: Member | readonly Member[] | undefined }) &
       (Parameters<Name> extends { fill?: unknown } ? { readonly fill?: Fill | undefined } : unknown) &
-      (Parameters<Name> extends { basis?: unknown } ? { readonly basis?: Basis | undefined } : unknown)
+      (Parameters<Name> extends { basis?: unknown } ? { readonly basis?: Basis | undefined } : unknown) &
+      (Parameters<Name> extends { source?: unknown } ? { readonly source?: Source | undefined } : unknown)
 
 /** What an operation is asked with for a table. */
 export type TableQuery<Name extends OperationName> = Asked<Omit<Parameters<Name>, 'format'>>
@@ -72,6 +80,14 @@ type Based<Name extends OperationName, Fill, Basis> =
     ? Chosen<Filled<Name, Fill>, `${string}LikeForLike${string}`, Basis>
     : Filled<Name, Fill>
 
+type WithSource<Series, Source> = [Chosen<Series, `${string}OfSource`, Source>] extends [never]
+  ? Series
+  : Chosen<Series, `${string}OfSource`, Source>
+type Sourced<Name extends OperationName, Fill, Basis, Source> =
+  Parameters<Name> extends { source?: unknown }
+    ? WithSource<Based<Name, Fill, Basis>, Source>
+    : Based<Name, Fill, Basis>
+
 /** A body with the members that were asked for. */
 type Narrowed<T, Member> = T extends readonly (infer Item)[]
   ? [keyof Item] extends [Member]
@@ -79,13 +95,14 @@ type Narrowed<T, Member> = T extends readonly (infer Item)[]
     : Pick<Item, Extract<keyof Item, Member>>[]
   : T
 
-/** What an operation answers when it is asked for these members, filled or not, on this basis or none. */
+/** What an operation answers when it is asked for these members, filled or not, on this basis or none, with its source or without. */
 export type Answered<
   Name extends OperationName,
   Member = MemberOf<Name>,
   Fill = undefined,
   Basis = undefined,
-> = Narrowed<Based<Name, Fill, Basis>, [TakesMembers<Name>] extends [never] ? PropertyKey : Member>
+  Source = undefined,
+> = Narrowed<Sourced<Name, Fill, Basis, Source>, [TakesMembers<Name>] extends [never] ? PropertyKey : Member>
 
 /** One record of a list, one point of a series. */
 export type RecordOf<T> = T extends readonly (infer Item)[]
@@ -111,15 +128,19 @@ export interface Operation<Name extends OperationName> {
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
     Basis extends 'like-for-like' | undefined = undefined,
+    Source extends SourceOf<Name> | undefined = undefined,
   >(
-    ...asked: Arguments<Query<Name, Member, Fill, Basis>>
-  ): Promise<Answered<Name, Member, Fill, Basis>>
+    ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
+  ): Promise<Answered<Name, Member, Fill, Basis, Source>>
   /** The same with what its headers say of it. @throws as the operation itself */
   answer<
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
     Basis extends 'like-for-like' | undefined = undefined,
-  >(...asked: Arguments<Query<Name, Member, Fill, Basis>>): Promise<Answer<Answered<Name, Member, Fill, Basis>>>
+    Source extends SourceOf<Name> | undefined = undefined,
+  >(
+    ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
+  ): Promise<Answer<Answered<Name, Member, Fill, Basis, Source>>>
   /** Where the answer is, for links and for other programs. */
   url(...asked: Arguments<Query<Name>, never>): string
 }
@@ -137,17 +158,19 @@ export interface PagedOperation<Name extends OperationName> extends TableOperati
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
     Basis extends 'like-for-like' | undefined = undefined,
+    Source extends SourceOf<Name> | undefined = undefined,
   >(
-    ...asked: Arguments<Query<Name, Member, Fill, Basis>>
-  ): AsyncGenerator<Answered<Name, Member, Fill, Basis>, void, undefined>
+    ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
+  ): AsyncGenerator<Answered<Name, Member, Fill, Basis, Source>, void, undefined>
   /** Every record of this page and of all that follow. @throws as the operation itself */
   records<
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
     Basis extends 'like-for-like' | undefined = undefined,
+    Source extends SourceOf<Name> | undefined = undefined,
   >(
-    ...asked: Arguments<Query<Name, Member, Fill, Basis>>
-  ): AsyncGenerator<RecordOf<Answered<Name, Member, Fill, Basis>>, void, undefined>
+    ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
+  ): AsyncGenerator<RecordOf<Answered<Name, Member, Fill, Basis, Source>>, void, undefined>
 }
 
 /** What there is of an operation. */
