@@ -79,7 +79,7 @@ export function defineDailySums(sums: DailySums): Route {
 /** The parameters of a series of daily sums: `limit` means days back (contract section 2). */
 const dailySumParameters = {
   limit: optionalLimit('days', { max: MAX_DAYS }).meta({
-    description: `From how many days ago on, at most ${MAX_DAYS}; ${DEFAULT_DAYS} when neither it nor \`start\` is given.`,
+    description: `From how many days ago on, at most ${MAX_DAYS}; ${DEFAULT_DAYS}, or so many before \`end\`, when neither it nor \`start\` is given.`,
     examples: [30],
   }),
   start: time(`First moment, inclusive, not before ${HISTORY_START}.`, '2024-01-01', {
@@ -101,7 +101,10 @@ type Query = SeriesQuestion & { [Name in 'limit' | 'start' | 'end']?: number | u
 async function answerAsked(call: Call, source: SeriesSource, query: Query): Promise<Answer> {
   checkRange(query)
   const { limit, ...question } = query
-  const back = query.start !== undefined && limit === undefined ? 0 : call.now() - (limit ?? DEFAULT_DAYS) * DAY_MS
+  const now = call.now()
+  // An end alone is the end of the days that are told of when nothing is asked for.
+  const until = limit === undefined && query.start === undefined ? Math.min(query.end ?? now, now) : now
+  const back = query.start !== undefined && limit === undefined ? 0 : until - (limit ?? DEFAULT_DAYS) * DAY_MS
   const start = Math.max(query.start ?? 0, back)
   return (await answerQuestion(call, source, { ...question, start })).answer
 }

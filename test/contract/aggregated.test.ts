@@ -77,6 +77,14 @@ describe.each([
     expect(await daysOf(`?limit=${limit}`)).toEqual(expected(limit))
   })
 
+  it('has the ten days before an end that stands alone', async () => {
+    const wanted = AGES.filter((days) => days >= 20 && days < 30).map(dayAgo)
+    expect(await daysOf(`?end=${dayAgo(19)}`)).toEqual(wanted.toReversed())
+    expect(await daysOf('?end=2100-01-01')).toEqual(await daysOf(''))
+    // A limit counts from now, as it does alone.
+    expect(await daysOf(`?limit=5&end=${dayAgo(19)}`)).toEqual([])
+  })
+
   it('tells how many days there are and are missing, and how fresh they are', async () => {
     const { headers } = await ask()
     expect(headers.get('x-series-interval')).toBe('1d')

@@ -73,6 +73,14 @@ describe(HISTORIC, () => {
     expect(response.headers.get('x-data-stale')).toBeNull()
   })
 
+  it('has the day before an end that stands alone', async () => {
+    const [end, start] = [NOW - 3 * DAY, NOW - 4 * DAY].map((at) => new Date(at).toISOString())
+    const alone = await readPoints(`end=${end}`)
+    expect(alone).toHaveLength(288)
+    expect(alone).toEqual(await readPoints(`start=${start}&end=${end}`))
+    expect(await readPoints('end=2100-01-01')).toHaveLength(288)
+  })
+
   it('takes days for period, and both when they agree', async () => {
     const [period, days, both] = await Promise.all([
       readPoints('period=2'),
