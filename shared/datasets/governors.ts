@@ -63,7 +63,7 @@ const PROPOSAL_DETAILS = `
 INSERT INTO dao_proposal_details (dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, starts_at, ends_at,
   url, outcome, is_estimated, collected_at)
 WITH ${TOUCHED}
-SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arraySlice(v.scores, 1, length(e.choices)), v.total, v.votes,
+SELECT e.dao, e.space, e.proposal, e.title, 'basic', e.choices, arrayResize(v.scores, length(e.choices)), v.total, v.votes,
   e.starts_at, e.ends_at, e.url, e.outcome, e.is_estimated, now64(3, 'UTC')
 FROM
 (

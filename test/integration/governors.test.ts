@@ -160,6 +160,12 @@ describe("votes on Compound's governors", () => {
     expect(await get<Vote[]>(`/votes?proposal=${alpha?._id}`)).toHaveLength(2)
   })
 
+  it('are none at first, which is no voting power for any choice', async () => {
+    await start(1_000, toGovernorChain([logAt(40, BRAVO.address, proposal(42n, [50, 800]))]))
+    await collect()
+    expect(await proposalsOf('compound')).toMatchObject([{ scores: [0, 0, 0], scoresTotal: 0, votes: 0 }])
+  })
+
   it('are told with their source where it is asked for, and otherwise with the members of the contract', async () => {
     await start(1_000, toGovernorChain(logs))
     await pipeline.collect(governance)
