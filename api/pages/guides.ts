@@ -22,6 +22,10 @@ export const toCodeRows = () =>
     .map(([code, { status, title, meaning }]) => `| \`${code}\` | ${status} | ${title}. ${meaning} |`)
     .join('\n')
 
+/** What guides there are, as Markdown. */
+export const toGuideList = (base: string): string =>
+  `# Guides\n\n${GUIDES.map(({ name, title }) => `- [${title}](${base}/guides/${name})`).join('\n')}\n`
+
 /** A guide as Markdown, with the service's own address in its examples. */
 export const toGuide = (name: string, base: string): string =>
   readFileSync(join(import.meta.dirname, 'guides', `${name}.md`), 'utf8')

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { RequestHandler } from 'express'
 import type { OpenApi } from '../openapi/shape.ts'
-import { GUIDES, toGuide } from './guides.ts'
+import { GUIDES, toGuide, toGuideList } from './guides.ts'
 import { createKept, type Page } from './kept.ts'
 import { toLlmsText } from './llms.ts'
 import { fromMarkdown } from './markdown.ts'
@@ -29,6 +29,8 @@ function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
         markdown(() => toOperationMarkdown(document, base, path, operation)),
       ]),
     ),
+    ['/guides', html(() => toPage({ title: 'Guides', body: fromMarkdown(toGuideList(base)), markdown: '/guides.md' }))],
+    ['/guides.md', markdown(() => toGuideList(base))],
     ...GUIDES.flatMap(({ name, title }): [string, Page][] => [
       [`/guides/${name}`, html(() => toGuidePage(name, title))],
       [`/guides/${name}.md`, markdown(() => toGuide(name, base))],

@@ -17,17 +17,20 @@ const get = async (path: string) => {
 }
 
 describe('the pages', () => {
-  it.each(['/reference', ...GUIDES.map(({ name }) => `/guides/${name}`)])('%s is Markdown as well', async (path) => {
-    const page = await get(path)
-    expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
-    expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
-    expect(await page.text()).not.toMatch(/(?:src|action)="(https?:)?\/\//)
-    const markdown = await get(`${path}.md`)
-    expect(markdown.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
-    const text = await markdown.text()
-    expect(text).toMatch(/^# /)
-    expect(text).not.toContain('{base}')
-  })
+  it.each(['/reference', '/guides', ...GUIDES.map(({ name }) => `/guides/${name}`)])(
+    '%s is Markdown as well',
+    async (path) => {
+      const page = await get(path)
+      expect(page.headers.get('content-type')).toBe('text/html; charset=utf-8')
+      expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
+      expect(await page.text()).not.toMatch(/(?:src|action)="(https?:)?\/\//)
+      const markdown = await get(`${path}.md`)
+      expect(markdown.headers.get('content-type')).toBe('text/markdown; charset=utf-8')
+      const text = await markdown.text()
+      expect(text).toMatch(/^# /)
+      expect(text).not.toContain('{base}')
+    },
+  )
 
   it('tells each failure once', async () => {
     const html = await (await get('/reference')).text()
@@ -98,9 +101,12 @@ describe.skipIf(!hasBrowser)('the reference in a browser', () => {
     }
   })
 
-  it.each(['/reference', ...GUIDES.map(({ name }) => `/guides/${name}`)])('%s fits a small phone', async (path) => {
-    const { page, close } = await browser.open(demo.url + path, { screen: 'small phone' })
-    expect(await isWide(page)).toBe(false)
-    await close()
-  })
+  it.each(['/reference', '/guides', ...GUIDES.map(({ name }) => `/guides/${name}`)])(
+    '%s fits a small phone',
+    async (path) => {
+      const { page, close } = await browser.open(demo.url + path, { screen: 'small phone' })
+      expect(await isWide(page)).toBe(false)
+      await close()
+    },
+  )
 })
