@@ -61,7 +61,9 @@ export const indexHistoricRoute = defineRoute({
   description:
     'One point per 5-minute slot in which every member of the basket has a price, oldest first, since the launch on 29 November 2022. At a coarser interval the first of each bucket stands for it, under its own time. `X-Series-Missing` counts the buckets without one.',
   query: {
-    period: days(`Days back from now, at most ${MAX_DAYS}; 1, or one before \`end\`, when neither it nor \`start\` is given.`),
+    period: days(
+      `Days back from now, at most ${MAX_DAYS}; 1, or one before \`end\`, when neither it nor \`start\` is given.`,
+    ),
     days: days('The same as `period`; when both are given they must be equal.'),
     start: time('First moment, inclusive; points begin with the launch.', '2024-01-01', {
       earliest: HISTORY_START,
