@@ -34,7 +34,37 @@ export function untilClickHouseAnswers(db: Database, url: string, options: Optio
 }
 
 /**
- * The same for Redis.
+ * Does a step of a part's start over ClickHouse. Where ClickHouse leaves in the middle of it the step is done once more
+ * when it is back, as if it had been away from the beginning.
+ * @throws whatever the step throws else: a refusal is an answer.
+ */
+export async function whenClickHouseAnswers<T>(
+  db: Database,
+  url: string,
+  step: () => Promise<T>,
+  { log }: Pick<Options, 'log'>,
+): Promise<T> {
+  for (;;) {
+    await untilClickHouseAnswers(db, url, { log })
+    try {
+      return await step()
+    } catch (error) {
+      if (!hasLeft(error)) throw error
+      log.warn({ reason: toReason(error) }, 'ClickHouse left in the middle of the start')
+      await wait(TRY_AGAIN_MS)
+    }
+  }
+}
+
+/** Whether a statement failed with its connection; an answer of an unexpected shape has no cause. */
+const hasLeft = (error: unknown): boolean =>
+  error instanceof DataError &&
+  error.code === 'storage' &&
+  error.cause !== undefined &&
+  toClickHouseCode(error) === undefined
+
+/**
+ * Waits until Redis answers.
  * @throws DataError `storage` when it refuses, such as a password.
  */
 export function untilRedisAnswers({ url }: Config['redis'], options: Options): Promise<void> {

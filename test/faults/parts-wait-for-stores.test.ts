@@ -8,6 +8,7 @@ import { findFreePort } from '../../shared/free-port.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { startStatementDoor } from '../support/statement-door.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
 const PARTS = {
@@ -110,6 +111,31 @@ describe.each(['api', 'worker', 'scheduler'] as const)('the %s', (name) => {
     expect(performance.now() - since).toBeLessThan(5_000)
   })
 })
+
+it.each(['worker', 'scheduler'] as const)(
+  'the %s starts whichever of its first statements ClickHouse leaves in',
+  async (name) => {
+    const redis = await startRedis(join(folder, `${name}-left`))
+    onTestFinished(() => redis.stop())
+    const door = await startStatementDoor(config.clickhouse.url)
+    onTestFinished(() => void door.close())
+    /** How many statements a start took of which this one was not answered. */
+    const startWithout = async (cut: number) => {
+      door.statements.length = 0
+      door.cut((statement) => statement === cut)
+      const part = await startPart(name, { CLICKHOUSE_URL: door.url, REDIS_URL: redis.url })
+      await untilReady(part)
+      const count = door.statements.length
+      part.process.kill('SIGTERM')
+      expect(await part.exited).toEqual([0, null])
+      return count
+    }
+    const all = await startWithout(-1)
+    // Those after these are of ticks, which go on by themselves.
+    for (let cut = 0; cut < Math.min(all, 6); cut += 1) await startWithout(cut)
+  },
+  300_000,
+)
 
 describe('the worker', () => {
   it.each([

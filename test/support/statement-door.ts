@@ -14,10 +14,11 @@ export interface SeenStatement {
 export async function startStatementDoor(target: string) {
   const statements: SeenStatement[] = []
   let [gate, open] = [Promise.resolve(), () => {}]
+  let isCut = (_statement: number) => false
   const server = createServer(async (request, response) => {
     const { method, headers, url = '/' } = request
     const statement = { query: new URL(url, target).searchParams, hasLeft: false }
-    statements.push(statement)
+    if (isCut(statements.push(statement) - 1)) return void request.socket.destroy()
     response.once('close', () => {
       statement.hasLeft = !response.writableFinished
     })
@@ -41,6 +42,10 @@ export async function startStatementDoor(target: string) {
       })
     },
     release: () => open(),
+    /** The connections of statements of which this is true, by the number of their arrival from 0, are closed unanswered. */
+    cut: (which: (statement: number) => boolean) => {
+      isCut = which
+    },
     close: () => {
       open()
       server.closeAllConnections()

@@ -4,7 +4,7 @@ import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { type Config, loadConfig } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { type OpsServer, startOpsServer } from '../../shared/ops/ops-server.ts'
-import { untilClickHouseAnswers, untilRedisAnswers } from '../../shared/ops/waiting.ts'
+import { untilRedisAnswers, whenClickHouseAnswers } from '../../shared/ops/waiting.ts'
 import { endOnStopSignal } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
@@ -37,10 +37,14 @@ const OPS = {
 
 /**
  * Opens what the part is made of. While ClickHouse or Redis is away it waits: it says so, is alive and not ready, and ends
- * at once when it is told to stop.
+ * at once when it is told to stop. `start` is what the part itself has to do over ClickHouse before it begins; where
+ * ClickHouse leaves in the middle of it, it is done anew.
  * @throws DataError `config` that names every mistake of the settings or of the registry, `storage` when Redis refuses.
  */
-export async function openProgram(name: 'worker' | 'scheduler'): Promise<Program> {
+export async function openProgram(
+  name: 'worker' | 'scheduler',
+  start?: (db: Database, config: Config) => Promise<void>,
+): Promise<Program> {
   endOnStopSignal()
   const config = loadConfig()
   const redact = createRedactor(findSecrets(config))
@@ -53,11 +57,14 @@ export async function openProgram(name: 'worker' | 'scheduler'): Promise<Program
   const { host } = config.ops
   const ops = await startOpsServer({ registry: metrics, checks, host, port: config.ops[port], setting })
   const db = createDatabase(config.clickhouse, 'write')
+  const begin = async () => {
+    await requireMigrated(db)
+    await start?.(db, config)
+  }
   await Promise.all([
-    untilClickHouseAnswers(db, config.clickhouse.url, { log }),
+    whenClickHouseAnswers(db, config.clickhouse.url, begin, { log }),
     untilRedisAnswers(config.redis, { log }),
   ])
-  await requireMigrated(db)
   const redis = createRedis(config.redis.url, log)
   const followed = followFoundLinks(db, files, log)
   await followed.refresh()

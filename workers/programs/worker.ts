@@ -25,9 +25,10 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 async function main(): Promise<void> {
   // Before it waits for anything: a queue that nobody knows will not come.
   const selected = selectLanes(loadConfig().worker.queues)
-  const program = await openProgram('worker')
+  const program = await openProgram('worker', async (db, config) => {
+    for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
+  })
   const { config, log, db, redis, ops } = program
-  for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
   const stopping = new AbortController()
   const context = openRunnerContext(program, stopping.signal)
   const runners = selected.map(({ job, lane }) => createRunner(job, context, lane))
