@@ -143,8 +143,9 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   const { refused } = metrics.ofQueue('limits')
   const gate = options.limits && createGate({ ...options.limits, toAddress, refused })
   const surroundings = createSurroundings(options, cacheBytes, toAddress)
+  const places = options.config.api.answersAtOnce
   const queue = createQueue({
-    ...{ places: options.config.api.answersAtOnce, most: MOST_WAITING, clock: () => performance.now() },
+    ...{ places, perClient: Math.ceil(places / 2), most: MOST_WAITING, clock: () => performance.now() },
     ...{ ...options.queue, meters: metrics.ofQueue('answers') },
   })
   const sendStream = createSendStream(options, metrics)

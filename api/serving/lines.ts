@@ -9,8 +9,8 @@ export interface Lines<T> {
   readonly size: number
   add(asker: Asker, item: T): void
   remove(asker: Asker, item: T): void
-  /** Takes out whose turn it is; undefined when nobody waits. */
-  take(): T | undefined
+  /** Takes out whose turn it is among the clients who may; undefined when none of them waits. */
+  take(may: (client: string) => boolean): T | undefined
   /** How many of a client wait. */
   lengthOf(client: string): number
   /** About how many have their turn before somebody who comes now. */
@@ -75,8 +75,9 @@ export function createLines<T>(): Lines<T> {
       size -= 1
       drop(asker)
     },
-    take: () => {
+    take: (may) => {
       for (const [client, routes] of clients) {
+        if (!may(client)) continue
         for (const [route, line] of routes) {
           const item = line.shift()
           size -= 1

@@ -31,6 +31,8 @@ export interface QueueMeters {
 export interface QueueOptions {
   /** How much is done at once. */
   readonly places: number
+  /** Most of the places that one client takes, so that who asks for little finds one free beside a flood; all of them without. */
+  readonly perClient?: number
   /** Most that wait. */
   readonly most: number
   /** How long anybody may expect to wait, where it is not for seconds only: usually, and in overload. */
@@ -44,8 +46,8 @@ export interface QueueOptions {
 
 /** A page with a hundred charts waits for all of them, however slow the machine is. */
 const BURST = 128
-/** Who waits for so few answers is not what overloads the service, and may wait as long as usual. */
-const MODEST = 32
+/** Who waits for so few answers is not what overloads the service, and may wait for as long in overload as without. */
+const MODEST = 64
 /** Seconds for who asks for more than that; in overload hardly any for anybody. */
 const PATIENCE = { usualMs: 3_000, overloadMs: 500 }
 /**
@@ -65,7 +67,7 @@ interface Waiting {
 }
 
 /** How fast places become free. */
-function createPace(places: number, clock: () => number) {
+function createPace(clock: () => number) {
   let mean = 0
   let lastLeft = clock()
   return {
@@ -77,8 +79,8 @@ function createPace(places: number, clock: () => number) {
     begins: () => {
       lastLeft = clock()
     },
-    /** How long somebody waits who has so many before him. While nobody leaves, it may well go on for as long again. */
-    expect: (ahead: number) => ((ahead + 1) / places) * mean + (clock() - lastLeft),
+    /** How long somebody waits who has so many before him, when so many places are taken. While nobody leaves, it may well go on for as long again. */
+    expect: (ahead: number, taken: number) => ((ahead + 1) / taken) * mean + (clock() - lastLeft),
   }
 }
 
@@ -93,12 +95,12 @@ function createJudge({ patience = PATIENCE, modest = MODEST, clock }: QueueOptio
     empty: () => {
       emptyAt = clock()
     },
-    isTooLong: (asker: Asker): boolean => {
+    isTooLong: (asker: Asker, taken: number): boolean => {
       const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
-      const isModest = lines.lengthOf(asker.client) < modest
-      if (isOverloaded && !isModest) return pace.expect(lines.ahead(asker)) > patience.overloadMs
-      const isBurst = lines.lengthOf(asker.client) < BURST
-      return pace.expect(isBurst ? 0 : lines.ahead(asker)) > patience.usualMs
+      const waiting = lines.lengthOf(asker.client)
+      const isBurst = !isOverloaded && waiting < BURST
+      const expected = pace.expect(isBurst ? 0 : lines.ahead(asker), taken)
+      return expected > (isOverloaded && waiting >= modest ? patience.overloadMs : patience.usualMs)
     },
   }
 }
@@ -106,7 +108,9 @@ function createJudge({ patience = PATIENCE, modest = MODEST, clock }: QueueOptio
 /** What becomes of one who waits. */
 interface Fates {
   /** Takes the place that is free now. */
-  take(): Leave
+  take(client: string): Leave
+  /** Begins whose turn it is, where a place is free. */
+  next(): void
   refuse(waiting: Waiting): void
   readonly lateMs: number
   /** Called whenever somebody has come or gone before its turn. */
@@ -124,7 +128,7 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
     asker,
     begin: () => {
       stop()
-      resolve(fates.take())
+      resolve(fates.take(waiting.asker.client))
     },
     giveUp: (error) => {
       stop()
@@ -151,6 +155,7 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
       lines.remove(waiting.asker, waiting)
       waiting.asker = other
       lines.add(other, waiting)
+      fates.next()
     },
   }
 }
@@ -160,12 +165,15 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
  * to the longest line is refused.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { places, most, patience = PATIENCE, meters, clock } = options
+  const { places, perClient = places, most, patience = PATIENCE, meters, clock } = options
   const lines = createLines<Waiting>()
-  const pace = createPace(places, clock)
+  const pace = createPace(clock)
   const judge = createJudge(options, lines, pace)
+  const held = new Map<string, number>()
   let taken = 0
 
+  const heldBy = (client: string) => held.get(client) ?? 0
+  const may = (client: string) => taken < places && heldBy(client) < perClient
   const changed = () => {
     if (lines.size === 0) judge.empty()
     meters.waiting(lines.size)
@@ -174,9 +182,14 @@ export function createQueue(options: QueueOptions): Queue {
     meters.refused()
     waiting.giveUp(refusal())
   }
-  const take = (cameAt: number): Leave => {
+  const next = () => {
+    lines.take(may)?.begin()
+    changed()
+  }
+  const take = (client: string, cameAt: number): Leave => {
     if (taken === 0) pace.begins()
     taken += 1
+    held.set(client, heldBy(client) + 1)
     const since = clock()
     meters.waited((since - cameAt) / 1000)
     let isOver = false
@@ -184,15 +197,16 @@ export function createQueue(options: QueueOptions): Queue {
       if (isOver) return
       isOver = true
       taken -= 1
+      if (heldBy(client) > 1) held.set(client, heldBy(client) - 1)
+      else held.delete(client)
       pace.left(clock() - since)
-      lines.take()?.begin()
-      changed()
+      next()
     }
   }
   /** @throws Problem `unavailable` when there is none for this asker. */
   const makeRoom = (asker: Asker) => {
     const isFull = lines.size >= most
-    const isTooLong = judge.isTooLong(asker)
+    const isTooLong = judge.isTooLong(asker, taken)
     const displaced = isFull && !isTooLong ? lines.giveWay(asker) : undefined
     if (displaced !== undefined) return refuse(displaced)
     if (!isFull && !isTooLong) return
@@ -203,10 +217,10 @@ export function createQueue(options: QueueOptions): Queue {
     enter: (asker, left) => {
       left.throwIfAborted()
       const cameAt = clock()
-      if (taken < places) return { turn: Promise.resolve(take(cameAt)), alsoFor: () => {} }
+      if (may(asker.client)) return { turn: Promise.resolve(take(asker.client, cameAt)), alsoFor: () => {} }
       makeRoom(asker)
       const lateMs = GIVEN_UP_AFTER * patience.usualMs
-      return createTicket(lines, asker, left, { take: () => take(cameAt), refuse, lateMs, changed })
+      return createTicket(lines, asker, left, { take: (client) => take(client, cameAt), next, refuse, lateMs, changed })
     },
   }
 }

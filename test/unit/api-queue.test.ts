@@ -10,7 +10,7 @@ setMaxListeners(0, stays)
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** A queue whose work ends when the test says so, in the order in which it began. */
-function setUp(options: { places?: number; most?: number } = {}) {
+function setUp(options: { places?: number; perClient?: number; most?: number; modest?: number } = {}) {
   const state = { now: 0, waiting: 0, refused: 0, waits: [] as number[] }
   const queue = createQueue({
     modest: 0,
@@ -69,6 +69,42 @@ describe('the queue of answers', () => {
     await Promise.all([...floods, ...others])
     expect(begun.slice(0, 6)).toEqual(['a0', 'a1', 'b0', 'other route', 'b1', 'a2'])
     expect(begun).toHaveLength(23)
+  })
+
+  it('keeps a place for others beside a flood, and for who wants the same as the flood', async () => {
+    const { board, begun, finish } = setUp({ places: 3, perClient: 2 })
+    const flood = names('a', 6).map((name) => board('a', 'r', name))
+    await settled()
+    expect(begun).toEqual(['a0', 'a1'])
+    const other = board('b', 'r', 'b0')
+    await settled()
+    expect(begun).toEqual(['a0', 'a1', 'b0'])
+    await finish(0, 3)
+    // The place that b has left is free, and its next one is a's work.
+    const same = board('b', 'r', 'a5')
+    await settled()
+    expect(begun).toEqual(['a0', 'a1', 'b0', 'a2', 'a3', 'a5'])
+    await finish()
+    expect(await Promise.all([...flood, other, same])).toHaveLength(8)
+  })
+
+  it('has nobody wait for more than seconds in overload, however many ask for little', async () => {
+    const { state, board, finish } = setUp({ modest: 64 })
+    const first = board('a', 'r', 'first')
+    await finish(100)
+    await first
+    const clients = names('c', 50).map((client) => board(client, 'r', client))
+    await finish(100, 21)
+    const late = names('d', 10).map((client) => board(client, 'r', client))
+    const outcomes = Promise.allSettled(late)
+    await finish(100)
+    await Promise.all(clients)
+    // Of 50 the 22nd is under way and 28 wait: the first two of these find 2.9 and 3 seconds before them.
+    expect((await outcomes).map(({ status }) => status)).toEqual([
+      ...Array(2).fill('fulfilled'),
+      ...Array(8).fill('rejected'),
+    ])
+    expect(state.refused).toBe(8)
   })
 
   it('refuses at once who would make it longer than it may be, and the flood before anybody else', async () => {
