@@ -1,17 +1,16 @@
 import { Agent, get } from 'node:http'
-import autocannon from 'autocannon'
 import { JSON_SETTINGS } from '../../api/answers/written-json.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import { type Day, toDayPath, toShuffled } from './days.ts'
 import { atLeast, atMost, type BenchRow } from './define-benchmark.ts'
 import type { BenchDatabase } from './engine.ts'
-import { compare, type Side, timed } from './measure.ts'
+import { load } from './load.ts'
+import { compare, timed } from './measure.ts'
 
 const STEP = INTERVAL_SECONDS['5m'] * 1000
-const CONNECTIONS = 32
 const ROUNDS = 7
-const SECONDS = 2
 /** Days of each token whose pieces are kept: enough for no 24 hours of them to be asked for twice. */
 const WARM_DAYS = 25
 /** Between these and those that nobody asks for before they are measured. */
@@ -26,29 +25,13 @@ interface Assembled {
   readonly days: number
 }
 
-interface Day {
-  readonly token: Token
-  readonly from: number
-}
-
-const toPath = ({ token, from }: Day) => {
-  const [start, end] = [from, from + DAY_MS].map((at) => new Date(at).toISOString())
-  return `/data/tokens/historic-financial?id=${token.id}&interval=5m&start=${start}&end=${end}`
-}
-
-/** The numbers below `count`, each once, in an order that no neighbours share. */
-function* toShuffled(count: number): Generator<number> {
-  const stride = Math.floor(count * 0.618) | 1
-  for (let turn = 0; ; turn++) yield (turn * stride) % count
-}
-
 /** What was never asked for: days of 5-minute prices, read for the first time and put together, and lists. */
 export async function measureAssembled(bench: Assembled): Promise<BenchRow[]> {
   const { url, tokens, now } = bench
   const agent = new Agent({ keepAlive: true })
   const read = (day: Day) =>
     new Promise<void>((resolve, reject) => {
-      const path = toPath(day)
+      const path = toDayPath(day)
       get(url + path, { agent }, async (response) => {
         let bytes = 0
         for await (const chunk of response) bytes += (chunk as Buffer).length
@@ -107,7 +90,7 @@ async function measureWarm(
   const places = toShuffled(starts * tokens.length)
   const next = () => {
     const place = places.next().value as number
-    return toPath({
+    return toDayPath({
       token: tokens[place % tokens.length] as Token,
       from: oldest + Math.floor(place / tokens.length) * STEP,
     })
@@ -140,17 +123,4 @@ async function measureList({ url }: Assembled): Promise<BenchRow> {
     rounds: ROUNDS,
     target: atLeast(0.25),
   })
-}
-
-function load(url: string, name: string, toNext: () => string): Side {
-  return {
-    name,
-    measure: async () => {
-      // Asked for each request of any connection, on both sides: a list would be gone through by every connection.
-      const asked = [{ setupRequest: (request: autocannon.Request) => ({ ...request, path: toNext() }) }]
-      const result = await autocannon({ url, connections: CONNECTIONS, duration: SECONDS, requests: asked })
-      if (result.non2xx + result.errors > 0) throw new Error(`${name}: ${result.non2xx + result.errors} failed`)
-      return result.requests.total / result.duration
-    },
-  }
 }

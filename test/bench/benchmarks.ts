@@ -1,7 +1,9 @@
 import { backfill } from './backfill.ts'
 import type { Benchmark } from './define-benchmark.ts'
 import { dexData } from './dex-data.ts'
+import { overload } from './overload.ts'
 import { page } from './page.ts'
+import { plain } from './plain.ts'
 import { replay } from './replay.ts'
 import { scale } from './scale.ts'
 import { sentiment } from './sentiment.ts'
@@ -14,6 +16,8 @@ import { storage } from './storage.ts'
 export const benchmarks = [
   server,
   serving,
+  overload,
+  plain,
   storage,
   scale,
   backfill,

@@ -1,0 +1,38 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { startChild, untilReady } from '../../tools/children.ts'
+import { startRedis } from '../../tools/redis-server.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
+import type { BenchDatabase } from './engine.ts'
+
+/** The API as a process of its own. */
+export interface ApiProcess {
+  readonly url: string
+  readonly pid: number
+}
+
+/** Runs `work` with an API over the database and a Redis of its own. */
+export async function withApi<T>(
+  { config }: BenchDatabase,
+  settings: Readonly<Record<string, string>>,
+  work: (api: ApiProcess) => Promise<T>,
+): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'bench-redis-'))
+  const redis = await startRedis(folder)
+  const child = startChild('API', join(import.meta.dirname, '../../api/main.ts'), {
+    ...toStoreSettings(config),
+    REDIS_URL: redis.url,
+    LOG_LEVEL: 'warn',
+    API_PORT: '0',
+    API_OPS_PORT: '0',
+    ...settings,
+  })
+  try {
+    return await work({ url: String((await untilReady(child)).url), pid: Number(child.process.pid) })
+  } finally {
+    await child.stop()
+    await redis.stop()
+    await rm(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,76 @@
+import { Agent, get } from 'node:http'
+import { setTimeout as wait } from 'node:timers/promises'
+
+/** A request and what came of it: when it was sent, how long its answer took, and the status; 0 where the connection broke. */
+export interface Asked {
+  readonly sentAt: number
+  readonly tookMs: number
+  readonly status: number
+}
+
+/** Somebody who sends requests from an address of his own, each on a connection that nothing else waits for. */
+export interface Client {
+  ask(path: string): Promise<Asked>
+  leave(): void
+}
+
+/** @param number tells clients from one another: each has its own loopback address. */
+export function createClient(url: string, number: number): Client {
+  const agent = new Agent({ keepAlive: true, localAddress: `127.0.1.${number + 1}` })
+  const ask = (path: string) =>
+    new Promise<Asked>((resolve) => {
+      const sentAt = performance.now()
+      const end = (status: number) => resolve({ sentAt, tookMs: performance.now() - sentAt, status })
+      get(url + path, { agent }, (response) => {
+        const { statusCode = 0 } = response
+        response
+          .resume()
+          .once('end', () => end(statusCode))
+          .once('error', () => end(0))
+      }).once('error', () => end(0))
+    })
+  return { ask, leave: () => agent.destroy() }
+}
+
+/** So many requests at any time for so many seconds: the next one is sent when one is answered. */
+export async function askInTurn(
+  clients: readonly Client[],
+  atOnce: number,
+  seconds: number,
+  toPath: () => string,
+): Promise<Asked[]> {
+  const answers: Asked[] = []
+  const until = performance.now() + seconds * 1000
+  const goOn = async (client: Client) => {
+    while (performance.now() < until) answers.push(await client.ask(toPath()))
+  }
+  await Promise.all(Array.from({ length: atOnce }, (_, at) => goOn(clients[at % clients.length] as Client)))
+  return answers
+}
+
+const TURN_MS = 5
+
+/** So many requests a second, however long their answers take, until the signal is aborted. */
+export async function askRegardless(
+  clients: readonly Client[],
+  perSecond: number,
+  signal: AbortSignal,
+  toPath: () => string,
+): Promise<Asked[]> {
+  const asked: Promise<Asked>[] = []
+  const startedAt = performance.now()
+  while (!signal.aborted) {
+    const due = Math.floor(((performance.now() - startedAt) / 1000) * perSecond)
+    while (asked.length < due) asked.push((clients[asked.length % clients.length] as Client).ask(toPath()))
+    await wait(TURN_MS)
+  }
+  return Promise.all(asked)
+}
+
+export const isGood = ({ status }: Asked): boolean => status === 200
+
+/** The time that 95 of 100 requests took at most, in milliseconds. */
+export function toP95(answers: readonly Asked[]): number {
+  const sorted = answers.map(({ tookMs }) => tookMs).sort((a, b) => a - b)
+  return sorted[Math.floor(sorted.length * 0.95)] ?? Number.NaN
+}

@@ -1,0 +1,240 @@
+import { connect, type Socket } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { DAY_MS } from '../../shared/intervals.ts'
+import type { Token } from '../../shared/registry/entities.ts'
+import { storeMarket } from '../support/market.ts'
+import { type ApiProcess, withApi } from './api-process.ts'
+import { type Asked, askInTurn, askRegardless, type Client, createClient, isGood, toP95 } from './arrivals.ts'
+import { toDayPath, toShuffled } from './days.ts'
+import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
+import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
+import { compare } from './measure.ts'
+import { readPeakBytes } from './processes.ts'
+
+const STEP = 300_000
+const DAY_POINTS = DAY_MS / STEP
+const TOKENS = 24
+const CLIENTS = 8
+const READERS = 64
+const ROUNDS = 5
+
+interface Sizes {
+  readonly days: number
+  /** How long each load lasts. */
+  readonly seconds: number
+  readonly roundSeconds: number
+}
+
+const FULL: Sizes = { days: 365, seconds: 60, roundSeconds: 6 }
+const SMALL: Sizes = { days: 90, seconds: 3, roundSeconds: 2 }
+
+export const overload: Benchmark = {
+  name: 'overload',
+  about:
+    'More requests than the service can bear, each for a day of 5-minute prices whose piece is not kept: what is answered all the same, how soon the others are refused, and what somebody else notices.',
+  run: (context) => withEngine((engine) => withDatabase(engine, 'overload', (database) => measure(context, database))),
+}
+
+async function measure(context: BenchContext, database: BenchDatabase): Promise<Findings> {
+  const sizes = context.quick ? SMALL : FULL
+  const tokens = database.registry.tokens.filter(({ live }) => live).slice(0, TOKENS)
+  const until = Math.floor(Date.now() / STEP) * STEP
+  context.say('storing prices')
+  await storeMarket(database.db, {
+    keys: tokens.map(({ key }) => key),
+    until,
+    points: sizes.days * DAY_POINTS,
+    stepMs: STEP,
+  })
+  await database.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE token_prices FINAL' })
+  const toPath = createPaths(tokens, until, sizes.days)
+  // No pieces are kept: a minute of such a load would bring most of what is stored into memory.
+  return withApi(database, { API_CACHE_MB: '0' }, async (api) => {
+    const clients = Array.from({ length: CLIENTS }, (_, number) => createClient(api.url, number))
+    const load = { api, clients, toPath, sizes, say: context.say }
+    try {
+      const best = await measureBest(load)
+      const rows = [
+        ...(await measureLoad(load, best, 4)),
+        ...(await measureLoad(load, best, 20)),
+        await measureFlood(load, best.perSecond),
+        await measureSlowReaders(load, tokens, until),
+      ]
+      const peak = `${(readPeakBytes(api.pid) / 2 ** 20).toFixed(0)} MB`
+      return {
+        rows,
+        notes: [
+          `What it can bear is the most that ${CLIENTS} clients were answered a second while each waited for its answers, at ${best.atOnce} requests at once. A load comes from the same clients for ${sizes.seconds} s and waits for nothing; clients, API and ClickHouse share the machine.`,
+          `The API took ${peak} of memory at most.`,
+        ],
+      }
+    } finally {
+      for (const client of clients) client.leave()
+    }
+  })
+}
+
+/** 24 hours of 5-minute prices that begin at any of their times, no two of which are the same within all there are. */
+function createPaths(tokens: readonly Token[], until: number, days: number): () => string {
+  const midnight = Math.floor(until / DAY_MS) * DAY_MS
+  const places = toShuffled(tokens.length * (days - 2) * DAY_POINTS)
+  return () => {
+    const place = places.next().value as number
+    const from = midnight - DAY_MS - Math.floor(place / tokens.length) * STEP
+    return toDayPath({ token: tokens[place % tokens.length] as Token, from })
+  }
+}
+
+interface Load {
+  readonly api: ApiProcess
+  readonly clients: readonly Client[]
+  readonly toPath: () => string
+  readonly sizes: Sizes
+  readonly say: (line: string) => void
+}
+
+interface Best {
+  readonly perSecond: number
+  readonly atOnce: number
+}
+
+/** The most that is answered a second when whoever asks waits for the answer. */
+async function measureBest({ clients, toPath, sizes, say }: Load): Promise<Best> {
+  let best: Best = { perSecond: 0, atOnce: 0 }
+  for (const atOnce of [8, 8, 16, 32]) {
+    const answers = await askInTurn(clients, atOnce, sizes.roundSeconds, toPath)
+    const perSecond = answers.filter(isGood).length / sizes.roundSeconds
+    say(`${atOnce} at once: ${perSecond.toFixed(0)} a second`)
+    if (perSecond > best.perSecond) best = { perSecond, atOnce }
+  }
+  return best
+}
+
+/** So many times what it can bear: what is answered, how soon the rest is refused, and how soon it is as before. */
+async function measureLoad(load: Load, { perSecond }: Best, times: number): Promise<BenchRow[]> {
+  const { clients, toPath, sizes, say } = load
+  say(`${times} times the load it can bear`)
+  const calm = await askInTurn(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
+  const startedAt = performance.now()
+  const asking = askRegardless(clients, times * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
+  await wait(sizes.seconds * 1000)
+  const endedAt = performance.now()
+  const recoveredMs = await measureRecovery(load, endedAt, 2 * toP95(calm))
+  const answers = await asking
+  const inTime = ({ sentAt, tookMs }: Asked) => sentAt + tookMs < endedAt
+  const good = answers.filter((one) => isGood(one) && inTime(one)).length / ((endedAt - startedAt) / 1000)
+  const refused = answers.filter(({ status }) => status === 503)
+  const others = answers.length - answers.filter(isGood).length - refused.length
+  if (others > 0) throw new Error(`${others} of ${answers.length} requests got neither an answer nor a refusal`)
+  const what = `${times} times the load it can bear`
+  return [
+    {
+      what: `${what}: answered`,
+      a: { name: `at ${(times * perSecond).toFixed(0)} req/s`, value: good, unit: 'req/s' },
+      b: { name: 'the most that it answers', value: perSecond, unit: 'req/s' },
+      ratio: good / perSecond,
+      target: atLeast(0.9),
+    },
+    {
+      what: `${what}: a refusal, 95 of 100`,
+      a: { name: `${refused.length.toLocaleString('en-US')} refused`, value: toP95(refused), unit: 'ms' },
+    },
+    {
+      what: `${what}: until who comes then is answered as before`,
+      a: { name: 'since the last request', value: recoveredMs, unit: 'ms' },
+      target: atMost(1_000, ' ms'),
+    },
+  ]
+}
+
+/** Until somebody who comes then is answered as fast as nearly all were before, in milliseconds since the load ended. */
+async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs: number): Promise<number> {
+  const newcomer = createClient(api.url, CLIENTS)
+  for (;;) {
+    const { sentAt, tookMs, status } = await newcomer.ask(toPath())
+    if (status !== 200 || tookMs > withinMs) continue
+    newcomer.leave()
+    return sentAt - endedAt
+  }
+}
+
+/** What one client notices of another that asks for four times what the service can bear. */
+function measureFlood({ api, clients, toPath, sizes, say }: Load, perSecond: number): Promise<BenchRow> {
+  say('a flood of one client')
+  const other = createClient(api.url, CLIENTS)
+  const measureOther = async () => toP95(await askInTurn([other], 1, sizes.roundSeconds, toPath))
+  const beside = async () => {
+    const over = new AbortController()
+    const flood = askRegardless(clients.slice(0, 1), 4 * perSecond, over.signal, toPath)
+    await wait(1_000)
+    const p95 = await measureOther()
+    over.abort()
+    await flood
+    return p95
+  }
+  return compare({
+    what: "another client's answers, 95 of 100",
+    unit: 'ms',
+    a: { name: 'beside a flood of one client', measure: beside },
+    b: { name: 'alone', measure: measureOther },
+    rounds: ROUNDS,
+    target: atMost(2),
+  })
+}
+
+/** What others notice of clients that read long series at a kilobyte a second. */
+function measureSlowReaders(
+  { api, clients, toPath, sizes, say }: Load,
+  tokens: readonly Token[],
+  until: number,
+): Promise<BenchRow> {
+  say('slow readers')
+  const measureOthers = async () => toP95(await askInTurn(clients.slice(0, 2), 2, sizes.roundSeconds, toPath))
+  const beside = async () => {
+    const readers = Array.from({ length: READERS }, (_, number) => {
+      const { id } = tokens[number % tokens.length] as Token
+      const start = until - sizes.days * DAY_MS + Math.floor(number / tokens.length) * STEP
+      return readSlowly(api.url, `/data/tokens/historic-financial?id=${id}&interval=5m&start=${start}&format=csv`)
+    })
+    await Promise.all(readers.map(({ begun }) => begun))
+    const p95 = await measureOthers()
+    for (const { leave } of readers) leave()
+    return p95
+  }
+  return compare({
+    what: "others' answers, 95 of 100",
+    unit: 'ms',
+    a: { name: `beside ${READERS} readers of long series at 1 kB/s`, measure: beside },
+    b: { name: 'beside none', measure: measureOthers },
+    rounds: ROUNDS,
+    target: atMost(1.2),
+  })
+}
+
+/** Reads a kilobyte of an answer a second. `begun` resolves with its first bytes. */
+function readSlowly(url: string, path: string): { begun: Promise<void>; leave(): void } {
+  const { hostname, port } = new URL(url)
+  let [socket, timer]: [Socket | undefined, NodeJS.Timeout | undefined] = [undefined, undefined]
+  const begin = (resolve: () => void, reject: (error: Error) => void) => {
+    const opened = connect({ host: hostname, port: Number(port) })
+    socket = opened
+    opened.once('error', reject).write(`GET ${path} HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)
+    opened.once('readable', () => {
+      // Whoever is refused, because so many begin at once, asks again.
+      if (String(opened.read(12)).endsWith('503')) {
+        opened.destroy()
+        timer = setTimeout(() => begin(resolve, reject), 500)
+        return
+      }
+      timer = setInterval(() => opened.read(1_024), 1_000)
+      resolve()
+    })
+  }
+  return {
+    begun: new Promise(begin),
+    leave: () => {
+      clearInterval(timer)
+      socket?.destroy()
+    },
+  }
+}

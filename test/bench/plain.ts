@@ -1,0 +1,128 @@
+import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
+import { DAY_MS } from '../../shared/intervals.ts'
+import { startChild, untilReady } from '../../tools/children.ts'
+import { storeMarket } from '../support/market.ts'
+import { withApi } from './api-process.ts'
+import { type Day, toDayPath, toShuffled } from './days.ts'
+import { atLeast, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
+import { createDuckdbFile } from './duckdb-file.ts'
+import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
+import { load } from './load.ts'
+import { compare } from './measure.ts'
+import { startPostgres, toAddress } from './postgres-server.ts'
+
+const STEP = 300_000
+const TOKENS = 9
+const ROUNDS = 5
+/** Days of each token whose pieces are kept before anything is measured. */
+const WARM_DAYS = 25
+
+/** A service that one would build, where its database is installed. */
+interface Plain {
+  readonly name: string
+  readonly url: string
+  readonly targets: { readonly kept: number; readonly cold: number } | undefined
+}
+
+export const plain: Benchmark = {
+  name: 'plain',
+  about:
+    'Days of 5-minute prices against what one would build: Express before a database with the right index that writes the JSON.',
+  run: (context) => withEngine((engine) => withDatabase(engine, 'plain', (database) => measure(context, database))),
+}
+
+async function measure(context: BenchContext, database: BenchDatabase): Promise<Findings | { skipped: string }> {
+  const days = context.quick ? 60 : 365
+  const tokens = database.registry.tokens.filter(({ live }) => live).slice(0, TOKENS)
+  const until = Math.floor(Date.now() / DAY_MS) * DAY_MS
+  const points = days * 288
+  context.say('storing prices')
+  await storeMarket(database.db, { keys: tokens.map(({ key }) => key), until, points, stepMs: STEP })
+  await database.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE token_prices FINAL' })
+  const toDays = (first: number, count: number): Day[] =>
+    tokens.flatMap((token) =>
+      Array.from({ length: count }, (_, day) => ({ token, from: until - (first + day + 1) * DAY_MS })),
+    )
+  const [warm, cold] = [toDays(0, WARM_DAYS), toDays(WARM_DAYS + 3, days - WARM_DAYS - 4)]
+  const rows: BenchRow[] = []
+  await withPlain(database, context, (service) =>
+    withApi(database, {}, async ({ url }) => {
+      context.say(service.name)
+      for (const day of [...warm, cold[0] as Day]) await requireSame(url, service.url, day)
+      rows.push(...(await compareBoth(url, service, warm, cold)))
+    }),
+  )
+  if (rows.length === 0) return { skipped: 'neither PostgreSQL nor DuckDB is installed' }
+  const stored = `${(TOKENS * points).toLocaleString('en-US')} points of ${TOKENS} tokens are stored in each; both sides answer with the same points and the same members.`
+  return { rows, notes: [stored] }
+}
+
+async function compareBoth(
+  url: string,
+  { name, url: other, targets }: Plain,
+  warm: readonly Day[],
+  cold: readonly Day[],
+): Promise<BenchRow[]> {
+  const next = (days: readonly Day[]) => {
+    const order = toShuffled(days.length)
+    return () => toDayPath(days[order.next().value as number] as Day)
+  }
+  // 24 hours that begin at any five minutes: no two are the same.
+  const starts = toShuffled(warm.length * 288)
+  const anyStart = () => {
+    const start = starts.next().value as number
+    const day = warm[start % warm.length] as Day
+    return toDayPath({ ...day, from: day.from - (Math.floor(start / warm.length) % 288) * STEP })
+  }
+  const express = `Express and ${name}`
+  const [api, peer] = [next(cold), next(cold)]
+  return [
+    await compare({
+      what: 'a day that was never asked for, its pieces kept, 32 connections',
+      unit: 'req/s',
+      a: load(url, 'API', anyStart),
+      b: load(other, express, anyStart),
+      rounds: ROUNDS,
+      ...(targets && { target: atLeast(targets.kept) }),
+    }),
+    await compare({
+      what: 'a day whose piece is not kept, one connection',
+      unit: 'req/s',
+      a: load(url, 'API', api, 1),
+      b: load(other, express, peer, 1),
+      rounds: ROUNDS,
+      ...(targets && { target: atLeast(targets.cold) }),
+    }),
+  ]
+}
+
+/** @throws Error unless both answer with the same values. */
+async function requireSame(url: string, other: string, day: Day): Promise<void> {
+  const path = toDayPath(day)
+  const [one, two] = await Promise.all([url, other].map(async (base) => (await fetch(base + path)).json()))
+  if (!isDeepStrictEqual(one, two)) throw new Error(`${path}: the two answers differ`)
+}
+
+/** Runs `work` with each of the services that can be built here. */
+async function withPlain(
+  database: BenchDatabase,
+  { say }: BenchContext,
+  work: (service: Plain) => Promise<void>,
+): Promise<void> {
+  const serve = async (name: string, place: object, targets?: Plain['targets']) => {
+    const child = startChild(name, join(import.meta.dirname, 'plain-service.ts'), {}, [JSON.stringify(place)])
+    try {
+      await work({ name, url: String((await untilReady(child)).url), targets })
+    } finally {
+      await child.stop()
+    }
+  }
+  const postgres = await startPostgres(database, say)
+  if (postgres !== undefined) {
+    const address = { postgres: toAddress(postgres) }
+    await serve('PostgreSQL', address, { kept: 5, cold: 0.5 }).finally(() => postgres.stop())
+  }
+  const duckdb = await createDuckdbFile(database, say)
+  if (duckdb !== undefined) await serve('DuckDB', { duckdb: duckdb.file }).finally(() => duckdb.remove())
+}
