@@ -144,4 +144,28 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
     await page.locator('.live.refused').waitFor()
     await close()
   })
+  it.each([
+    ['hears what it missed', () => {}, false],
+    ['asks for everything where that is not known any more', () => pipeline.forget(), true],
+  ])('after its stream broke off it %s', async (_what, meanwhile, isEverything) => {
+    const uni = pipeline.tokenOf('UNI').id
+    const { page, close } = await open(`/tokens/${uni}?range=24h`)
+    await page.route('**/data/stream', (route) => route.abort())
+    pipeline.drop()
+    await page.locator('.live.lost').waitFor()
+    pipeline.clock.now += HOUR
+    await tick()
+    meanwhile()
+    const asked = new Set<string>()
+    page.on('request', (request) => asked.add(new URL(request.url()).pathname))
+    await page.unroute('**/data/stream')
+    await page.locator('.live.live').waitFor()
+    const [one] = await list(`id=${uni}`)
+    const price = page.locator('.title .large data')
+    await expect.poll(() => price.getAttribute('value')).toBe(String(one?.financialData.price))
+    await expect.poll(() => asked.has('/data/tokens/dex-data')).toBe(true)
+    // Of chains no tick tells.
+    expect(asked.has('/data/chains')).toBe(isEverything)
+    await close()
+  })
 })

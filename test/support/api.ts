@@ -52,6 +52,8 @@ export const emptyLog: CommitLog = { version: '0-0', after: async () => [], foll
 
 export interface TestApi {
   readonly url: string
+  /** Breaks off whatever is being answered. */
+  drop(): void
   close(): Promise<void>
 }
 
@@ -72,6 +74,7 @@ export async function startApi(options: {
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    drop: () => server.closeAllConnections(),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())

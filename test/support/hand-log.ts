@@ -1,14 +1,16 @@
-import type { CommitListener, CommitLog } from '../../shared/store/commit-log.ts'
+import type { CommitListener, CommitLog, LoggedCommit } from '../../shared/store/commit-log.ts'
 
 /** A log that a test drives. */
 export function createHandLog() {
   const listeners: CommitListener[] = []
-  let count = 0
+  const told: LoggedCommit[] = []
+  let [count, forgotten] = [0, 0]
   const commitLog: CommitLog = {
     get version() {
       return `${count}-0`
     },
-    after: async () => [],
+    after: async (version) =>
+      Number.parseInt(version, 10) < forgotten ? undefined : told.slice(Number.parseInt(version, 10)),
     follow: (listener) => void listeners.push(listener),
     close: () => {},
   }
@@ -16,8 +18,13 @@ export function createHandLog() {
     commitLog,
     commit: (dataset: string) => {
       count += 1
-      const told = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null }
-      for (const listener of listeners) listener.committed([told])
+      const commit = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null }
+      told.push(commit)
+      for (const listener of listeners) listener.committed([commit])
+    },
+    /** What was told so far is not kept any more. */
+    forget: () => {
+      forgotten = count
     },
   }
 }

@@ -13,6 +13,10 @@ export interface ServedPipeline extends Pipeline {
   readonly commits: HandFeed
   /** The API's address. */
   readonly url: string
+  /** Breaks off every stream. */
+  drop(): void
+  /** The log of commits keeps nothing of what it has told so far. */
+  forget(): void
   /** Runs a job for the slot that the clock is in, and tells the API and those who follow it. */
   collect(job: Job): Promise<JobReport>
   tokenOf(symbol: string): Token
@@ -31,6 +35,8 @@ export async function createServedPipeline(
     ...pipeline,
     commits,
     url: api.url,
+    drop: api.drop,
+    forget: log.forget,
     collect: async (job) => {
       const slot = toBucketStart(clock.now, job.cadence)
       const report = await runJob(job, job.connect(context), context, { kind: 'slot', slot, again: true })
