@@ -54,7 +54,7 @@ export async function measureLongSeries(
     a: timed('API', read(uncached, token, count), 3),
     b: timed('the engine alone', engine(token, count), 3),
     rounds: rounds,
-    target: atMost(1.3),
+    target: atMost(1.25),
     reason: ONE_MORE_HOP,
   })
   say('long series')

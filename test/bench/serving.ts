@@ -156,11 +156,13 @@ async function measureLists(
   const identical = load('node:http, same bytes and headers', same, requests, 'cpu')
   const fewer = load('node:http, same body, two headers', bare, requests, 'cpu')
   const counted = load('API with limits, kept', limited, requests, 'cpu')
+  // The longer a process has answered, the less an answer costs it: both have answered alike before they are compared.
+  for (let round = 0; round < ROUNDS; round += 1) for (const side of [kept, counted]) await side.measure()
   const what = '10 tokens, kept'
   return [
-    await compare({ what, unit, a: kept, b: identical, rounds: ROUNDS, target: atLeast(0.85) }),
-    await compare({ what, unit, a: kept, b: fewer, rounds: ROUNDS }),
     await compare({ what, unit, a: counted, b: kept, rounds: ROUNDS, target: atLeast(0.85) }),
+    await compare({ what, unit, a: kept, b: identical, rounds: ROUNDS, target: atLeast(0.92) }),
+    await compare({ what, unit, a: kept, b: fewer, rounds: ROUNDS }),
     await compareWithItself(identical, unit, ROUNDS),
     await compare({
       what,
