@@ -283,6 +283,11 @@ describe('collect', () => {
     const collected = await collect([limited], wanted, silent)
     expect(statesOf(collected)).toEqual(['rows', 'put-off', 'put-off', 'put-off'])
     expect(collected.given[0]?.steps).toEqual([{ from: 0, to: 3_600_000, seconds: 3600 }])
+    // What failed before is tried again before its turn comes, and what is not known is not.
+    const failing = provider('failing', { covers: [1, 2], fails: unavailable })
+    const ignorant = provider('ignorant', { covers: [3], answers: [] })
+    const after = await collect([failing.collector, ignorant.collector, limited], wanted, silent)
+    expect(statesOf(after)).toEqual(['rows', 'failed', 'put-off', 'put-off'])
   })
 })
 

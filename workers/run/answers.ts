@@ -46,6 +46,7 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
   const settled = new Map<number, Pick<Answer, 'state' | 'provider'>>()
   const refusals = new Map<number, Refusal[]>(entities.map(({ key }) => [key, []]))
   const refuse = (key: number, provider: string, error: DataError) => refusals.get(key)?.push({ provider, error })
+  const mayPass = (key: number) => refusals.get(key)?.some(({ error }) => isTransient(error)) ?? false
   return {
     open: () => entities.filter(({ key }) => !settled.has(key)),
     given(asked, provider, { withRows, read, refused, putOff }) {
@@ -53,11 +54,12 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
         const refusal = refused.get(key)
         if (refusal !== undefined) refuse(key, provider, refusal)
         else if (read.has(key)) settled.set(key, { state: 'rows', provider })
-        // The rows of one that was read in part are stored, but it has its turn again.
-        else if (putOff.has(key)) settled.set(key, { state: 'put-off', provider })
-        else if (withRows.has(key)) settled.set(key, { state: 'rows', provider })
-        else if (isRange && refusals.get(key)?.every(({ error }) => !isTransient(error)))
-          settled.set(key, { state: 'nothing', provider })
+        // The rows of one that was read in part are stored, but it has its turn again. Of one that an earlier provider may
+        // still answer it stays open: it is tried again before its next turn here.
+        else if (putOff.has(key)) {
+          if (!mayPass(key)) settled.set(key, { state: 'put-off', provider })
+        } else if (withRows.has(key)) settled.set(key, { state: 'rows', provider })
+        else if (isRange && !mayPass(key)) settled.set(key, { state: 'nothing', provider })
         else refuse(key, provider, new DataError('provider_unknown', `${provider}: nothing in its answer`))
       }
     },
