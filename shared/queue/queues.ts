@@ -10,8 +10,8 @@ const time = z.number().int().nonnegative()
 const about = { entities: z.array(z.string()).min(1).optional(), again: z.literal(true).optional() }
 
 /**
- * One of the pieces into which a slot of many entities is cut: those whose key, divided by `of`, leaves `index`. So who is
- * in a piece does not change with who else there is.
+ * One of the pieces into which a slot of many entities is cut: those whose key (or the one that their job gives), divided
+ * by `of`, leaves `index`. So who is in a piece does not change with who else there is.
  */
 export const slotPiece = z
   .strictObject({ index: z.int().nonnegative(), of: z.int().positive() })

@@ -11,8 +11,11 @@ export function toRun<E extends Entity = Entity>(given: Partial<TestRun<E>> = {}
   const refused = new Map<number, DataError>()
   const [read, putOff]: [number[], number[]] = [[], []]
   const steps: Step[] = []
+  const { entities = [] } = given
   const run: TestRun<E> = {
-    entities: [],
+    entities,
+    peers: { all: entities, own: entities },
+    passedOn: [],
     slot: 0,
     range: undefined,
     state: { get: async () => undefined, set: () => {}, save: async () => {} },

@@ -22,9 +22,7 @@ export interface ServedPipeline extends Pipeline {
   tokenOf(symbol: string): Token
 }
 
-export async function createServedPipeline(
-  options: Omit<PipelineOptions, 'settings'> & { now: number },
-): Promise<ServedPipeline> {
+export async function createServedPipeline(options: PipelineOptions & { now: number }): Promise<ServedPipeline> {
   const pipeline = await createPipeline(options)
   const { config, registry, clock, context } = pipeline
   const db = createDatabase(config.clickhouse, 'read')

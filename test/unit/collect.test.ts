@@ -13,6 +13,7 @@ const wanted = {
   check,
   state,
   entities,
+  peers: { all: entities, own: entities },
   entityColumn: 'token',
   resumes: false,
   slot: 0,

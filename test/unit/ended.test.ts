@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
 import { groupByWanted, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { isThereAt, toLifetimes } from '../../shared/registry/ends.ts'
@@ -9,7 +10,7 @@ import prices from '../../workers/jobs/prices.ts'
 import { toEntities } from '../../workers/run/payload.ts'
 
 const DAY = 86_400_000
-const registry = loadRegistry()
+const [registry, config] = [loadRegistry(), parseConfig({})]
 const tokenOf = (symbol: string) => {
   const token = registry.tokens.find((one) => one.symbol === symbol)
   if (token === undefined) throw new Error(`no ${symbol}`)
@@ -20,7 +21,9 @@ const END = maker.until ?? Number.NaN
 
 describe('a token that ended', () => {
   const symbolsAt = (slot: number) =>
-    toEntities(prices, registry, { kind: 'slot', slot }).map(({ key }) => registry.tokenByKey.get(key)?.symbol)
+    toEntities(prices, { registry, config }, { kind: 'slot', slot }).map(
+      ({ key }) => registry.tokenByKey.get(key)?.symbol,
+    )
 
   it('is collected by slots before its end and by none from then on', () => {
     expect(symbolsAt(END - 300_000)).toContain('MKR')
@@ -28,11 +31,11 @@ describe('a token that ended', () => {
     expect(symbolsAt(END)).toContain('SKY')
     // Its past can be collected at any time, and nothing of the time after it.
     const range = { from: END - DAY, to: END, interval: '1d' } as const
-    expect(toEntities(prices, registry, { kind: 'range', ...range, entities: [maker.id] })).toEqual([maker])
+    expect(toEntities(prices, { registry, config }, { kind: 'range', ...range, entities: [maker.id] })).toEqual([maker])
     const after = { ...range, from: END, to: END + DAY, entities: [maker.id, tokenOf('SKY').id] }
-    expect(toEntities(prices, registry, { kind: 'range', ...after })).toEqual([tokenOf('SKY')])
+    expect(toEntities(prices, { registry, config }, { kind: 'range', ...after })).toEqual([tokenOf('SKY')])
     // What was enqueued before anybody knew of the end has nothing to do, and is no mistake.
-    expect(toEntities(prices, registry, { kind: 'range', ...after, entities: [maker.id] })).toEqual([])
+    expect(toEntities(prices, { registry, config }, { kind: 'range', ...after, entities: [maker.id] })).toEqual([])
   })
 
   it('is back-filled where the range begins before its end', () => {

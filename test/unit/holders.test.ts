@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type TokenHoldersRow, tokenHoldersRow } from '../../shared/datasets/holders.ts'
-import { toTurn } from '../../workers/job/turn.ts'
+import { toTurn, toTurnOfRun } from '../../workers/job/turn.ts'
 import { toTokensPerSlot } from '../../workers/providers/contracts/holders.ts'
 import { toHoldersRow as fromEthplorer } from '../../workers/providers/ethplorer/holder-rows.ts'
 import { sumShares } from '../../workers/providers/holder-values.ts'
@@ -173,6 +173,42 @@ describe('turns', () => {
   it('are for everybody where the quota is no limit, and for nobody of nobody', () => {
     expect(toTurn(tokens, 92, slot, '1h')).toEqual(tokens)
     expect(toTurn([], 8, slot, '1h')).toEqual([])
+  })
+
+  const everybody = Array.from({ length: 92 }, (_, key) => toTestToken(key, {}))
+  const PIECES = 8
+  /** A run of each piece, in which another provider has the answers of some. */
+  const toPieces = (at: number, isPassedOn: (key: number) => boolean = () => true) =>
+    Array.from({ length: PIECES }, (_, index) => {
+      const own = everybody.filter(({ key }) => key % PIECES === index)
+      const entities = own.filter(({ key }) => isPassedOn(key))
+      return { entities, peers: { all: everybody, own }, passedOn: entities, slot: at }
+    })
+  const keysOf = (pieces: ReturnType<typeof toPieces>) =>
+    pieces.flatMap((piece) => toTurnOfRun(piece, 8, '1h').map(({ key }) => key)).sort((a, b) => a - b)
+
+  it('of pieces are together those of the whole slot', () => {
+    for (let n = 0; n < 24; n += 1) {
+      const at = slot + n * hour
+      expect(keysOf(toPieces(at))).toEqual(toTurn(tokens, 8, at, '1h'))
+    }
+  })
+
+  it('of a slot that is collected again are for nobody else', () => {
+    const due = toTurn(tokens, 8, slot, '1h')
+    const again = toPieces(slot, (key) => !due.includes(key)).map((piece) => ({ ...piece, passedOn: [] }))
+    expect(keysOf(again)).toEqual([])
+  })
+
+  it('that nobody needs go to those whom another provider does not know, to each sooner or later', () => {
+    const unknown = (key: number) => key % 5 === 0
+    const asked = new Set<number>()
+    for (let n = 0; n < 24 * 14; n += 1) {
+      const keys = keysOf(toPieces(slot + n * hour, unknown))
+      expect(keys.length).toBeLessThanOrEqual(8)
+      for (const key of keys) asked.add(key)
+    }
+    expect([...asked].sort((a, b) => a - b)).toEqual(tokens.filter(unknown))
   })
 
   it('leave room under the weekly limit of the free key, and end well within a job', () => {

@@ -4,7 +4,7 @@ import { DataError } from '../../shared/errors.ts'
 import { DAY_MS } from '../../shared/intervals.ts'
 import { toLimits } from '../../workers/http/provider-limits.ts'
 import type { HttpRequest, HttpSettings } from '../../workers/http/request.ts'
-import { openSlotAllowance } from '../../workers/job/allowance.ts'
+import { openSlotAllowance, toShare } from '../../workers/job/allowance.ts'
 import type { ProviderContext } from '../../workers/job/define-job.ts'
 import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
 import { toCallsInSlot, toMonthBudget } from '../../workers/providers/month-budget.ts'
@@ -166,7 +166,8 @@ describe('what a slot has, where it is cut', () => {
     Promise.all(
       Array.from({ length: PIECES }, async (_, index) => {
         const piece = { index, of: PIECES }
-        return (await openSlotAllowance(createState(), { name: 'a', slot, perSlot, piece })).left()
+        const calls = toShare(perSlot, slot, piece)
+        return (await openSlotAllowance(createState(), { name: 'a', slot, calls, piece })).left()
       }),
     )
 
@@ -187,8 +188,10 @@ describe('what a slot has, where it is cut', () => {
 
   it('is left to each piece for itself when it is tried again', async () => {
     const state = createState()
-    const open = (index: number) =>
-      openSlotAllowance(state, { name: 'a', slot: DAY, perSlot: 16, piece: { index, of: PIECES } })
+    const open = (index: number) => {
+      const piece = { index, of: PIECES }
+      return openSlotAllowance(state, { name: 'a', slot: DAY, calls: toShare(16, DAY, piece), piece })
+    }
     const first = await open(0)
     expect([first.take(), first.left()]).toEqual([true, 1])
     await first.save()

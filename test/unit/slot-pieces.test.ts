@@ -1,11 +1,14 @@
 import { describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
 import { jobPayload } from '../../shared/queue/queues.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import dexTrades from '../../workers/jobs/dex-trades.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { parsePayload, toEntities } from '../../workers/run/payload.ts'
 import { planSlot } from '../../workers/schedule/due-slots.ts'
 
 const SLOT = Date.parse('2024-05-06T07:05:00Z')
+const config = parseConfig({})
 const plan = (entities: number, slotEntities = 1000) => planSlot({ name: 'prices', slotEntities }, entities, SLOT)
 
 describe('the jobs of a slot', () => {
@@ -31,19 +34,32 @@ describe('the jobs of a slot', () => {
 
   it('are about everybody together, and about nobody twice', () => {
     const registry = loadRegistry()
-    const all = toEntities(prices, registry, { kind: 'slot', slot: SLOT })
-    const pieces = plan(all.length, 10).map(({ payload }) => toEntities(prices, registry, payload))
+    const all = toEntities(prices, { registry, config }, { kind: 'slot', slot: SLOT })
+    const pieces = plan(all.length, 10).map(({ payload }) => toEntities(prices, { registry, config }, payload))
     expect(pieces.flatMap((piece) => piece.map(({ id }) => id)).sort()).toEqual(all.map(({ id }) => id).sort())
     expect(pieces.filter((piece) => piece.length > 0).length).toBeGreaterThan(1)
+  })
+
+  it('of trades leave the tokens of a chain that is read from its node together, and cut those of others', () => {
+    const registry = loadRegistry()
+    const known = { registry, config: parseConfig({ RPC_URLS: 'ethereum=http://127.0.0.1:1' }) }
+    const chainOf = new Map(registry.tokens.map(({ id, chain }) => [id, chain]))
+    const all = toEntities(dexTrades, known, { kind: 'slot', slot: SLOT })
+    const pieces = plan(all.length, 10).map(({ payload }) => toEntities(dexTrades, known, payload))
+    expect(pieces.flatMap((piece) => piece.map(({ id }) => id)).sort()).toEqual(all.map(({ id }) => id).sort())
+    const withChain = (isOne: (chain: string | undefined) => boolean) =>
+      pieces.filter((piece) => piece.some(({ id }) => isOne(chainOf.get(id)))).length
+    expect(withChain((chain) => chain === 'ethereum')).toBe(1)
+    expect(withChain((chain) => chain !== 'ethereum')).toBeGreaterThan(1)
   })
 
   it('that are tried again are about those of them that are left', () => {
     const registry = loadRegistry()
     const [payload] = plan(20, 10).map((planned) => planned.payload)
-    const [first, ...others] = toEntities(prices, registry, payload ?? { kind: 'slot', slot: SLOT })
+    const [first, ...others] = toEntities(prices, { registry, config }, payload ?? { kind: 'slot', slot: SLOT })
     expect(others.length).toBeGreaterThan(0)
     const left = parsePayload(prices, { ...payload, entities: [first?.id] })
-    expect(toEntities(prices, registry, left)).toEqual([first])
+    expect(toEntities(prices, { registry, config }, left)).toEqual([first])
   })
 
   it.each([

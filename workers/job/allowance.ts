@@ -32,7 +32,9 @@ export interface SlotAllowance extends Allowance {
  * The calls of one piece: those of all pieces together are the slot's. Where there are fewer calls than pieces, the pieces
  * take turns from slot to slot.
  */
-function toShare(perSlot: number, slot: number, { index, of }: SlotPiece): number {
+export function toShare(perSlot: number, slot: number, piece: SlotPiece | undefined): number {
+  if (piece === undefined) return perSlot
+  const { index, of } = piece
   const turn = Math.floor(slot / (INTERVAL_SECONDS['5m'] * 1000))
   // One further after each round: where only every second slot has a call, it is not always the same pieces' turn.
   const place = (index + turn + Math.floor(turn / of)) % of
@@ -46,7 +48,8 @@ interface SlotCalls {
   readonly name: string
   /** In Unix milliseconds. */
   readonly slot: number
-  readonly perSlot: number
+  /** How many the slot has, or its piece. */
+  readonly calls: number
   readonly piece?: SlotPiece | undefined
 }
 
@@ -56,11 +59,10 @@ interface SlotCalls {
  */
 export async function openSlotAllowance(
   state: JobState,
-  { name, slot, perSlot, piece }: SlotCalls,
+  { name, slot, calls, piece }: SlotCalls,
 ): Promise<SlotAllowance> {
   const key = piece === undefined ? `${name}.allowance` : `${name}.allowance.${piece.index}`
   const last = remembered.safeParse(JSON.parse((await state.get(key)) ?? 'null')).data
-  const share = piece === undefined ? perSlot : toShare(perSlot, slot, piece)
-  const allowance = createAllowance(last?.slot === slot ? last.left : share)
+  const allowance = createAllowance(last?.slot === slot ? last.left : calls)
   return { ...allowance, save: () => state.save(key, JSON.stringify({ slot, left: allowance.left() })) }
 }

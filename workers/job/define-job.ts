@@ -39,6 +39,14 @@ export interface Provider<Source, E extends Entity> {
   connect(context: ProviderContext): Source
 }
 
+/** The entities of a whole slot, whatever is asked for now; of a range, those that it asks for. */
+export interface Peers<E extends Entity> {
+  /** Whom the provider covers. */
+  readonly all: readonly E[]
+  /** Those of them who are in the run's own piece. */
+  readonly own: readonly E[]
+}
+
 /**
  * What a run gets: a `range` when history is asked for, else the state as of `slot`. A run has no clock and no Redis,
  * and inserts nothing.
@@ -49,6 +57,10 @@ export interface Run<Source, E extends Entity> {
   readonly slot: number
   /** Which part of its slot it is, where the slot is cut: what a plan has for a slot is split among its pieces. */
   readonly piece?: SlotPiece | undefined
+  /** By them a piece knows its part of what one job would do with a plan that has not room for all. */
+  readonly peers: Peers<E>
+  /** Those of the entities whom another provider was asked about, and had no answer. */
+  readonly passedOn: readonly E[]
   readonly range: Range | undefined
   readonly state: JobState
   /**
@@ -118,9 +130,15 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   }
   /**
    * The largest number of entities that one job of a slot asks for: a slot of more is cut, and its pieces are collected at
-   * once. Without it a slot is one job, as it must be where a run shares a budget of calls or a cursor among its entities.
+   * once. Without it a slot is one job, as it must be where a run shares a budget of calls or a cursor among its entities
+   * (but see `peers` and `pieceKey`).
    */
   readonly slotEntities?: number
+  /**
+   * What decides in which piece an entity is; its own key unless given. Entities with the same number are never cut apart,
+   * so that they may have a cursor in common.
+   */
+  pieceKey?(entity: E, config: Config): number
   /**
    * Opens the check of a slot's rows against what is stored of these entities, by their keys: a row that cannot be true
    * although each of its values can is taken out, and its entity refused.
@@ -136,6 +154,7 @@ export interface Job {
   readonly dataset: Dataset
   readonly history: JobDefinition<object, unknown, Entity>['history']
   readonly slotEntities: number
+  pieceKey(entity: Entity, config: Config): number
   readonly resumes: boolean
   readonly doubt: JobDefinition<object, unknown, Entity>['doubt']
   readonly computedFrom: readonly DatasetFacts[]
@@ -160,6 +179,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     dataset: job.dataset as unknown as Dataset,
     history: job.history,
     slotEntities: job.slotEntities ?? Number.POSITIVE_INFINITY,
+    pieceKey: (entity, config) => job.pieceKey?.(entity as E, config) ?? entity.key,
     resumes: job.dataset.resumes ?? false,
     doubt: job.doubt,
     computedFrom: job.computedFrom ?? [],
@@ -171,7 +191,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
         return {
           provider: provider.name,
           covers: (entity) => provider.covers(entity as E, context.config),
-          collect: (run) => job.run({ ...run, entities: run.entities as readonly E[], provider: source }),
+          collect: (run) => job.run({ ...(run as Omit<Run<Source, E>, 'provider'>), provider: source }),
         }
       }),
   }

@@ -1,7 +1,11 @@
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
+import { toId, toKey } from '../../shared/ids.ts'
+import { remembering } from '../../shared/memo.ts'
 import { defineJob } from '../job/define-job.ts'
-import { ethereum } from '../providers/evm/trades.ts'
+import { ethereum, isReadFromNode } from '../providers/evm/trades.ts'
 import { moralisSwaps } from '../providers/moralis/trades.ts'
+
+const toChainKey = remembering((chain) => toKey(toId('chain', chain)))
 
 /** Trades on decentralized exchanges of every live token. A chain has one source, because two would count twice. */
 export default defineJob({
@@ -11,6 +15,9 @@ export default defineJob({
   providers: [ethereum, moralisSwaps],
   entities: dexTrades.entities,
   history: { intervals: ['1h'], chunkEntities: 20, chunkPoints: 24 },
+  slotEntities: 1000,
+  // The pools of a node's chain are read together, from cursors in common.
+  pieceKey: ({ chain, key }, { providers }) => (isReadFromNode(chain, providers.rpc.urls) ? toChainKey(chain) : key),
   run: ({ provider, range, ...request }) =>
     range ? provider.fetchHistory({ ...request, range }) : provider.fetchNew(request),
 })

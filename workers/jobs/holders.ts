@@ -2,7 +2,7 @@ import { tokenHolders } from '../../shared/datasets/holders.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
-import { toTurn } from '../job/turn.ts'
+import { toTurnOfRun } from '../job/turn.ts'
 import { askEach } from '../providers/ask-each.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
@@ -19,12 +19,16 @@ export default defineJob({
   dataset: tokenHolders,
   providers: [moralis, ethplorer],
   entities: tokenHolders.entities,
-  run: ({ provider, entities, slot, signal, log, refuse, putOff, noteStep }) => {
-    const turn = toTurn(entities, provider.tokensPerSlot, slot, tokenHolders.cadence)
-    putOff(entities.filter((token) => !turn.includes(token)))
+  slotEntities: 500,
+  run: ({ provider, ...run }) => {
+    const { entities, peers, slot, signal, log, refuse } = run
+    const turn = toTurnOfRun(run, provider.tokensPerSlot, tokenHolders.cadence)
+    const isAsked = new Set(turn)
+    run.putOff(entities.filter((token) => !isAsked.has(token)))
     // A count stands for the time until the token's next turn.
-    const seconds = INTERVAL_SECONDS[tokenHolders.cadence] * Math.ceil(entities.length / provider.tokensPerSlot)
-    if (turn.length < entities.length) noteStep({ from: slot, to: slot + seconds * 1000 }, seconds)
+    const turns = Math.ceil(peers.all.length / provider.tokensPerSlot)
+    const seconds = INTERVAL_SECONDS[tokenHolders.cadence] * turns
+    if (turns > 1) run.noteStep({ from: slot, to: slot + seconds * 1000 }, seconds)
     const ask = (token: Token) => provider.fetchHolders(token, slot, signal)
     return askEach(turn, ask, { concurrency: provider.concurrency, log, refuse })
   },

@@ -149,6 +149,8 @@ async function askAbout(
   try {
     const candidates = await collector.collect({
       entities: [entity],
+      peers: { all: [entity], own: [entity] },
+      passedOn: [],
       slot: toBucketStart(now, job.cadence),
       range,
       state: createState(),

@@ -2,7 +2,7 @@ import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { openSlotAllowance } from '../job/allowance.ts'
+import { openSlotAllowance, toShare } from '../job/allowance.ts'
 import type { Run } from '../job/define-job.ts'
 import { orderByMarketCap } from './stored/market-caps.ts'
 
@@ -79,8 +79,8 @@ export async function askWithinBudget<Row>(
 ): Promise<Row[]> {
   if (budget === undefined) return ask(tokens)
   const { slot, piece, state, refuse } = run
-  const perSlot = toCallsInSlot(budget.latestPerDay, slot)
-  const allowance = await openSlotAllowance(state, { name, slot, perSlot, piece })
+  const calls = toShare(toCallsInSlot(budget.latestPerDay, slot), slot, piece)
+  const allowance = await openSlotAllowance(state, { name, slot, calls, piece })
   const mostTokens = allowance.left() * tokensPerCall
   const isEnough = tokens.length <= mostTokens
   const ordered = isEnough || mostTokens === 0 ? tokens : await orderByMarketCap(db, tokens, slot)

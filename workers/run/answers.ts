@@ -36,6 +36,8 @@ interface Refusal {
 export interface Answers {
   /** The entities that have no answer yet. */
   open(): readonly Entity[]
+  /** Whether a provider was asked about the entity, and had no answer. */
+  isPassedOn(entity: Entity): boolean
   given(asked: readonly Entity[], provider: string, said: Said): void
   failed(asked: readonly Entity[], provider: string, error: DataError): void
   /** One for each entity. */
@@ -49,6 +51,7 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
   const mayPass = (key: number) => refusals.get(key)?.some(({ error }) => isTransient(error)) ?? false
   return {
     open: () => entities.filter(({ key }) => !settled.has(key)),
+    isPassedOn: ({ key }) => (refusals.get(key)?.length ?? 0) > 0,
     given(asked, provider, { withRows, read, refused, putOff }) {
       for (const { key } of asked) {
         const refusal = refused.get(key)

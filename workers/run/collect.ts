@@ -2,7 +2,7 @@ import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import type { TimeRange } from '../../shared/intervals.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { CheckedRows, Collector, Entity, Range } from '../job/define-job.ts'
+import type { CheckedRows, Collector, Entity, Peers, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 import { type Answers, createAnswers } from './answers.ts'
 import { type Redact, toClean } from './clean.ts'
@@ -40,6 +40,8 @@ export interface Collected {
 /** What is to be collected, and how the answers are judged. */
 interface Assignment {
   entities: readonly Entity[]
+  /** Everybody in the slot, and in this piece of it; in a range the entities. */
+  peers: Peers<Entity>
   /** The row member that holds the entity's key. Without one every answer is about all entities. */
   entityColumn: string | undefined
   slot: number
@@ -81,7 +83,8 @@ export async function collect(
       continue
     }
     try {
-      const one = await askOne(collector, asked, assignment, log)
+      const passedOn = asked.filter(answers.isPassedOn)
+      const one = await askOne(collector, { asked, passedOn }, assignment, log)
       one.state.keep()
       // Also who is refused in the end may have rows: those of a range that are good, or as far as a plan has them.
       if (one.rows.length > 0 || one.read.size > 0 || one.refused.size < asked.length)
@@ -108,16 +111,24 @@ export async function collect(
 /** A provider that has no key, or no data under any id, does not fail: the coverage says of whom it has nothing and why. */
 const NOT_ASKED: ReadonlySet<string> = new Set(['provider_unconfigured', 'provider_unknown'])
 
-async function askOne(collector: Collector, asked: readonly Entity[], assignment: Assignment, log: Logger) {
+interface Asked {
+  readonly asked: readonly Entity[]
+  readonly passedOn: readonly Entity[]
+}
+
+async function askOne(collector: Collector, { asked, passedOn }: Asked, assignment: Assignment, log: Logger) {
   const state = draftState(assignment.state)
   const read = new Set<number>()
   const refused = new Map<number, DataError>()
   const putOff = new Set<number>()
   const steps: Step[] = []
+  const { peers } = assignment
   let more = false
   const candidates = await collector.collect({
     ...assignment,
     entities: asked,
+    peers: { all: peers.all.filter(collector.covers), own: peers.own.filter(collector.covers) },
+    passedOn,
     state,
     log: log.child({ provider: collector.provider }),
     noteRead: (entities) => {

@@ -6,7 +6,7 @@ import type { JobPayload, JobReport, SlotPayload } from '../../shared/queue/queu
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { Collector, Entity, Job } from '../job/define-job.ts'
+import type { Collector, Entity, Job, Peers } from '../job/define-job.ts'
 import { openState } from '../job/state.ts'
 import type { Recomputation } from '../schedule/recompute.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
@@ -17,7 +17,7 @@ import { type Collected, collect } from './collect.ts'
 import { cover } from './cover.ts'
 import { narrow } from './narrow.ts'
 import { noteChange } from './note-change.ts'
-import { parsePayload, toEntities } from './payload.ts'
+import { parsePayload, toEntities, toPeers } from './payload.ts'
 import { PendingError } from './pending.ts'
 import { rememberFailing } from './remember-failing.ts'
 import { checkRows, withoutLater } from './rows.ts'
@@ -46,6 +46,7 @@ interface Running {
   readonly job: Job
   readonly payload: JobPayload
   readonly slot: number
+  readonly peers: Peers<Entity>
   readonly state: ReturnType<typeof openState>
   readonly signal: AbortSignal
 }
@@ -68,12 +69,13 @@ export async function runJob(
     job,
     payload,
     slot: payload.kind === 'slot' ? payload.slot : payload.from,
+    peers: toPeers(job, context, payload),
     state: openState(context.db, job.name, context.now),
     signal: context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack]),
   }
   const isComputed = job.computedFrom.length > 0 && payload.kind === 'range'
   const readAt = isComputed ? await readEngineTime(context.db) : 0
-  const all = toEntities(job, context.registry, payload)
+  const all = toEntities(job, context, payload)
   const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
   const answers = new Map<number, Answer>()
   let left: readonly Entity[] = await narrow(context.db, job, payload, all)
@@ -146,7 +148,7 @@ const TOO_LONG = 'there is more to read than the time of a job'
 
 /** What the providers answer, row by row checked; which of them failed is told where `/data/status` reads it. */
 async function collectChecked(
-  { job, payload, slot, state, signal }: Running,
+  { job, payload, slot, peers, state, signal }: Running,
   collectors: readonly Collector[],
   entities: readonly Entity[],
   context: JobContext,
@@ -157,6 +159,7 @@ async function collectChecked(
   const onRejected = (reason: string, count: number) => context.metrics?.rejected(job.name, reason, count)
   const assignment = {
     entities,
+    peers,
     entityColumn: job.dataset.entity,
     slot,
     piece: payload.kind === 'slot' ? payload.piece : undefined,

@@ -2,7 +2,7 @@ import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import type { DataError } from '../../../shared/errors.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Logger } from '../../../shared/telemetry/log.ts'
-import type { Candidate, Range } from '../../job/define-job.ts'
+import type { Candidate, Range, Run } from '../../job/define-job.ts'
 import type { JobState } from '../../job/state.ts'
 
 /** Whose trades a source is asked for, and what it needs to find them. */
@@ -19,7 +19,7 @@ export interface TradeRequest {
   noteMore(): void
 }
 
-export interface NewTradeRequest extends TradeRequest {
+export interface NewTradeRequest extends TradeRequest, Pick<Run<unknown, Token>, 'peers' | 'piece'> {
   readonly slot: number
   noteRead(tokens: readonly Token[]): void
 }

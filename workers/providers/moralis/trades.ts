@@ -3,11 +3,11 @@ import { DataError } from '../../../shared/errors.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
-import { type Allowance, openSlotAllowance } from '../../job/allowance.ts'
+import { type Allowance, openSlotAllowance, toShare } from '../../job/allowance.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
-import type { TradeSource } from '../contracts/trades.ts'
+import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
 import { isReadFromNode } from '../evm/trades.ts'
 import { orderByMarketCap } from '../stored/market-caps.ts'
 import { toCallsPerSlot } from './budget.ts'
@@ -31,10 +31,12 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
     const firstRunMs = context.config.dex.firstRunHours * HOUR_MS
     const client = openMoralis(context)
     return {
-      fetchNew: async ({ entities, slot, state, noteRead, refuse, log, signal }) => {
-        const perSlot = toCallsPerSlot(context.config, 'swaps')
-        const allowance = await openSlotAllowance(state, { name: 'moralis', slot, perSlot })
-        const tokens = await orderByMarketCap(context.db, entities, slot)
+      fetchNew: async ({ entities, peers, piece, slot, state, noteRead, refuse, log, signal }) => {
+        const ranked = await orderByMarketCap(context.db, peers.all, slot)
+        const calls = toCalls(toCallsPerSlot(context.config, 'swaps'), ranked, { peers, piece, slot })
+        const allowance = await openSlotAllowance(state, { name: 'moralis', slot, calls, piece })
+        const asked = new Set(entities.map(({ key }) => key))
+        const tokens = ranked.filter(({ key }) => asked.has(key))
         const fetchSince = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
           // Before anything is waited for, so that the first in order have the first calls.
@@ -66,6 +68,20 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
       },
     }
   },
+}
+
+/**
+ * The calls of a piece: one for each of its tokens among the largest that there are calls for, and its share of those that
+ * are left for further pages. The pieces of a slot have all its calls together.
+ */
+function toCalls(
+  perSlot: number,
+  ranked: readonly Token[],
+  { peers, piece, slot }: Pick<NewTradeRequest, 'peers' | 'piece' | 'slot'>,
+): number {
+  const own = new Set(peers.own.map(({ key }) => key))
+  const first = ranked.slice(0, perSlot).filter(({ key }) => own.has(key))
+  return first.length + toShare(Math.max(0, perSlot - ranked.length), slot, piece)
 }
 
 const toStateName = ({ id }: Token) => `moralis.${id}`
