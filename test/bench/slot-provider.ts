@@ -1,0 +1,72 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+
+export interface SlotProvider {
+  readonly url: string
+  /** How long an answer takes from now on. */
+  answerAfter(ms: number): void
+  close(): Promise<void>
+}
+
+/** CoinMarketCap's latest quotes of whatever ids are asked for, and Moralis' holders of any token; it has nothing else. */
+export async function startSlotProvider(): Promise<SlotProvider> {
+  let waitMs = 0
+  const server = createServer(async (request, response) => {
+    const url = new URL(request.url ?? '/', 'http://provider')
+    const body = toAnswer(url)
+    if (body === undefined) return void response.writeHead(404).end()
+    if (waitMs > 0) await setTimeout(waitMs)
+    response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    answerAfter: (ms) => {
+      waitMs = ms
+    },
+    close: async () => {
+      server.close()
+      server.closeAllConnections()
+      await once(server, 'close')
+    },
+  }
+}
+
+function toAnswer({ pathname, searchParams }: URL): object | undefined {
+  if (pathname.endsWith('/quotes/latest')) return toQuotes(searchParams.get('id')?.split(',') ?? [])
+  if (pathname.endsWith('/owners')) return OWNERS
+  return pathname.endsWith('/holders') ? { totalHolders: 1_023_500 } : undefined
+}
+
+const OWNERS = {
+  cursor: null,
+  result: Array.from({ length: 100 }, (_, place) => ({
+    owner_address: `0x${String(place).padStart(40, '0')}`,
+    balance_formatted: String(1_000_000.123_456 - place),
+    balance: null,
+    usd_value: String(2_345_678.9 - place),
+    percentage_relative_to_total_supply: 0.5,
+  })),
+}
+
+function toQuotes(ids: readonly string[]): object {
+  const data = ids.map((id) => {
+    const price = 1 + (Number(id) % 97) / 7
+    const quote = {
+      symbol: 'USD',
+      price,
+      volume_24h: price * 51_234.5,
+      market_cap: price * 760_000_000,
+      percent_change_1h: 0.123456789,
+      percent_change_24h: -2.3456789,
+      percent_change_7d: 3.456789,
+      percent_change_30d: -4.56789,
+      last_updated: '2024-05-06T07:04:00.000Z',
+    }
+    return { id: Number(id), total_supply: 1.3e9, circulating_supply: 760_000_000, max_supply: null, quote: [quote] }
+  })
+  return { status: { error_code: 0 }, data }
+}
