@@ -6,7 +6,7 @@ import type { NewTradeRequest, TradeRequest, TradeSource } from '../contracts/tr
 import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { type ChainReader, readTrades } from './dex/chain-reader.ts'
 import { DEX_CHAINS } from './dex/exchanges.ts'
-import { findRangePools, refreshPools, toPoolsInCommon, toPoolsOf } from './dex/known-pools.ts'
+import { findRangePools, refreshPools, toPoolGroups, toPoolsOf } from './dex/known-pools.ts'
 import type { Pool } from './dex/pools.ts'
 import { SWAP_TOPICS } from './dex/swaps.ts'
 import { dropCursors, noteCursors, readCursors, resume } from './logs/cursors.ts'
@@ -135,12 +135,11 @@ async function readOn(reader: ChainReader, request: TradeRequest, { pools, first
   const turns = await takeTurns(reader.node, groups, reader.mostPerRun, signal)
   const rows = await readTrades(reader, { logs: turns.logs, pools }, request)
   const finished: Token[] = []
-  for (const entity of entities) {
-    const own = toPoolsInCommon(entity, entities, pools)
+  for (const { tokens, pools: own } of toPoolGroups(entities, pools)) {
     const failure = own.flatMap(({ address }) => turns.failed.get(address) ?? [])[0]
-    if (failure !== undefined) request.refuse(entity, failure)
-    else if (own.some(({ address }) => turns.unfinished.has(address))) request.putOff([entity])
-    else finished.push(entity)
+    if (failure !== undefined) for (const token of tokens) request.refuse(token, failure)
+    else if (own.some(({ address }) => turns.unfinished.has(address))) request.putOff(tokens)
+    else for (const token of tokens) finished.push(token)
   }
   if (turns.unfinished.size > 0) request.noteMore()
   return { rows, turns, finished }

@@ -17,7 +17,8 @@ export async function refreshPools(
   const tokens = entities.map(({ contractAddress }) => contractAddress)
   const isFresh = found !== undefined && slot - found.foundAt < DAY_MS
   const all = [...new Set([...(found?.tokens ?? []), ...tokens])]
-  const wanted = isFresh ? all.filter((address) => !found.tokens.includes(address)) : all
+  const known = new Set(isFresh ? found.tokens : [])
+  const wanted = all.filter((address) => !known.has(address))
   if (isFresh && wanted.length === 0) return toPoolsOf(tokens, found.pools)
   const searched = await findPools(reader.node.rpc, reader.chain, wanted, signal)
   const pools = isFresh ? toDistinct([...found.pools, ...searched]) : searched
@@ -34,17 +35,32 @@ export async function findRangePools(reader: ChainReader, { entities, state, sig
   return toDistinct([...toPoolsOf(tokens, found?.pools ?? []), ...more])
 }
 
-/** The pools of a token, of those that share one with it, and so on. */
-export function toPoolsInCommon(token: Token, all: readonly Token[], pools: readonly Pool[]): Pool[] {
-  const others = new Set(all.map(({ contractAddress }) => contractAddress))
-  const joined = new Set([token.contractAddress])
-  // A set goes on with what is added to it on the way.
-  for (const address of joined) {
-    for (const pool of toPoolsOf([address], pools)) {
-      for (const end of [pool.token, pool.quote]) if (others.has(end)) joined.add(end)
+/** Tokens that share pools, directly or by others of them, and all their pools. */
+export interface PoolGroup {
+  readonly tokens: readonly Token[]
+  readonly pools: readonly Pool[]
+}
+
+/** Parts the tokens so that no pool belongs to two groups. */
+export function toPoolGroups(tokens: readonly Token[], pools: readonly Pool[]): PoolGroup[] {
+  const byAddress = new Map(tokens.map((token) => [token.contractAddress, token]))
+  const poolsOf = new Map<string, Pool[]>(tokens.map(({ contractAddress }) => [contractAddress, []]))
+  for (const pool of pools) for (const end of [pool.token, pool.quote]) poolsOf.get(end)?.push(pool)
+  const grouped = new Set<string>()
+  return tokens.flatMap(({ contractAddress }) => {
+    if (grouped.has(contractAddress)) return []
+    const joined = new Set([contractAddress])
+    const own = new Set<Pool>()
+    // A set goes on with what is added to it on the way.
+    for (const address of joined) {
+      grouped.add(address)
+      for (const pool of poolsOf.get(address) ?? []) {
+        own.add(pool)
+        for (const end of [pool.token, pool.quote]) if (poolsOf.has(end)) joined.add(end)
+      }
     }
-  }
-  return toPoolsOf([...joined], pools)
+    return [{ tokens: [...joined].flatMap((address) => byAddress.get(address) ?? []), pools: [...own] }]
+  })
 }
 
 /** Each pool once, as it was found first. */
@@ -55,5 +71,6 @@ function toDistinct(pools: readonly Pool[]): Pool[] {
 }
 
 export function toPoolsOf(tokens: readonly string[], pools: readonly Pool[]): Pool[] {
-  return pools.filter(({ token, quote }) => tokens.includes(token) || tokens.includes(quote))
+  const wanted = new Set(tokens)
+  return pools.filter(({ token, quote }) => wanted.has(token) || wanted.has(quote))
 }

@@ -36,7 +36,9 @@ export function toGroups({ contracts, topics, firstOf, to }: Wanted): BlockRange
   for (const contract of contracts) {
     const first = firstOf(contract.address)
     if (first > to) continue
-    byFirst.set(first, [...(byFirst.get(first) ?? []), contract])
+    const same = byFirst.get(first)
+    if (same === undefined) byFirst.set(first, [contract])
+    else same.push(contract)
   }
   return [...byFirst].flatMap(([from, own]) =>
     toBatches(own, CONTRACTS_PER_GROUP).map((batch) => ({ contracts: batch, topics, from, to })),

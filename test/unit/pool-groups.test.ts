@@ -1,0 +1,37 @@
+import { describe, expect, it } from 'vitest'
+import { toPoolGroups } from '../../workers/providers/evm/dex/known-pools.ts'
+import type { Pool } from '../../workers/providers/evm/dex/pools.ts'
+import { toTestToken } from '../samples.ts'
+
+const tokens = ['a', 'b', 'c', 'd', 'e'].map((contractAddress, key) => ({ ...toTestToken(key, {}), contractAddress }))
+const pool = (token: string, quote: string): Pool => ({ address: `${token}-${quote}`, exchange: 'x', token, quote })
+
+/** The addresses of the tokens and of the pools of each group. */
+const groupsOf = (pools: readonly Pool[]) =>
+  toPoolGroups(tokens, pools).map((group) => [
+    group.tokens
+      .map(({ contractAddress }) => contractAddress)
+      .sort()
+      .join(''),
+    group.pools.map(({ address }) => address).sort(),
+  ])
+
+describe('the tokens of a chain', () => {
+  it('are groups of their own where no pool is of two of them, whatever their pools quote in', () => {
+    expect(groupsOf([pool('a', 'dollar'), pool('b', 'dollar'), pool('a', 'ether')])).toEqual([
+      ['a', ['a-dollar', 'a-ether']],
+      ['b', ['b-dollar']],
+      ['c', []],
+      ['d', []],
+      ['e', []],
+    ])
+  })
+
+  it('are one group with those that share a pool with them, also by others', () => {
+    const chained = [pool('d', 'c'), pool('a', 'c'), pool('b', 'dollar'), pool('d', 'e'), pool('e', 'dollar')]
+    expect(groupsOf(chained)).toEqual([
+      ['acde', ['a-c', 'd-c', 'd-e', 'e-dollar']],
+      ['b', ['b-dollar']],
+    ])
+  })
+})
