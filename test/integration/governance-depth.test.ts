@@ -5,6 +5,7 @@ import { governanceVotersRoute } from '../../api/routes/daos/governance/voters.t
 import { governanceVotesRoute } from '../../api/routes/daos/governance/votes.ts'
 import type { VotingDao } from '../../shared/datasets/governance.ts'
 import governance from '../../workers/jobs/governance.ts'
+import type { Vote, Voter } from '../support/governance-records.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
 const NOW = Date.parse('2024-05-06T07:01:00Z')
@@ -32,22 +33,6 @@ interface Proposal {
   startsAt: string
   endsAt: string
 }
-interface Vote {
-  _id: string
-  proposal: string
-  voter: string
-  choice: unknown
-  votingPower: number
-  createdAt: string
-}
-interface Voter {
-  voter: string
-  votes: number
-  firstVoteAt: string
-  lastVoteAt: string
-  lastVotingPower: number
-}
-
 const PATH = '/data/daos/governance'
 let pipeline: ServedPipeline
 

@@ -1,0 +1,119 @@
+import { expect } from 'vitest'
+import { z } from 'zod'
+import { governanceProposalsRoute } from '../../api/routes/daos/governance/proposals.ts'
+import { governanceVotesRoute } from '../../api/routes/daos/governance/votes.ts'
+import type { JobReport } from '../../shared/queue/queues.ts'
+import governors from '../../workers/jobs/governors.ts'
+import type { Chain } from '../upstream/chain.ts'
+import { encodeProposal } from '../upstream/governor-logs.ts'
+import { FIRST_BLOCK, nowAt } from '../upstream/small-chain.ts'
+import type { Vote } from './governance-records.ts'
+import { governorOf, toYoungRegistry } from './governor-chain.ts'
+import { createServedPipeline, type ServedPipeline } from './served-pipeline.ts'
+
+/** A proposal on a governor, as it is told where its source is asked for. */
+interface Proposal {
+  _id: string
+  title: string
+  state: string | null
+  scores: number[]
+  scoresTotal: number
+  votes: number
+  startsAt: string | null
+  endsAt: string | null
+  outcome: string | null
+  timesEstimated: boolean
+}
+
+export const registry = toYoungRegistry()
+export const ALPHA = governorOf(registry, 'compound', 'alpha')
+export const BRAVO = governorOf(registry, 'compound', 'bravo')
+export const ENS = governorOf(registry, 'ens', 'openzeppelin')
+export const HOP = governorOf(registry, 'hop', 'openzeppelin')
+export const TRUEFI = governorOf(registry, 'truefi', 'openzeppelin')
+
+export const idOf = (slug: string) => registry.daoBySlug.get(slug)?.id ?? ''
+export const askFor = (slug: string, source = 'governor') => `?id=${idOf(slug)}&source=${source}&limit=1000`
+
+export const AUTHOR = `0x${'b'.repeat(40)}`
+export const voterOf = (n: number) => `0x${n.toString(16).padStart(40, 'a')}`
+export const blockOf = (n: number) => BigInt(FIRST_BLOCK + n)
+
+/** What a governor logs of a proposal that is voted on from one block to another, both counted from the first. */
+export const proposal = (
+  id: bigint,
+  [start, end]: readonly [number, number],
+  description = `# Proposal ${id}\n\nWhy.`,
+) => encodeProposal({ id, proposer: AUTHOR, start: blockOf(start), end: blockOf(end), description })
+
+/** A pipeline that collects what happens on governors, and what the API tells of it. */
+export interface GovernorPipeline extends ServedPipeline {
+  collectGovernors(): Promise<JobReport>
+  /** What is told at a path below `/data/daos/governance`. */
+  get<T>(path: string, status?: number): Promise<T>
+  proposalsOf(slug: string): Promise<Proposal[]>
+  votesOf(slug: string): Promise<Vote[]>
+  /** All of them, page by page. */
+  allVotesOf(slug: string): Promise<Vote[]>
+  /** Why something of governors could not be read. */
+  notes(): Promise<{ entity: number; reason: string }[]>
+  /** All rows but for when they were collected. */
+  dump(): Promise<unknown>
+}
+
+/** On this chain, in the moment of its n-th block after the first. */
+export const startGovernors = (n: number, ethereum: Chain) =>
+  createGovernorPipeline({ now: nowAt(n), registry, chains: { ethereum } })
+
+export async function createGovernorPipeline(
+  options: Parameters<typeof createServedPipeline>[0],
+): Promise<GovernorPipeline> {
+  const pipeline = await createServedPipeline(options)
+  return { ...pipeline, ...createReader(pipeline), collectGovernors: () => pipeline.collect(governors) }
+}
+
+function createReader({ url, database }: ServedPipeline) {
+  const ask = (path: string) => fetch(`${url}/data/daos/governance${path}`)
+  const get = async <T>(path: string, status = 200): Promise<T> => {
+    const response = await ask(path)
+    expect(response.status, path).toBe(status)
+    return (await response.json()) as T
+  }
+  return {
+    get,
+    proposalsOf: async (slug: string) => {
+      const found = await get<Proposal[]>(`/proposals${askFor(slug)}`)
+      governanceProposalsRoute.response.parse(found)
+      return found
+    },
+    votesOf: async (slug: string) => {
+      const found = await get<Vote[]>(`/votes${askFor(slug)}`)
+      governanceVotesRoute.response.parse(found)
+      return found
+    },
+    allVotesOf: async (slug: string) => {
+      const votes: Vote[] = []
+      for (let next: string | undefined = askFor(slug); next !== undefined; ) {
+        const response = await ask(`/votes${next}`)
+        votes.push(...((await response.json()) as Vote[]))
+        next = /<(\?[^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+      }
+      return votes
+    },
+    notes: () =>
+      database.db.rows({
+        name: 'notes',
+        sql: "SELECT entity, reason FROM coverage_notes FINAL WHERE dataset = 'governors'",
+        schema: z.object({ entity: z.number(), reason: z.string() }),
+      }),
+    dump: () => Promise.all(TABLES.map((table) => dumpTable(database.db, table))),
+  }
+}
+
+const TABLES = ['dao_votes', 'dao_cast_votes', 'dao_proposals', 'dao_proposal_details', 'governor_events']
+
+function dumpTable(db: ServedPipeline['database']['db'], table: string) {
+  const without = table === 'dao_votes' || table === 'dao_proposals' ? '' : 'EXCEPT (collected_at)'
+  const sql = `SELECT * ${without} FROM ${table} FINAL ORDER BY ALL`
+  return db.rows({ name: 'dump', sql, schema: z.record(z.string(), z.unknown()) })
+}
