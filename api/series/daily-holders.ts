@@ -1,11 +1,8 @@
 import { tokenHolders } from '../../shared/datasets/holders.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { TOKEN } from './daily.ts'
 
-/** Snapshots come hourly where a plan allows it; a daily series of them has a new point a day. */
-export const DAILY_HOLDERS: DatasetFacts = { ...tokenHolders, cadence: '1d' }
-
-/** Of the token `{entity: UInt64}` the first snapshot of each day, for a daily series. */
-export const FIRST_HOLDERS_OF_DAYS = `(
+/** Of the token `{entity: UInt64}` the first snapshot of each day. */
+const FIRST_OF_DAYS = `(
   SELECT token, toDateTime64(toStartOfDay(observed_at, 'UTC'), 3, 'UTC') AS day, observed_at, total_holders, top100_share,
     holders.share AS shares, holders.address AS addresses
   FROM token_holders FINAL
@@ -13,3 +10,12 @@ export const FIRST_HOLDERS_OF_DAYS = `(
   ORDER BY observed_at
   LIMIT 1 BY day
 )`
+
+/** What every daily series about who held a token has in common. */
+export const DAILY_HOLDERS = {
+  of: TOKEN,
+  intervals: ['1d'],
+  // Snapshots come hourly where a plan allows it; a daily series of them has a new point a day.
+  dataset: { ...tokenHolders, cadence: '1d' },
+  rows: FIRST_OF_DAYS,
+} as const

@@ -36,7 +36,6 @@ const DAO: SeriesOwner = { kind: daoKind, tag: 'DAOs', column: 'dao' }
 export const TOKEN: SeriesOwner = { kind: tokenKind, tag: 'Tokens', column: 'token' }
 
 const INTERVALS_OF_DAYS = ['1d', '7d'] as const
-export const ONLY_DAYS = ['1d'] as const
 
 interface DailySeries {
   readonly operation: string

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { numberOrNull, timeValue } from '../../../records/values.ts'
-import { defineDailySeries, ONLY_DAYS, TOKEN } from '../../../series/daily.ts'
-import { DAILY_HOLDERS, FIRST_HOLDERS_OF_DAYS } from '../../../series/daily-holders.ts'
+import { defineDailySeries } from '../../../series/daily.ts'
+import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 
 /** The treasuries of the token's DAO; none where the registry knows no address. */
 const TREASURIES = `(
@@ -18,14 +18,12 @@ const toShare = (owners: string) =>
   `round(arraySum(arrayMap((share, address) -> if(has(${owners}, address), share, 0), shares, addresses)), 10)`
 
 export const holderLabelsHistoricRoute = defineDailySeries({
+  ...DAILY_HOLDERS,
   operation: 'getTokenHolderLabelsHistory',
   path: '/data/tokens/holders/historic-labels',
   summary: 'How much of a token its treasuries, its own contract and nobody held, over time',
   description:
     'One point per day, newest first: the first snapshot of the day, as in `/data/tokens/holders/historic`. A day without a snapshot is absent. Shares are in percent of the total supply, of the hundred largest holders: what the registry knows of their addresses, of which exchanges are none. `limit` is in points.',
-  of: TOKEN,
-  intervals: ONLY_DAYS,
-  dataset: DAILY_HOLDERS,
   point: z
     .strictObject({
       recordedAt: timeValue.describe('The day: its first moment.'),
@@ -36,6 +34,5 @@ export const holderLabelsHistoricRoute = defineDailySeries({
       burnShare: z.number().describe('What was sent to the addresses 0x0…0 and 0x0…dead, of the hundred largest.'),
     })
     .meta({ id: 'HolderLabelsPoint', description: 'How much of a token known addresses held on one day.' }),
-  rows: FIRST_HOLDERS_OF_DAYS,
   values: `if(empty(${TREASURIES}), NULL, ${toShare(TREASURIES)}), ${toShare(OWN_CONTRACT)}, ${toShare(BURNED)}`,
 })

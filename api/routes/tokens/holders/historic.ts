@@ -1,20 +1,18 @@
 import { z } from 'zod'
 import { timeValue, uint64 } from '../../../records/values.ts'
-import { defineDailySeries, ONLY_DAYS, TOKEN } from '../../../series/daily.ts'
-import { DAILY_HOLDERS, FIRST_HOLDERS_OF_DAYS } from '../../../series/daily-holders.ts'
+import { defineDailySeries } from '../../../series/daily.ts'
+import { DAILY_HOLDERS } from '../../../series/daily-holders.ts'
 
 /** Rounded as the share of the hundred is stored, so that no rounding error shows. */
 const TOP_10 = 'round(arraySum(arraySlice(shares, 1, 10)), 10)'
 
 export const holdersHistoricRoute = defineDailySeries({
+  ...DAILY_HOLDERS,
   operation: 'getTokenHoldersHistory',
   path: '/data/tokens/holders/historic',
   summary: 'How many held a token, and how much the largest of them, over time',
   description:
     'One point per day, newest first: the first snapshot of the day. A day without a snapshot is absent. Shares are in percent of the total supply. `limit` is in points.',
-  of: TOKEN,
-  intervals: ONLY_DAYS,
-  dataset: DAILY_HOLDERS,
   point: z
     .strictObject({
       recordedAt: timeValue.describe('The day: its first moment.'),
@@ -23,6 +21,5 @@ export const holdersHistoricRoute = defineDailySeries({
       top100Share: z.number().describe('Percent of the total supply that the hundred largest held together.'),
     })
     .meta({ id: 'HoldersPoint', description: 'Who held a token on one day.' }),
-  rows: FIRST_HOLDERS_OF_DAYS,
   values: `total_holders, ${TOP_10}, top100_share`,
 })
