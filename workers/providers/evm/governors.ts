@@ -7,7 +7,7 @@ import type { GovernorRequest, GovernorSource } from '../contracts/governors.ts'
 import { decodeGovernorEvent, GOVERNOR_TOPICS } from './governors/events.ts'
 import { type Happened, type OwnedGovernor, toRows } from './governors/rows.ts'
 import { readTimes, toClock } from './governors/times.ts'
-import { readBlockTimes } from './logs/block-times.ts'
+import { readBlockTimes, readLogTimes } from './logs/block-times.ts'
 import { type BlockRange, readStretch } from './logs/contract-logs.ts'
 import { resume } from './logs/cursors.ts'
 import { type Block, createNode, type Node, type RpcLog, toLag } from './logs/node.ts'
@@ -183,15 +183,18 @@ async function toHappened(
   signal: AbortSignal,
 ): Promise<Happened[]> {
   const byAddress = new Map(governors.map((one) => [one.address, one]))
-  const times = await readBlockTimes(node, logs, signal)
+  const timeOf = await readLogTimes(node, logs, signal)
   const inOrder = [...logs].sort((a, b) => a.blockNumber - b.blockNumber || a.logIndex - b.logIndex)
   return inOrder.flatMap((log) => {
     const governor = byAddress.get(log.address)
     const event = decodeGovernorEvent(log)
     if (log.removed || governor === undefined || event === undefined) return []
-    return [{ governor, event, log, time: times.get(log.blockNumber) ?? Number.NaN }]
+    return [{ governor, event, log, time: timeOf(log.blockNumber) }]
   })
 }
+
+/** Before the first block of any chain, in Unix seconds. */
+const NOTHING_READ = 0
 
 /** Up to which time each governor was read, by its space: one that was read in part, up to its last block. */
 async function findEnds(
@@ -202,11 +205,15 @@ async function findEnds(
   signal: AbortSignal,
 ): Promise<(space: string) => number> {
   const cut = governors.filter(({ address }) => unfinished.has(address))
-  const numbers = [...new Set(cut.map(({ address }) => cursors.get(address) ?? 0))]
-  const blocks = await node.blocks(numbers, signal)
-  const times = new Map(numbers.map((number, at) => [number, blocks[at]?.timestamp ?? 0]))
-  const ends = new Map(cut.map(({ space, address }) => [space, times.get(cursors.get(address) ?? 0) ?? 0]))
-  for (const { space, address } of governors) if (failed.has(address)) ends.set(space, 0)
+  const numbers = cut.flatMap(({ address }) => cursors.get(address) ?? [])
+  const timeOf = await readBlockTimes(node, numbers, signal)
+  const ends = new Map(
+    cut.map(({ space, address }) => {
+      const cursor = cursors.get(address)
+      return [space, cursor === undefined ? NOTHING_READ : timeOf(cursor)]
+    }),
+  )
+  for (const { space, address } of governors) if (failed.has(address)) ends.set(space, NOTHING_READ)
   return (space) => ends.get(space) ?? head.timestamp
 }
 

@@ -3,7 +3,7 @@ import type { Token } from '../../../../shared/registry/entities.ts'
 import type { Logger } from '../../../../shared/telemetry/log.ts'
 import type { HttpClient } from '../../../http/client.ts'
 import type { Candidate } from '../../../job/define-job.ts'
-import { readBlockTimes } from '../logs/block-times.ts'
+import { readLogTimes } from '../logs/block-times.ts'
 import type { Node, RpcLog } from '../logs/node.ts'
 import { readDollars } from './dollars.ts'
 import type { DexChain } from './exchanges.ts'
@@ -37,12 +37,11 @@ export async function readTrades(
   const pools = new Map(known.map((pool) => [pool.address, pool]))
   const { swaps, skipped } = toSwaps(logs, pools)
   const swapLogs = swaps.map((swap) => swap.log)
-  const times = await readBlockTimes(reader.node, swapLogs, signal)
+  const timeOf = await readLogTimes(reader.node, swapLogs, signal)
   const senders = await reader.node.senders(
     [...new Set(swapLogs.map(({ transactionHash }) => transactionHash))],
     signal,
   )
-  const timeOf = (block: number) => times.get(block) ?? Number.NaN
   const facts = {
     chain: reader.slug,
     tokens: new Map(entities.map((token) => [token.contractAddress, token])),

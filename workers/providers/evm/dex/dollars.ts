@@ -1,4 +1,5 @@
 import type { HttpClient } from '../../../http/client.ts'
+import type { TimeOfBlock } from '../logs/block-times.ts'
 import type { Node, RpcLog } from '../logs/node.ts'
 import type { DexChain, QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
@@ -14,8 +15,7 @@ interface Sources {
   readonly node: Node
   readonly prices: HttpClient
   readonly pools: ReadonlyMap<string, Pool>
-  /** Unix seconds. */
-  readonly timeOf: (blockNumber: number) => number
+  readonly timeOf: TimeOfBlock
 }
 
 /**

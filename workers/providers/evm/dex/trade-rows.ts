@@ -2,6 +2,7 @@ import { formatUnits } from 'viem'
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
 import type { Candidate } from '../../../job/define-job.ts'
+import type { TimeOfBlock } from '../logs/block-times.ts'
 import type { UsdAt } from './dollars.ts'
 import type { QuoteToken } from './exchanges.ts'
 import type { Pool } from './pools.ts'
@@ -14,7 +15,7 @@ export interface TradeFacts {
   readonly tokens: ReadonlyMap<string, Token>
   readonly quotes: ReadonlyMap<string, QuoteToken>
   readonly pools: ReadonlyMap<string, Pool>
-  readonly timeOf: (blockNumber: number) => number
+  readonly timeOf: TimeOfBlock
   readonly senderOf: (transactionHash: string) => string
   readonly usdAt: UsdAt
 }

@@ -4,6 +4,7 @@ import type { GovernorsRow } from '../../../../shared/datasets/governors.ts'
 import type { Candidate } from '../../../job/define-job.ts'
 import type { JobState } from '../../../job/state.ts'
 import { toIso } from '../../answer.ts'
+import { readBlockTimes } from '../logs/block-times.ts'
 import type { Block, Node } from '../logs/node.ts'
 import { isPassing, type JsonRpc, toRpcError } from '../rpc/json-rpc.ts'
 import { type Happened, type OwnedGovernor, toProposalId } from './rows.ts'
@@ -103,13 +104,11 @@ const PACE_BLOCKS = 10_000
 async function readTimesOf({ node, head }: BlockClock, open: readonly Awaited[], signal: AbortSignal) {
   const numbers = [...new Set(open.flatMap(({ start, end, inSeconds }) => (inSeconds ? [] : [start, end])))]
   const past = numbers.filter((number) => number <= head.number)
-  const blocks = await node.blocks(past, signal)
-  const known = new Map(past.map((number, at) => [number, blocks[at]?.timestamp ?? Number.NaN]))
+  const timeOf = await readBlockTimes(node, past, signal)
   const pace = past.length === numbers.length ? 0 : await readPace({ node, head }, signal)
   return ({ inSeconds }: Awaited, number: number): Time => {
     if (inSeconds) return { at: number, isKnown: true }
-    const at = known.get(number)
-    if (at !== undefined) return { at, isKnown: true }
+    if (number <= head.number) return { at: timeOf(number), isKnown: true }
     return { at: head.timestamp + (number - head.number) * pace, isKnown: false }
   }
 }
