@@ -8,7 +8,10 @@ import { Problem } from '../problem/problem.ts'
 export const SOURCES = ['snapshot', 'governor'] as const
 export type GovernanceSource = (typeof SOURCES)[number]
 
-/** Of which source something is told: Snapshot unless it is asked for, as `/data/daos/governance` counts nothing else. */
+/** What is told unless a source is asked for: `/data/daos/governance` counts nothing else. */
+const UNLESS_ASKED: readonly GovernanceSource[] = ['snapshot']
+
+/** Of which source something is told. */
 export const sourceParameter = oneOf(
   [...SOURCES, 'all'],
   'Where the votes are cast: `snapshot` unless it is given, `governor` for the contracts of the DAO on its chains, `all` for both.',
@@ -16,7 +19,7 @@ export const sourceParameter = oneOf(
 ).optional()
 
 export const toSources = (asked: GovernanceSource | 'all' | undefined): readonly GovernanceSource[] =>
-  asked === 'all' ? SOURCES : [asked ?? 'snapshot']
+  asked === 'all' ? SOURCES : asked === undefined ? UNLESS_ASKED : [asked]
 
 /** The source of a row, by its space: a governor's is its account id by CAIP-10. */
 export const toSource = (space: string): string => `if(startsWith(${space}, 'eip155:'), 'governor', 'snapshot')`
@@ -32,7 +35,7 @@ export interface Scope {
   readonly own_ranks: readonly number[]
 }
 
-export function toScope(daos: readonly Dao[], sources: readonly GovernanceSource[] = ['snapshot']): Scope {
+export function toScope(daos: readonly Dao[], sources = UNLESS_ASKED): Scope {
   const own = daos.flatMap((dao) => {
     const spaces = sources.includes('snapshot') ? toSnapshotSpaces(dao) : []
     // Each counts its own proposals, so that none has another's.
@@ -102,10 +105,7 @@ export const IS_COUNTED = `(dao, space) IN (SELECT pair.1, pair.2 FROM ${toTable
 export const COUNTS = `${OF_SCOPE} AND ${IS_COUNTED}`
 
 /** What is told of a DAO that there is nothing to tell of. */
-export function toNoData(
-  { snapshotSpace, governors }: Dao,
-  sources: readonly GovernanceSource[] = ['snapshot'],
-): Problem {
+export function toNoData({ snapshotSpace, governors }: Dao, sources = UNLESS_ASKED): Problem {
   const asked = { snapshot: snapshotSpace !== null, governor: governors.length > 0 }
   const why = sources.map((source) => `${NAMES[source]} ${asked[source] ? UNREAD : UNKNOWN}.`)
   const other = sources.includes('governor') || !asked.governor ? [] : ['It has a governor: ask with source=governor.']
@@ -122,11 +122,7 @@ const reading = z.object({ read_at: z.int(), spaces: z.int() })
  * When what a DAO votes in was last read to its end, in Unix milliseconds.
  * @throws Problem `no_data` where none ever was.
  */
-export async function requireRead(
-  db: Database,
-  dao: Dao,
-  sources: readonly GovernanceSource[] = ['snapshot'],
-): Promise<number> {
+export async function requireRead(db: Database, dao: Dao, sources = UNLESS_ASKED): Promise<number> {
   const scope = toScope([dao], sources)
   const [row] = await db.rows({
     name: 'governance-reading',
