@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { countBuckets, type Interval } from '../../shared/intervals.ts'
+import { toJson } from '../../shared/json.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
@@ -114,12 +115,4 @@ export function toPricePlace(after: string, keys: readonly number[], { from, to 
   const { data: [token, at] = [] } = placeValues.safeParse(toJson(after))
   if (token === undefined || at === undefined || !keys.includes(token) || at < from || at >= to) throw refuseCursor()
   return { token, at }
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { toJson } from '../../shared/json.ts'
 import { refuseCursor } from './cursor.ts'
 import { compareValues } from './order.ts'
 
@@ -84,11 +85,3 @@ export function defineKeyset(...parts: readonly SortPart[]): Keyset {
 
 /** A float as ClickHouse writes it: a negative nothing is told from nothing. */
 const toFloatText = (value: number | string) => (Object.is(value, -0) ? '-0' : String(value))
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}

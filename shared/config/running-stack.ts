@@ -2,6 +2,7 @@ import { readFileSync, rmSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError } from '../errors.ts'
+import { toJson } from '../json.ts'
 import { writePrivate } from './own-stores.ts'
 
 const runningStack = z.object({
@@ -33,14 +34,6 @@ function readRunning(dataDir: string): RunningStack | undefined {
   const { success, data } = runningStack.safeParse(toJson(text))
   if (!success) throw new DataError('config', `${toFile(dataDir)} does not say what runs there: remove it`)
   return isRunning(data.pid) ? data : undefined
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 function isRunning(pid: number): boolean {

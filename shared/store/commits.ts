@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { toReason } from '../errors.ts'
+import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
 import { logCommit } from './commit-log.ts'
@@ -221,13 +222,5 @@ export function createCommitFeed(subscriber: Redis, options: FeedOptions): Commi
       polling.close()
       listening.close()
     },
-  }
-}
-
-function toJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
   }
 }
