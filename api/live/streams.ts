@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type CommitLog, isNewer, type LoggedCommit } from '../../shared/store/commit-log.ts'
+import { type CommitLog, isNewer, isVersion, type LoggedCommit } from '../../shared/store/commit-log.ts'
 import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './events.ts'
 
 /** A comment so often keeps proxies from closing a silent connection (contract section 11). */
@@ -78,7 +78,7 @@ async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => 
   while (!isOver(follower)) {
     const { version } = follower
     if (version === undefined || version === commitLog.version) return arrived()
-    const commits = await commitLog.after(version).catch(() => 'away' as const)
+    const commits = await commitLog.after(version)
     if (commits === 'away') await wait(AGAIN_MS)
     else if (commits === undefined) {
       if (commitLog.version === undefined) await wait(AGAIN_MS)
@@ -132,7 +132,8 @@ export function createStreams(commitLog: CommitLog, options: { readonly heartbea
       })
       follower.version ??= commitLog.version
       write(follower, OPENING)
-      if (follower.version !== undefined) write(follower, toMark(follower.version))
+      // What is none would be told again: the reset that follows says where the log stands.
+      if (follower.version !== undefined && isVersion(follower.version)) write(follower, toMark(follower.version))
       follow(follower)
     },
     get count() {

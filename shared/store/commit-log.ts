@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { toReason } from '../errors.ts'
+import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
 
 const toKey = (prefix: string) => `${prefix}:commit-log`
@@ -63,18 +64,30 @@ export interface CommitLog {
   readonly version: string | undefined
   /**
    * The commits after a version, oldest first, at most a page of them; undefined where some of them are not there any
-   * more, or where the version is none of this log.
-   * @throws when Redis does not answer.
+   * more or make no sense, or where the version is none of this log; `away` while Redis does not answer.
    */
-  after(version: string): Promise<readonly LoggedCommit[] | undefined>
+  after(version: string): Promise<readonly LoggedCommit[] | undefined | 'away'>
   follow(listener: CommitListener): void
   close(): void
 }
 
 type Entry = [version: string, fields: string[]]
 
-function toCommits(entries: readonly Entry[]): LoggedCommit[] {
-  return entries.map(([version, [, text = '']]) => ({ version, ...loggedChange.parse(JSON.parse(text)) }))
+/** Says that an entry makes no sense, and why. */
+type TellSenseless = (version: string, reason: string) => void
+
+/** Undefined where one of them makes no sense: what it meant is not known, so anything may have changed. */
+function toCommits(entries: readonly Entry[], tell: TellSenseless): LoggedCommit[] | undefined {
+  const commits: LoggedCommit[] = []
+  for (const [version, [, text = '']] of entries) {
+    const { data, error } = loggedChange.safeParse(toJson(text))
+    if (error !== undefined) {
+      tell(version, error.message)
+      return undefined
+    }
+    commits.push({ version, ...data })
+  }
+  return commits
 }
 
 /** Whether a version is a later one than another. */
@@ -88,15 +101,23 @@ export function isNewer(version: string, other: string): boolean {
 /** Two numbers of at most 64 bits; Redis refuses larger ones, and so would every attempt be. */
 const VERSION = /^\d{1,19}-\d{1,19}$/
 
+/** Whether a text could be a version of some log. */
+export const isVersion = (text: string): boolean => VERSION.test(text)
+
 /** Reads the page after a version. The version itself is read too: while it is there, so is everything after it. */
-async function readAfter(redis: Redis, key: string, version: string): Promise<LoggedCommit[] | undefined> {
-  if (!VERSION.test(version)) return undefined
+async function readAfter(
+  redis: Redis,
+  key: string,
+  version: string,
+  tell: TellSenseless,
+): Promise<LoggedCommit[] | undefined> {
+  if (!isVersion(version)) return undefined
   if (version === BEGINNING) {
     const [entries, length] = await Promise.all([redis.xrange(key, '-', '+', 'COUNT', PAGE), redis.xlen(key)])
-    return length < KEPT_COMMITS ? toCommits(entries) : undefined
+    return length < KEPT_COMMITS ? toCommits(entries, tell) : undefined
   }
   const [first, ...rest] = await redis.xrange(key, version, '+', 'COUNT', PAGE + 1)
-  return first?.[0] === version ? toCommits(rest) : undefined
+  return first?.[0] === version ? toCommits(rest, tell) : undefined
 }
 
 async function readNewest(redis: Redis, key: string): Promise<string> {
@@ -107,7 +128,7 @@ async function readNewest(redis: Redis, key: string): Promise<string> {
 /**
  * Follows the log of commits from now on. `waiting` is a connection of its own, a `reader`, which waits for the next
  * commit; `asking` is for everything else. While Redis is away nothing is told. What was committed meanwhile is told
- * afterwards, or `lost` if Redis came back without it.
+ * afterwards, or `lost` if Redis came back without it. An entry that makes no sense is logged, and `lost` as well.
  */
 export function followCommitLog(
   connections: { waiting: Redis; asking: Redis },
@@ -119,12 +140,19 @@ export function followCommitLog(
   const listeners: CommitListener[] = []
   const closing = new AbortController()
   let version: string | undefined
+  let senseless: string | undefined
+  // Every client that comes back reads it anew: one line is enough.
+  const tellSenseless: TellSenseless = (at, reason) => {
+    if (at !== senseless) log.warn({ version: at, reason }, 'a commit in the log that makes no sense')
+    senseless = at
+  }
+  const tellAway = (error: unknown) => log.debug({ reason: toReason(error) }, 'the log of commits cannot be read')
   const lose = (newest: string) => {
     version = newest
     for (const listener of listeners) listener.lost(newest)
   }
   const step = async () => {
-    const commits = version === undefined ? undefined : await readAfter(waiting, key, version)
+    const commits = version === undefined ? undefined : await readAfter(waiting, key, version, tellSenseless)
     if (commits === undefined) return lose(await readNewest(waiting, key))
     const last = commits.at(-1)
     if (last === undefined) return waiting.xread('COUNT', 1, 'BLOCK', WAIT_MS, 'STREAMS', key, String(version))
@@ -137,7 +165,7 @@ export function followCommitLog(
         await step()
       } catch (error) {
         if (closing.signal.aborted) return
-        log.debug({ reason: toReason(error) }, 'the log of commits cannot be read')
+        tellAway(error)
         await pause(closing.signal)
       }
     }
@@ -147,7 +175,14 @@ export function followCommitLog(
     get version() {
       return version
     },
-    after: (from) => readAfter(asking, key, from),
+    after: async (from) => {
+      try {
+        return await readAfter(asking, key, from, tellSenseless)
+      } catch (error) {
+        tellAway(error)
+        return 'away'
+      }
+    },
     follow: (listener) => void listeners.push(listener),
     close: () => {
       closing.abort()

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { pino } from 'pino'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { type CommitLog, followCommitLog, logCommit } from '../../shared/store/commit-log.ts'
@@ -32,9 +33,9 @@ afterAll(async () => {
 const commit = (dataset: string, from?: number, to?: number) =>
   logCommit(publisher, redis.prefix, { dataset, from, to, entities: 2 })
 
-const followLog = (): CommitLog => {
+const followLog = (log = silent): CommitLog => {
   const [waiting, asking] = [createRedis(redis.url, silent, 'reader'), createRedis(redis.url, silent, 'reader')]
-  const commitLog = followCommitLog({ waiting, asking }, redis.prefix, silent)
+  const commitLog = followCommitLog({ waiting, asking }, redis.prefix, log)
   closers.push(commitLog.close)
   return commitLog
 }
@@ -137,6 +138,42 @@ describe('the stream', () => {
       expect(client.events.map(({ event }) => event)).toEqual(['reset', 'change'])
     }
     expect(newest).not.toBe(old)
+  })
+
+  it('never tells a client an id that is none: it is reset to where the log stands', async () => {
+    const { open } = await start()
+    await commit('prices')
+    const [newest] = await logged()
+    const before = await open()
+    await expect.poll(() => before.lastId).toBe(newest)
+    for (const version of ['nonsense', '12', '1-2-3', '12345678901234567890-1', '-']) {
+      const client = await open('', version)
+      await expect.poll(() => client.events).toEqual([{ id: newest, event: 'reset', data: {} }])
+      expect(client.ids).toEqual([newest])
+    }
+  })
+
+  it.each([
+    ['is no JSON', '{"dataset":'],
+    ['is no commit', '{"dataset":1}'],
+  ])('resets who follows and who comes back over an entry that %s, and goes on', async (_, text) => {
+    const lines: { msg: string; version?: string }[] = []
+    const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
+    const { open } = await start({ commitLog: followLog(log) })
+    const client = await open()
+    await commit('prices')
+    await expect.poll(() => client.events.length).toBe(1)
+    const [first] = await logged()
+    const senseless = await publisher.xadd(key, '*', 'change', text)
+    await expect.poll(() => client.events.map(({ event }) => event)).toEqual(['change', 'reset'])
+    expect(client.lastId).toBe(senseless)
+    const late = await open('', first)
+    await expect.poll(() => late.events).toEqual([{ id: senseless, event: 'reset', data: {} }])
+    await commit('tvl')
+    for (const { events } of [client, late])
+      await expect.poll(() => events.at(-1)).toMatchObject({ event: 'change', data: { dataset: 'tvl' } })
+    const told = { level: 40, msg: 'a commit in the log that makes no sense', version: senseless }
+    expect(lines).toEqual([expect.objectContaining(told)])
   })
 
   it('resets who follows when the log is gone', async () => {

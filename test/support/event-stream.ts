@@ -14,7 +14,9 @@ export interface StreamClient {
   readonly events: readonly StreamEvent[]
   /** How many comments came. */
   readonly comments: number
-  /** The last id that came, with an event or without. */
+  /** Every id that came, with an event or without. */
+  readonly ids: readonly string[]
+  /** The last of them, or what the client came with. */
   readonly lastId: string | undefined
   /** Resolves once the connection is gone. */
   readonly closed: Promise<unknown>
@@ -29,7 +31,8 @@ export async function openStream(url: string, from?: string): Promise<StreamClie
   })
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   const events: StreamEvent[] = []
-  let [rest, comments, lastId] = ['', 0, from]
+  const ids: string[] = []
+  let [rest, comments] = ['', 0]
   const take = (block: string) => {
     const fields = new Map(
       block.split('\n').map((line) => {
@@ -38,10 +41,10 @@ export async function openStream(url: string, from?: string): Promise<StreamClie
       }),
     )
     if (fields.has('')) comments += 1
-    lastId = fields.get('id') ?? lastId
+    const id = fields.get('id')
+    if (id !== undefined) ids.push(id)
     const data = fields.get('data')
-    if (data !== undefined)
-      events.push({ id: fields.get('id') ?? '', event: fields.get('event') ?? '', data: JSON.parse(data) })
+    if (data !== undefined) events.push({ id: id ?? '', event: fields.get('event') ?? '', data: JSON.parse(data) })
   }
   response.setEncoding('utf8').on('data', (text: string) => {
     const blocks = (rest + text).split('\n\n')
@@ -55,11 +58,12 @@ export async function openStream(url: string, from?: string): Promise<StreamClie
   return {
     response,
     events,
+    ids,
     get comments() {
       return comments
     },
     get lastId() {
-      return lastId
+      return ids.at(-1) ?? from
     },
     closed,
     kill: () => request.destroy(),
