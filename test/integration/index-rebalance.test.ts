@@ -2,8 +2,9 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { addComposition } from '../../shared/registry/rebalance.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { rebalance } from '../../workers/commands/rebalance.ts'
+import { rebalance, toRebalanceText } from '../../workers/commands/rebalance.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 
@@ -61,15 +62,31 @@ describe('a rebalance', () => {
     expect(read()).toBe(before)
     const members = new Map(report.members.map((member) => [member.symbol, member]))
     const priceOf = (symbol: string) => members.get(symbol)?.priceUsd ?? Number.NaN
-    expect(report.valueUsdAfter).toBeCloseTo(3.5 * priceOf('UNI') + 0.2 * priceOf('AAVE'), 9)
-    expect(members.get('UNI')?.weightAfter).toBeCloseTo((3.5 * priceOf('UNI')) / report.valueUsdAfter, 12)
+    const valueAfter = report.valueUsdAfter ?? Number.NaN
+    expect(valueAfter).toBeCloseTo(3.5 * priceOf('UNI') + 0.2 * priceOf('AAVE'), 9)
+    expect(members.get('UNI')?.weightAfter).toBeCloseTo((3.5 * priceOf('UNI')) / valueAfter, 12)
     const { elements } = loadRegistry(dir).index.compositions.at(-1) ?? { elements: [] }
     const value = elements.reduce((sum, { token, quantity }) => sum + Number(quantity) * priceOf(token.symbol), 0)
     expect(report.valueUsdBefore).toBeCloseTo(value, 9)
     expect(members.get('YFI')).toMatchObject({ quantityAfter: '0', weightAfter: 0 })
     for (const weight of ['weightBefore', 'weightAfter'] as const) {
-      expect(report.members.reduce((sum, member) => sum + member[weight], 0)).toBeCloseTo(1, 12)
+      expect(report.members.reduce((sum, member) => sum + (member[weight] ?? Number.NaN), 0)).toBeCloseTo(1, 12)
     }
+  })
+
+  it('tells what is not known of a member that leaves without a price', async () => {
+    addComposition(dir, { validFrom: '2026-01-01T00:00:00Z', elements: [uni, { token: 'ENS', quantity: '2' }] })
+    const report = await run([uni, aave], { dryRun: true })
+    expect(report).toMatchObject({ valueUsdBefore: null, valueUsdAfter: expect.any(Number) })
+    const members = new Map(report.members.map((member) => [member.symbol, member]))
+    expect(members.get('ENS')).toMatchObject({ priceUsd: null, weightBefore: null, weightAfter: 0 })
+    expect(members.get('UNI')).toMatchObject({
+      ...{ priceUsd: expect.any(Number), weightBefore: null, weightAfter: expect.any(Number) },
+    })
+    expect(members.get('AAVE')).toMatchObject({ weightBefore: 0, weightAfter: expect.any(Number) })
+    const lines = toRebalanceText(report, true, Date.parse(AT)).split('\n')
+    expect(lines.find((line) => line.includes('ENS'))).toMatch(/2 -> 0 +not known -> +0\.00 %$/)
+    expect(lines.at(-2)).toBe(`value at the newest stored prices: not known -> ${report.valueUsdAfter?.toFixed(4)} USD`)
   })
 
   it.each([

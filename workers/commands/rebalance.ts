@@ -24,15 +24,18 @@ changes nothing. Restart workers and API afterwards; they read the registry when
   --json     tells them as JSON
   --help`
 
-/** One token of the old or the new basket, at its newest stored price. Weights are fractions of one. */
+/**
+ * One token of the old or the new basket, at its newest stored price. Weights are fractions of one. Null is not known: of a
+ * token that leaves there may be no price, and then nobody knows what the old basket is worth either.
+ */
 interface Member {
   readonly token: string
   readonly symbol: string
   readonly quantityBefore: string
   readonly quantityAfter: string
-  readonly priceUsd: number
-  readonly weightBefore: number
-  readonly weightAfter: number
+  readonly priceUsd: number | null
+  readonly weightBefore: number | null
+  readonly weightAfter: number | null
 }
 
 export interface RebalanceReport {
@@ -40,8 +43,9 @@ export interface RebalanceReport {
   readonly validFrom: string
   /** False when the newest composition says the same already: there is nothing to do. */
   readonly isChange: boolean
-  readonly valueUsdBefore: number
-  readonly valueUsdAfter: number
+  /** Null while one of its members has no price. */
+  readonly valueUsdBefore: number | null
+  readonly valueUsdAfter: number | null
   readonly members: readonly Member[]
 }
 
@@ -86,49 +90,66 @@ WHERE has({tokens: Array(UInt64)}, token) GROUP BY token`,
   return new Map(rows.map(({ token, newest_price }) => [token, newest_price]))
 }
 
-function toValue({ elements }: Composition, prices: ReadonlyMap<number, number>): number {
-  return elements.reduce((sum, { token, quantity }) => sum + Number(quantity) * (prices.get(token.key) ?? 0), 0)
+/** What a basket is worth in US dollars; null where the price of a member is not known. */
+function toValue({ elements }: Composition, prices: ReadonlyMap<number, number>): number | null {
+  return elements.reduce<number | null>((sum, { token, quantity }) => {
+    const price = prices.get(token.key)
+    return sum === null || price === undefined ? null : sum + Number(quantity) * price
+  }, 0)
+}
+
+/** The share of a basket, 0 of what is not in it; null where the price or the basket's value is not known. */
+function toWeight(quantity: string, priceUsd: number | null, value: number | null): number | null {
+  if (Number(quantity) === 0) return 0
+  return priceUsd === null || value === null || value === 0 ? null : (Number(quantity) * priceUsd) / value
 }
 
 function toMembers(
   before: Composition,
   after: Composition,
   prices: ReadonlyMap<number, number>,
-  values: { before: number; after: number },
+  values: { before: number | null; after: number | null },
 ): Member[] {
   const all = new Map([...after.elements, ...before.elements].map(({ token }) => [token.key, token]))
   const quantityIn = ({ elements }: Composition, key: number) =>
     elements.find(({ token }) => token.key === key)?.quantity ?? '0'
   return [...all.values()].map((token) => {
-    const priceUsd = prices.get(token.key) ?? 0
+    const priceUsd = prices.get(token.key) ?? null
     const [quantityBefore, quantityAfter] = [quantityIn(before, token.key), quantityIn(after, token.key)]
-    const weight = (quantity: string, value: number) => (value === 0 ? 0 : (Number(quantity) * priceUsd) / value)
     return {
       token: token.id,
       symbol: token.symbol,
       quantityBefore,
       quantityAfter,
       priceUsd,
-      weightBefore: weight(quantityBefore, values.before),
-      weightAfter: weight(quantityAfter, values.after),
+      weightBefore: toWeight(quantityBefore, priceUsd, values.before),
+      weightAfter: toWeight(quantityAfter, priceUsd, values.after),
     }
   })
 }
 
-function print(report: RebalanceReport, dryRun: boolean): void {
-  const percent = (share: number) => `${(share * 100).toFixed(2)} %`.padStart(9)
-  for (const { symbol, quantityBefore, quantityAfter, weightBefore, weightAfter } of report.members) {
+const NOT_KNOWN = 'not known'
+const toPercent = (share: number | null) =>
+  (share === null ? NOT_KNOWN : `${(share * 100).toFixed(2)} %`).padStart(NOT_KNOWN.length)
+const toDollars = (value: number | null) => (value === null ? NOT_KNOWN : `${value.toFixed(4)} USD`)
+
+/** The report for people; `now` is in Unix milliseconds. */
+export function toRebalanceText(report: RebalanceReport, dryRun: boolean, now: number): string {
+  const members = report.members.map(({ symbol, quantityBefore, quantityAfter, weightBefore, weightAfter }) => {
     const quantities = `${quantityBefore} -> ${quantityAfter}`.padEnd(46)
-    console.log(`  ${symbol.padEnd(8)} ${quantities} ${percent(weightBefore)} -> ${percent(weightAfter)}`)
-  }
-  const [before, after] = [report.valueUsdBefore, report.valueUsdAfter].map((value) => value.toFixed(4))
-  console.log(`value at the newest stored prices: ${before} USD -> ${after} USD`)
-  const what = `composition ${report.composition} from ${report.validFrom} on`
-  if (!report.isChange) console.log(`nothing to do: this is ${what} already`)
-  else if (dryRun) console.log(`would be ${what}; nothing was written`)
-  else console.log(`written: ${what}. Restart workers and API.`)
-  if (report.isChange && !dryRun && Date.parse(report.validFrom) < Date.now())
-    console.log(`then value the past anew: npm run backfill -- index --from ${report.validFrom} --again`)
+    return `  ${symbol.padEnd(8)} ${quantities} ${toPercent(weightBefore)} -> ${toPercent(weightAfter)}`
+  })
+  const values = [report.valueUsdBefore, report.valueUsdAfter].map(toDollars).join(' -> ')
+  return [...members, `value at the newest stored prices: ${values}`, ...toOutcome(report, dryRun, now)].join('\n')
+}
+
+function toOutcome({ composition, validFrom, isChange }: RebalanceReport, dryRun: boolean, now: number): string[] {
+  const what = `composition ${composition} from ${validFrom} on`
+  if (!isChange) return [`nothing to do: this is ${what} already`]
+  if (dryRun) return [`would be ${what}; nothing was written`]
+  const written = `written: ${what}. Restart workers and API.`
+  if (Date.parse(validFrom) >= now) return [written]
+  return [written, `then value the past anew: npm run backfill -- index --from ${validFrom} --again`]
 }
 
 function readProposal(file: string): unknown {
@@ -160,7 +181,7 @@ async function main(): Promise<void> {
     const dryRun = values['dry-run']
     const report = await rebalance({ proposed, at: values.at, dryRun }, db)
     if (values.json) console.log(JSON.stringify(report, null, 2))
-    else print(report, dryRun)
+    else console.log(toRebalanceText(report, dryRun, Date.now()))
   } finally {
     await db.close()
   }
