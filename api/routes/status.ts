@@ -1,12 +1,12 @@
 import { z } from 'zod'
-import { type Completeness, readCompleteness } from '../../shared/coverage/completeness.ts'
+import { type Completeness, completenessOf, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { governance } from '../../shared/datasets/governance.ts'
 import { indexPoints } from '../../shared/datasets/index-points.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { CADENCES, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
-import { FRESHNESS_STATES, toFreshnessState } from '../../shared/store/freshness.ts'
+import { FRESHNESS_STATES, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
 import { readQuietSpaces, toQuietNote } from '../../shared/store/quiet-spaces.ts'
 import { readUnpricedMembers, toUnpricedNote } from '../../shared/store/unpriced-members.ts'
 import type { Count } from '../coverage/counts.ts'
@@ -76,33 +76,35 @@ const toNote = (failing: FailingProviders) =>
     .join('; ')
 
 interface Read {
+  /** Undefined where nothing is stored. */
   readonly counted: Count | undefined
-  readonly completeness: Completeness | undefined
+  readonly completeness: Completeness
   readonly failing: FailingProviders | undefined
   /** What people should know besides. */
   readonly told: string
 }
+
+const toTimeOrNull = (ms: number | undefined) => (ms === undefined ? null : new Date(ms).toISOString())
 
 function toFreshness(
   { name, cadence }: DatasetFacts,
   { counted, completeness, failing = {}, told }: Read,
   now: number,
 ) {
-  const { rows = 0, entities = 0, newest = 0, earliest = 0, note: origin = '' } = counted ?? {}
-  const note = [origin, toNote(failing), told].filter((text) => text !== '').join('; ')
-  const lagSeconds = rows === 0 ? null : Math.max(0, (now - newest) / 1000)
+  const note = [counted?.note ?? '', toNote(failing), told].filter((text) => text !== '').join('; ')
+  const lagSeconds = toLagSeconds(counted?.newest ?? null, now)
   return {
     dataset: name,
     cadence,
-    lastUpdated: rows === 0 ? null : new Date(newest).toISOString(),
+    lastUpdated: toTimeOrNull(counted?.newest),
     expectedEvery: INTERVAL_SECONDS[cadence],
     lagSeconds,
-    state: toFreshnessState(lagSeconds, cadence, completeness?.lost.length),
-    complete: completeness?.complete ?? 0,
+    state: toFreshnessState(lagSeconds, cadence, completeness.lost.length),
+    complete: completeness.complete,
     failing: Object.entries(failing).map(([provider, { since, reason }]) => ({ provider, since, reason })),
-    rows,
-    entities,
-    earliest: rows === 0 ? null : new Date(earliest).toISOString(),
+    rows: counted?.rows ?? 0,
+    entities: counted?.entities ?? 0,
+    earliest: toTimeOrNull(counted?.earliest),
     ...(note === '' ? {} : { note }),
   } satisfies Freshness
 }
@@ -136,7 +138,7 @@ export const statusRoute = defineRoute({
       const { name } = dataset
       const read = {
         counted: counts.get(name),
-        completeness: completeness.get(name),
+        completeness: completenessOf(completeness, dataset),
         failing: failing.get(name),
         told: told[name] ?? '',
       }

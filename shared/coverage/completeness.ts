@@ -74,6 +74,13 @@ export async function readCompleteness(
   )
 }
 
+/** How complete a dataset is that was asked for: nothing is never told in place of what was not read. */
+export function completenessOf(all: ReadonlyMap<string, Completeness>, { name }: DatasetFacts): Completeness {
+  const own = all.get(name)
+  if (own === undefined) throw new Error(`nobody asked how complete ${name} is`)
+  return own
+}
+
 function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wanted[], now: number): Group[] {
   const due = toDueEnd(dataset, now)
   const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()

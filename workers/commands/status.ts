@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
-import { readCompleteness } from '../../shared/coverage/completeness.ts'
+import { completenessOf, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import type { Cadence } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
@@ -40,19 +40,20 @@ export async function readStatus(
   registry: Registry,
   now: number,
 ): Promise<DatasetStatus[]> {
-  const [complete, failing] = await Promise.all([readCompleteness(db, registry, of, now), readFailing(db)])
+  const [completeness, failing] = await Promise.all([readCompleteness(db, registry, of, now), readFailing(db)])
   return Promise.all(
     of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)
       const lagSeconds = toLagSeconds(newest, now)
+      const { complete, lost } = completenessOf(completeness, dataset)
       return {
         dataset: dataset.name,
         cadence: dataset.cadence,
         lastUpdated: newest === null ? null : new Date(newest).toISOString(),
         lagSeconds,
-        state: toFreshnessState(lagSeconds, dataset.cadence, complete.get(dataset.name)?.lost.length),
+        state: toFreshnessState(lagSeconds, dataset.cadence, lost.length),
         rows: await countRows(db, dataset.series.table),
-        complete: complete.get(dataset.name)?.complete ?? 0,
+        complete,
         failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, told]) => ({ provider, ...told })),
       }
     }),
