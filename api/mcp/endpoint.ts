@@ -116,7 +116,12 @@ const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url === `${MCP_PATH
 /** What answers `/mcp`: streamable HTTP of the Model Context Protocol, nothing of it kept between two requests. */
 export function createMcpEndpoint(options: Options): (exchange: Exchange) => Promise<void> {
   const asking = new AsyncLocalStorage<Asking>()
-  const source = createOwnSource(options, () => asking.getStore() ?? { client: '', requestId: '' })
+  const source = createOwnSource(options, () => {
+    const who = asking.getStore()
+    // Without a client its answers would stand in line as somebody else's.
+    if (who === undefined) throw new Error('a tool asks outside of a request')
+    return who
+  })
   const onFailure = (error: unknown) => options.log.error({ ...asking.getStore(), err: error }, 'a tool failed')
   const handlers = (['structured', 'text'] as const).map((dataIn) => {
     const handler = createMcpHandler(() => createMcpServer(source, { dataIn, onFailure }), {
