@@ -68,7 +68,7 @@ export interface GateOptions {
   readonly anonymous: Allowance | undefined
   readonly counting: Counting
   readonly toAddress: ToAddress
-  /** Called for each request that is refused. */
+  /** Called for each request over its limit, and for each that could not be counted; not for a wrong key alone. */
   readonly refused: () => void
 }
 
