@@ -38,17 +38,32 @@ const stored = z.object({
   total: z.int(),
 })
 
+/**
+ * Whoever reads on does so with the last time as `end`: of one millisecond all are told, or the rest of them never would be.
+ * A job stores what it has of many entities in the same moment.
+ */
 const SQL = `
-SELECT dataset, entity, begins_at AS from, ends_at AS to, changed_at AS at, job, count() OVER () AS total
-FROM history_changes FINAL
-WHERE ({dataset: String} = '' OR dataset = {dataset: String})
-  AND ({entity: UInt64} = 0 OR entity = {entity: UInt64})
-  AND changed_at >= {start: DateTime64(3, 'UTC')} AND changed_at < {end: DateTime64(3, 'UTC')}
-ORDER BY at DESC, dataset, entity, from, to
-LIMIT {limit: UInt32}`
+SELECT * FROM
+(
+  SELECT dataset, entity, begins_at AS from, ends_at AS to, changed_at AS at, job, count() OVER () AS total
+  FROM history_changes FINAL
+  WHERE ({dataset: String} = '' OR dataset = {dataset: String})
+    AND entity IN {entities: Array(UInt64)}
+    AND changed_at >= {start: DateTime64(3, 'UTC')} AND changed_at < {end: DateTime64(3, 'UTC')}
+  ORDER BY at DESC
+  LIMIT {limit: UInt32} WITH TIES
+)
+ORDER BY at DESC, dataset, entity, from, to, job`
 
-/** Every entity that a dataset may be about. */
-const toEntities = ({ tokens, daos, index }: Registry) => [...tokens, ...daos, index]
+/** What stands for all of a dataset together. */
+const EVERYBODY = 0
+
+/** Every entity that a dataset may be about, by its key: its id. */
+const toIds = ({ tokens, daos, index }: Registry) =>
+  new Map<number, string | null>([
+    [EVERYBODY, null],
+    ...[...tokens, ...daos, index].map(({ key, id }) => [key, id] as const),
+  ])
 
 export const changesRoute = defineRoute({
   operation: 'listChanges',
@@ -56,7 +71,7 @@ export const changesRoute = defineRoute({
   tag: 'Service',
   summary: 'Which of the past was changed, when and by which job',
   description:
-    'Ranges of history that were stored anew, newest first: filled for the first time, corrected, or computed again. Whoever keeps a copy of a series reads these ranges again. What is collected on schedule is not here: `/data/stream` tells of that as it happens. The same work done again is told once, with its latest time. Where `X-Total-Count` says that there are more than came, ask for those before the oldest of them with `end`, or for more with `limit`.',
+    'Ranges of history that were stored anew, newest first: filled for the first time, corrected, or computed again. Whoever keeps a copy of a series reads these ranges again. What is collected on schedule is not here: `/data/stream` tells of that as it happens. The same work done again is told once, with its latest time. `limit` parts nothing that was stored in the same millisecond: the rest of that comes as well. Where `X-Total-Count` says that there are more than came, ask for those before the oldest of them with `end`, or for more with `limit`.',
   headers: { 'X-Total-Count': LIST_HEADERS['X-Total-Count'] },
   query: {
     dataset: z
@@ -71,18 +86,16 @@ export const changesRoute = defineRoute({
   response: z.array(change),
   datasets: [],
   handle: async ({ db, registry, query, now }) => {
-    const entities = toEntities(registry)
-    const one = entities.find(({ id }) => id === query.id)
-    if (query.id !== undefined && one === undefined)
+    const ids = toIds(registry)
+    const entities = [...ids.keys()].filter((key) => query.id === undefined || ids.get(key) === query.id)
+    if (entities.length === 0)
       throw new Problem('not_found', `There is no token, DAO or index ${query.id}.`, { param: 'id' })
-    const ids = new Map(entities.map(({ key, id }) => [key, id]))
     const toText = (at: number) => new Date(at).toISOString().slice(0, -1)
     const [start, end] = [toText(query.start ?? 0), toText(query.end ?? EVER)]
-    const params = { dataset: query.dataset ?? '', entity: one?.key ?? 0, start, end, limit: query.limit }
+    const params = { dataset: query.dataset ?? '', entities, start, end, limit: query.limit }
     const rows = await db.rows({ name: 'changes', sql: SQL, params, schema: stored })
-    const changes = rows.flatMap(({ dataset, entity, total: _, ...rest }): z.infer<typeof change>[] => {
-      const id = entity === 0 ? null : ids.get(entity)
-      return id === undefined ? [] : [{ dataset, entity: id, ...rest }]
+    const changes = rows.map(({ dataset, entity, total: _, ...rest }): z.infer<typeof change> => {
+      return { dataset, entity: ids.get(entity) ?? null, ...rest }
     })
     const headers = { 'X-Total-Count': String(rows[0]?.total ?? 0) }
     return { body: Buffer.from(JSON.stringify(changes)), headers, asOf: null, expiresAt: now() + HOLDS_MS }

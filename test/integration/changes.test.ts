@@ -80,3 +80,40 @@ it('tells of each entity which of its past a job stored, and of nothing that cam
   expect((await ask(`?id=${'0'.repeat(24)}`)).status).toBe(404)
   expect((await ask('?dataset=nothing')).status).toBe(400)
 })
+
+/** All pages, each from before the last time of the one before. */
+async function readOn(limit: number, end: string): Promise<Change[]> {
+  const page = await read(`?limit=${limit}&end=${end}`)
+  const oldest = page.at(-1)
+  return oldest === undefined ? [] : [...page, ...(await readOn(limit, oldest.at))]
+}
+
+it('parts nothing of one moment, so that whoever reads on misses nothing, and counts what it tells', async () => {
+  const { tokens, daos, index } = pipeline.registry
+  const entities = [
+    0,
+    index.key,
+    ...tokens.slice(0, 3).map(({ key }) => key),
+    ...daos.slice(0, 2).map(({ key }) => key),
+  ]
+  const [first, second] = [NOW - 2 * DAY_MS, NOW - DAY_MS]
+  const change = (entity: number, changedAt: number) => ({
+    ...{ dataset: 'prices', entity, job: 'prices-history' },
+    ...{ begins_at: new Date(changedAt - DAY_MS).toISOString(), ends_at: new Date(changedAt).toISOString() },
+    changed_at: new Date(changedAt).toISOString(),
+  })
+  // Of one that the registry knows no more nothing is told, and nothing counted.
+  const gone = 1
+  const times = [first, second, second + 1]
+  const rows = times.flatMap((time) => [...entities, gone].map((entity) => change(entity, time)))
+  await pipeline.database.db.insert({ table: 'history_changes', rows })
+  const end = new Date(NOW - DAY_MS / 2).toISOString()
+  const all = await read(`?end=${end}`)
+  expect(all).toHaveLength(times.length * entities.length)
+  expect(all.filter(({ entity }) => entity === null)).toHaveLength(times.length)
+  for (const limit of [1, entities.length, entities.length + 1, 100]) expect(await readOn(limit, end)).toEqual(all)
+  expect(await read(`?limit=1&end=${end}`)).toEqual(all.slice(0, entities.length))
+  expect(await read(`?limit=${entities.length}&end=${end}`)).toEqual(all.slice(0, entities.length))
+  const response = await ask(`?limit=1&end=${end}`)
+  expect(response.headers.get('x-total-count')).toBe(String(all.length))
+})

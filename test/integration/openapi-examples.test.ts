@@ -29,7 +29,7 @@ const REQUESTS: Readonly<Record<(typeof routes)[number]['operation'], string>> =
   getMark: '',
   getStatus: '/data/status',
   getCoverage: '/data/status/coverage?dataset=prices&id=a00a15074c647764fac27d6c&start=2026-04-28&end=2026-05-02',
-  listChanges: '/data/changes?dataset=prices&limit=2',
+  listChanges: '/data/changes?id=a00a15074c647764fac27d6c&limit=2',
   getUsage: '/data/usage',
   getLiveness: '/health/live',
   getReadiness: '/health/ready',
