@@ -30,6 +30,12 @@ describe("a proposal's title", () => {
     expect(titleOf(description)).toBe(title)
   })
 
+  it.each(['x', '𝔘'])('has at most 256 characters, as on Snapshot: of %s', (character) => {
+    expect(titleOf(character.repeat(256))).toBe(character.repeat(256))
+    expect(titleOf(character.repeat(257))).toBe(`${character.repeat(255)}…`)
+    expect(titleOf(`x${character.repeat(100_000)}`)).toBe(`x${character.repeat(254)}…`)
+  })
+
   const LONG = 50_000
   it.each([
     ['blanks', ' '],
@@ -37,7 +43,7 @@ describe("a proposal's title", () => {
     ['both', ' #'],
   ])('is read whatever it is made of: %s', (_, filler) => {
     const middle = filler.repeat(LONG)
-    expect(titleOf(`a${middle}b`)).toBe(`a${middle}b`)
+    expect(titleOf(`a${middle}b`)).toBe(`${`a${middle}`.slice(0, 255).trimEnd()}…`)
     expect(titleOf(`${middle}\n${'\n'.repeat(LONG)}a`)).toBe('a')
   })
 })

@@ -42,6 +42,19 @@ const EXPLORERS: Readonly<Record<string, string>> = {
 /** The id of a proposal of all governors: each counts its own. */
 export const toProposalId = ({ space }: Governor, id: bigint): string => `${space}/${id}`
 
+/** Characters of a title at most, as on Snapshot, whose hub takes no longer ones. */
+const MOST_CHARACTERS = 256
+
+/** A character is one or two units of a text, so that no more of it is looked at. */
+function toCapped(title: string): string {
+  const characters = [...title.slice(0, 2 * MOST_CHARACTERS + 1)]
+  if (characters.length <= MOST_CHARACTERS) return title
+  return `${characters
+    .slice(0, MOST_CHARACTERS - 1)
+    .join('')
+    .trimEnd()}…`
+}
+
 /**
  * The first line that says anything, without the marks of a heading. Anyone may write a description of any length: no pattern
  * here goes over a text more than once, or a single line of blanks would hold up the reading of its chain for ever.
@@ -51,7 +64,7 @@ function toTitle(description: string): string {
   const line = lines.find((text) => text !== '') ?? ''
   let end = line.length
   while (line[end - 1] === '#') end -= 1
-  return line.slice(0, end).trimEnd()
+  return toCapped(line.slice(0, end).trimEnd())
 }
 
 /** The row of an event; none of an extension, which only changes when a proposal ends. */
