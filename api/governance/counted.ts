@@ -2,6 +2,7 @@ import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { oneOf } from '../parameters/kinds.ts'
+import type { Filter } from '../parameters/questions.ts'
 import { Problem } from '../problem/problem.ts'
 
 /** Where votes come from: Snapshot's spaces, or contracts on a chain. */
@@ -20,6 +21,18 @@ export const sourceParameter = oneOf(
 
 export const toSources = (asked: GovernanceSource | 'all' | undefined): readonly GovernanceSource[] =>
   asked === 'all' ? SOURCES : asked === undefined ? UNLESS_ASKED : [asked]
+
+/**
+ * Without `source` everything is of Snapshot: what is told with it only is the same for all then, and a filter on it would
+ * leave out all or none, silently. `record` is what is told without it.
+ * @throws Problem `invalid_parameter` for such a filter.
+ */
+export function refuseUntold(filters: readonly Filter[], record: z.ZodObject): void {
+  const untold = filters.find(({ member }) => !(member.path in record.shape))
+  if (untold === undefined) return
+  const detail = `filter asks about ${untold.member.path}, which is told with source only: add source=snapshot, governor or all.`
+  throw new Problem('invalid_parameter', detail, { param: 'filter' })
+}
 
 /** The source of a row, by its space: a governor's is its account id by CAIP-10. */
 export const toSource = (space: string): string => `if(startsWith(${space}, 'eip155:'), 'governor', 'snapshot')`

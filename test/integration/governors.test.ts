@@ -90,28 +90,6 @@ describe("votes on Compound's governors", () => {
     expect(await pipeline.proposalsOf('compound')).toMatchObject([{ scores: [0, 0, 0], scoresTotal: 0, votes: 0 }])
   })
 
-  it('are told with their source where it is asked for, and otherwise with the members of the contract', async () => {
-    pipeline = await startGovernors(1_000, toGovernorChain(logs))
-    await pipeline.collect(governance)
-    await pipeline.collectGovernors()
-    const membersOf = async (path: string, more: string) => {
-      const [record] = await pipeline.get<object[]>(`${path}?id=${idOf('compound')}&limit=1${more}`)
-      return Object.keys(record ?? {})
-    }
-    const [proposal, vote] = [await membersOf('/proposals', ''), await membersOf('/votes', '')]
-    expect(proposal).toEqual(
-      '_id dao title author state choices scores scoresTotal votes quorum createdAt startsAt endsAt url'.split(' '),
-    )
-    expect(vote).toEqual('_id proposal voter choice votingPower createdAt'.split(' '))
-    for (const source of ['snapshot', 'governor', 'all']) {
-      const asked = `&source=${source}`
-      expect(await membersOf('/proposals', asked)).toEqual([...proposal, 'source', 'outcome', 'timesEstimated'])
-      expect(await membersOf('/votes', asked)).toEqual([...vote, 'source'])
-    }
-    expect(await membersOf('/proposals', '&fields=source,_id')).toEqual(['_id', 'source'])
-    expect(await membersOf('/votes', '&fields=voter,source&source=all')).toEqual(['voter', 'source'])
-  })
-
   it('are as many voters as votes are of, and change nothing that is counted of Snapshot', async () => {
     pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collect(governance)

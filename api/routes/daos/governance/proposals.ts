@@ -4,6 +4,7 @@ import { governors } from '../../../../shared/datasets/governors.ts'
 import {
   COUNTED,
   COUNTS,
+  refuseUntold,
   requireRead,
   SOURCES,
   sourceParameter,
@@ -93,7 +94,7 @@ export const governanceProposalsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Proposals of one DAO',
   description:
-    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on. Each is as its space had it when it was last read: every hour until two hours after its end, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on, which filters ask about with `source` only. Each is as its space had it when it was last read: every hour until two hours after its end, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
   query: {
     source: sourceParameter,
@@ -108,6 +109,7 @@ export const governanceProposalsRoute = defineRoute({
   mayHaveNoData: true,
   handle: async (call) => {
     const { db, found: dao, query, now } = call
+    if (query.source === undefined) refuseUntold(questions.toFilters(query.filter), proposal)
     const sources = toSources(query.source)
     const [scope, at] = [toScope([dao], sources), now()]
     const asOf = await requireRead(db, dao, sources)

@@ -7,7 +7,15 @@ import type { Registry } from '../../../../shared/registry/registry.ts'
 import type { Database } from '../../../../shared/store/clickhouse.ts'
 import { CAST_VOTES, COPIES, NEWEST_VOTES_FIRST, toVotesPage, VOTES_COUNT } from '../../../governance/cast-votes.ts'
 import { choiceValue, toChoice } from '../../../governance/choice.ts'
-import { requireRead, SOURCES, sourceParameter, toScope, toSource, toSources } from '../../../governance/counted.ts'
+import {
+  refuseUntold,
+  requireRead,
+  SOURCES,
+  sourceParameter,
+  toScope,
+  toSource,
+  toSources,
+} from '../../../governance/counted.ts'
 import { answerLongList, toIdSql } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { toListHead } from '../../../lists/head.ts'
@@ -83,7 +91,7 @@ export const governanceVotesRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Votes of one DAO or on one proposal',
   description:
-    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first; with `source`, those on its governors, which are contracts on a chain, and of each where it was cast. A voter has one vote on a proposal: a change replaces it and has the time of the change. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`. Of a proposal that nobody knows the list is empty; those of one on a governor are told without `source` as well.',
+    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first; with `source`, those on its governors, which are contracts on a chain, and of each where it was cast, which filters ask about with `source` or `proposal` only. A voter has one vote on a proposal: a change replaces it and has the time of the change. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`. Of a proposal that nobody knows the list is empty; those of one on a governor are told without `source` as well.',
   one: daoKind,
   oneUnless: 'proposal',
   query: {
@@ -99,6 +107,8 @@ export const governanceVotesRoute = defineRoute({
   mayHaveNoData: true,
   handle: async (call) => {
     const { db, registry, query, entities, representation } = call
+    if (query.source === undefined && query.proposal === undefined)
+      refuseUntold(questions.toFilters(query.filter), vote)
     const one = query.proposal === undefined ? undefined : await findProposal(db, registry, query.proposal)
     const asked: Asked =
       query.proposal === undefined
