@@ -48,7 +48,3 @@ export async function answerLongList(
   const answer = await answerFromDatabase({ db, representation }, { ...source, there: undefined }, asked)
   return { ...answer, ...toListHead(answer, representation) }
 }
-
-/** The public id of a vote or a proposal as SQL, as `toId` makes it (contract section 3). */
-export const toIdSql = (...parts: readonly string[]): string =>
-  `substring(lower(hex(SHA256(concat(${parts.map((part) => `toString(${part})`).join(", '\\x1f', ")})))), 1, 24)`

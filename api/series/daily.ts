@@ -10,6 +10,7 @@ import { page, time } from '../parameters/kinds.ts'
 import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
 import { refuseCursor } from '../records/cursor.ts'
+import { toIdSql } from '../records/id-sql.ts'
 import type { Representation } from '../records/representation.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
@@ -119,8 +120,7 @@ WHERE ${column} = {entity: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: 
   const points = (limit: string) => `${within}
 ORDER BY ${column} DESC, ${at} DESC
 LIMIT ${limit}`
-  const id = `lower(hex(substring(SHA256(concat({dataset: String}, char(31), {id: String}, char(31),
-    toString(toUnixTimestamp64Milli(${at})))), 1, 12)))`
+  const id = toIdSql('{dataset: String}', '{id: String}', `toUnixTimestamp64Milli(${at})`)
   const whose = '_id' in series.point.shape ? `${id}, {id: String}, ` : ''
   const record = `${toObject(series.point, `${at}, ${whose}${series.values}`)} AS record`
   const sql = `SELECT ${asOf} AS as_of, toUnixTimestamp64Milli(${at}) AS page_key,

@@ -8,6 +8,7 @@ import { optionalPage, time, wholeNumber } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
+import { toIdSql } from '../../records/id-sql.ts'
 import type { Representation } from '../../records/representation.ts'
 import { idValue, timeValue } from '../../records/values.ts'
 import { defineRoute, type Surroundings } from '../../route/define-route.ts'
@@ -33,11 +34,9 @@ const point = z
   })
   .meta({ id: 'IndexPoint', description: 'What the Index was worth in one slot.' })
 
-// An id is made as every id of the service is, from the dataset, the index and the time.
 const POINTS = `
 SELECT observed_at AS as_of, value_usd AS valueUsd, composition, created_at AS createdAt,
-  lower(hex(substring(SHA256(concat('index', char(31), {id: String}, char(31),
-    toString(toUnixTimestamp64Milli(created_at)))), 1, 12))) AS _id
+  ${toIdSql("'index'", '{id: String}', 'toUnixTimestamp64Milli(created_at)')} AS _id
 FROM index_points FINAL
 WHERE index_key = {index: UInt64}
   AND created_at >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND created_at < fromUnixTimestamp64Milli({to: Int64}, 'UTC')

@@ -3,6 +3,7 @@ import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { page, time } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
+import { toIdSql } from '../../records/id-sql.ts'
 import { defineKeyset, type Place } from '../../records/keyset.ts'
 import { idValue, numberOrNull, timeValue } from '../../records/values.ts'
 import { defineRoute } from '../../route/define-route.ts'
@@ -26,9 +27,7 @@ const dexTrade = z
   })
   .meta({ id: 'DexTrade', description: 'A trade of a token on a decentralized exchange.' })
 
-/** The id that `toId('trade', chain, hash, logIndex)` gives (contract section 3). */
-const ID = `substring(lower(hex(SHA256(concat('trade', '\\x1f', chain, '\\x1f', transaction_hash, '\\x1f',
-  toString(log_index))))), 1, 24)`
+const ID = toIdSql("'trade'", 'chain', 'transaction_hash', 'log_index')
 
 const TRADE = toObject(dexTrade, `traded_at, transaction_hash, ${ID}, amount, {id: String}, amount_usd, side, price`)
 

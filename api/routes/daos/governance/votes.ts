@@ -16,13 +16,14 @@ import {
   toSource,
   toSources,
 } from '../../../governance/counted.ts'
-import { answerLongList, toIdSql } from '../../../governance/list.ts'
+import { answerLongList } from '../../../governance/list.ts'
 import { LIST_HEADERS } from '../../../http/headers.ts'
 import { toListHead } from '../../../lists/head.ts'
 import { oneId, page } from '../../../parameters/kinds.ts'
 import { toQuestions } from '../../../parameters/questions.ts'
 import { answerRecords } from '../../../records/answer.ts'
 import { toObject } from '../../../records/columns.ts'
+import { toIdSql } from '../../../records/id-sql.ts'
 import { idValue, numberOrNull, timeValue } from '../../../records/values.ts'
 import { defineRoute } from '../../../route/define-route.ts'
 import { daoKind } from '../../../route/entities.ts'
