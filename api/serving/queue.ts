@@ -46,10 +46,10 @@ export interface QueueOptions {
 
 /** A page with a hundred charts waits for all of them, however slow the machine is. */
 const BURST = 128
-/** Who waits for so few answers is not what overloads the service, and may wait for as long in overload as without. */
-const MODEST = 64
-/** Seconds for who asks for more than that; in overload hardly any for anybody. */
-const PATIENCE = { usualMs: 3_000, overloadMs: 500 }
+/** Who waits for no more than a browser does at once is not what overloads the service, and may wait as long as usual. */
+const MODEST = 16
+/** Seconds; in overload one for who asks for more than that. */
+const PATIENCE = { usualMs: 3_000, overloadMs: 1_000 }
 /**
  * A queue that has not been empty for so long has more to do than it can. Whoever waited on would only wait longer, and
  * so would everybody who comes after the load has gone: then the queue is kept short.

@@ -9,7 +9,7 @@ import { toDayPath, toShuffled } from './days.ts'
 import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
 import { compare } from './measure.ts'
-import { readPeakBytes } from './processes.ts'
+import { readCpuSeconds, readPeakBytes } from './processes.ts'
 
 const STEP = 300_000
 const DAY_POINTS = DAY_MS / STEP
@@ -32,10 +32,11 @@ export const overload: Benchmark = {
   name: 'overload',
   about:
     'More requests than the service can bear, each for a day of 5-minute prices whose piece is not kept: what is answered all the same, how soon the others are refused, and what somebody else notices.',
-  run: (context) => withEngine((engine) => withDatabase(engine, 'overload', (database) => measure(context, database))),
+  run: (context) =>
+    withEngine((engine) => withDatabase(engine, 'overload', (database) => measure(context, database, engine.pid))),
 }
 
-async function measure(context: BenchContext, database: BenchDatabase): Promise<Findings> {
+async function measure(context: BenchContext, database: BenchDatabase, enginePid: number): Promise<Findings> {
   const sizes = context.quick ? SMALL : FULL
   const tokens = database.registry.tokens.filter(({ live }) => live).slice(0, TOKENS)
   const until = Math.floor(Date.now() / STEP) * STEP
@@ -51,7 +52,8 @@ async function measure(context: BenchContext, database: BenchDatabase): Promise<
   // No pieces are kept: a minute of such a load would bring most of what is stored into memory.
   return withApi(database, { API_CACHE_MB: '0' }, async (api) => {
     const clients = Array.from({ length: CLIENTS }, (_, number) => createClient(api.url, number))
-    const load = { api, clients, toPath, sizes, say: context.say }
+    const pids = { clients: process.pid, API: api.pid, ClickHouse: enginePid }
+    const load = { api, clients, toPath, sizes, pids, notes: [], say: context.say }
     try {
       const best = await measureBest(load)
       const rows = [
@@ -65,6 +67,7 @@ async function measure(context: BenchContext, database: BenchDatabase): Promise<
         rows,
         notes: [
           `What it can bear is the most that ${CLIENTS} clients were answered a second while each waited for its answers, at ${best.atOnce} requests at once. A load comes from the same clients for ${sizes.seconds} s and waits for nothing; clients, API and ClickHouse share the machine.`,
+          ...load.notes,
           `The API took ${peak} of memory at most.`,
         ],
       }
@@ -90,7 +93,23 @@ interface Load {
   readonly clients: readonly Client[]
   readonly toPath: () => string
   readonly sizes: Sizes
+  /** Whose processor time is told. */
+  readonly pids: Readonly<Record<string, number>>
+  /** What a reader needs to know besides. */
+  readonly notes: string[]
   readonly say: (line: string) => void
+}
+
+/** Begins to measure who keeps the processors busy; what it gives tells of the time since. */
+function watchProcessors({ pids }: Load): () => string {
+  const read = () => Object.entries(pids).map(([name, pid]) => ({ name, seconds: readCpuSeconds(pid) }))
+  const [before, since] = [read(), performance.now()]
+  return () => {
+    const seconds = (performance.now() - since) / 1000
+    return read()
+      .map(({ name, seconds: now }, at) => `${name} ${((now - (before[at]?.seconds ?? 0)) / seconds).toFixed(2)}`)
+      .join(', ')
+  }
 }
 
 interface Best {
@@ -115,10 +134,12 @@ async function measureLoad(load: Load, { perSecond }: Best, times: number): Prom
   const { clients, toPath, sizes, say } = load
   say(`${times} times the load it can bear`)
   const calm = await askInTurn(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
+  const processors = watchProcessors(load)
   const startedAt = performance.now()
   const asking = askRegardless(clients, times * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
   await wait(sizes.seconds * 1000)
   const endedAt = performance.now()
+  load.notes.push(`Processors busy at ${times} times the load: ${processors()}.`)
   const recoveredMs = await measureRecovery(load, endedAt, 2 * toP95(calm))
   const answers = await asking
   const inTime = ({ sentAt, tookMs }: Asked) => sentAt + tookMs < endedAt
