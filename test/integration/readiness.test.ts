@@ -30,7 +30,7 @@ afterAll(async () => {
 })
 
 /** Another API over the same door, which has asked nothing yet. */
-async function startOther(options: { queue?: { places: number; most: number; clock: () => number } } = {}) {
+async function startOther(options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) {
   const fresh = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
   const other = await startApi({ config, db: fresh, registry: stored.registry, commits: createHandFeed(), ...options })
   return { url: other.url, close: async () => void (await Promise.all([other.close(), fresh.close()])) }
@@ -63,7 +63,7 @@ describe('readiness', () => {
   })
 
   it('is told while every place for answers is taken and the queue is full', async () => {
-    const other = await startOther({ queue: { places: PLACES, most: WAITING, clock: () => 0 } })
+    const other = await startOther({ queue: { places: PLACES, perClient: PLACES, most: WAITING, clock: () => 0 } })
     door.hold()
     const before = toDays().length
     const refused: string[] = []

@@ -161,20 +161,38 @@ describe('the queue of answers', () => {
   })
 
   it('is kept short while it has more to do than it can, and takes everybody again as soon as it has not', async () => {
-    const { state, board, finish } = setUp()
+    const { state, board, finish } = setUp({ modest: 5 })
     const first = board('a', 'r', 'first')
     await finish(100)
     await first
-    const burst = names('b', 30).map((name) => board('b', 'r', name))
+    const burst = names('b', 50).map((name) => board('b', 'r', name))
     await finish(100, 25)
-    const inOverload = names('c', 4).map((name) => board('b', 'r', name))
-    expect((await Promise.allSettled(inOverload.slice(1))).map(({ status }) => status)).toContain('rejected')
+    // 24 wait, and have for 2.5 seconds: who comes last to that line finds 2.4 of them before it, who asks for little 0.1 to 0.9.
+    const late = Promise.allSettled(names('c', 4).map((name) => board('b', 'r', name)))
+    const modest = names('d', 5).map((name) => board('d', 'r', name))
+    expect((await late).map(({ status }) => status)).toEqual(Array(4).fill('rejected'))
     await finish(100)
-    await Promise.allSettled([...burst, ...inOverload])
-    expect(state.waiting).toBe(0)
-    const after = names('d', 30).map((name) => board('d', 'r', name))
+    expect(await Promise.all([...burst, ...modest])).toHaveLength(55)
+    expect(state).toMatchObject({ waiting: 0, refused: 4 })
+    const after = names('e', 30).map((name) => board('e', 'r', name))
     await finish(100)
     expect(await Promise.all(after)).toHaveLength(30)
+  })
+
+  it('lets who waits for few wait for seconds in overload too', async () => {
+    const { board, finish } = setUp({ modest: 5 })
+    const first = board('a', 'r', 'first')
+    await finish(250)
+    await first
+    const burst = names('b', 50).map((name) => board('b', 'r', name))
+    await finish(250, 25)
+    // Its turn comes after one of the flood's each time: the sixth of them is 2.5 seconds away, and no longer one of few.
+    const [sixth, ...few] = names('c', 6)
+      .map((name) => board('c', 'r', name))
+      .reverse()
+    await expect(sixth).rejects.toMatchObject({ code: 'unavailable' })
+    await finish(250)
+    expect(await Promise.all([...burst, ...few])).toHaveLength(55)
   })
 
   it('waits for nobody when nothing goes on any more', async () => {
