@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type CommitLog, isNewer, isVersion, type LoggedCommit } from '../../shared/store/commit-log.ts'
+import { type CommitLog, isNewer, type LoggedCommit } from '../../shared/store/commit-log.ts'
 import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './events.ts'
 
 /** A comment so often keeps proxies from closing a silent connection (contract section 11). */
@@ -130,10 +130,11 @@ export function createStreams(commitLog: CommitLog, options: { readonly heartbea
         all.delete(follower)
         following.delete(follower)
       })
-      follower.version ??= commitLog.version
       write(follower, OPENING)
-      // What is none would be told again: the reset that follows says where the log stands.
-      if (follower.version !== undefined && isVersion(follower.version)) write(follower, toMark(follower.version))
+      if (follower.version === undefined && commitLog.version !== undefined) {
+        follower.version = commitLog.version
+        write(follower, toMark(commitLog.version))
+      }
       follow(follower)
     },
     get count() {

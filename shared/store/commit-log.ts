@@ -1,4 +1,5 @@
-import type { Redis } from 'ioredis'
+import { setTimeout as delay } from 'node:timers/promises'
+import { type Redis, ReplyError } from 'ioredis'
 import { z } from 'zod'
 import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
@@ -102,7 +103,7 @@ export function isNewer(version: string, other: string): boolean {
 const VERSION = /^\d{1,19}-\d{1,19}$/
 
 /** Whether a text could be a version of some log. */
-export const isVersion = (text: string): boolean => VERSION.test(text)
+const isVersion = (text: string): boolean => VERSION.test(text)
 
 /** Reads the page after a version. The version itself is read too: while it is there, so is everything after it. */
 async function readAfter(
@@ -141,12 +142,20 @@ export function followCommitLog(
   const closing = new AbortController()
   let version: string | undefined
   let senseless: string | undefined
+  let refusal: string | undefined
   // Every client that comes back reads it anew: one line is enough.
   const tellSenseless: TellSenseless = (at, reason) => {
     if (at !== senseless) log.warn({ version: at, reason }, 'a commit in the log that makes no sense')
     senseless = at
   }
-  const tellAway = (error: unknown) => log.debug({ reason: toReason(error) }, 'the log of commits cannot be read')
+  const tellFailure = (error: unknown) => {
+    const reason = toReason(error)
+    // Redis that is away, or still starting, comes back; what it refuses stays so until somebody mends it.
+    const isRefusal = error instanceof ReplyError && !reason.startsWith('LOADING')
+    const isNews = isRefusal && reason !== refusal
+    if (isRefusal) refusal = reason
+    log[isNews ? 'warn' : 'debug']({ reason }, 'the log of commits cannot be read')
+  }
   const lose = (newest: string) => {
     version = newest
     for (const listener of listeners) listener.lost(newest)
@@ -165,8 +174,8 @@ export function followCommitLog(
         await step()
       } catch (error) {
         if (closing.signal.aborted) return
-        tellAway(error)
-        await pause(closing.signal)
+        tellFailure(error)
+        await delay(PAUSE_MS, undefined, { signal: closing.signal }).catch(() => undefined)
       }
     }
   }
@@ -179,7 +188,7 @@ export function followCommitLog(
       try {
         return await readAfter(asking, key, from, tellSenseless)
       } catch (error) {
-        tellAway(error)
+        tellFailure(error)
         return 'away'
       }
     },
@@ -190,11 +199,4 @@ export function followCommitLog(
       asking.disconnect()
     },
   }
-}
-
-function pause(closed: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, PAUSE_MS)
-    closed.addEventListener('abort', () => resolve(clearTimeout(timer)), { once: true })
-  })
 }

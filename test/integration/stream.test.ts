@@ -54,6 +54,8 @@ async function start(options: Partial<Parameters<typeof startApi>[0]> = {}) {
 }
 
 const ids = ({ events }: StreamClient) => events.map(({ id }) => id)
+const countRefusals = async () =>
+  Number(/errorstat_WRONGTYPE:count=(\d+)/.exec(await publisher.info('errorstats'))?.[1])
 const logged = async () => (await publisher.xrange(key, '-', '+')).map(([id]) => id)
 
 describe('the stream', () => {
@@ -140,13 +142,13 @@ describe('the stream', () => {
     expect(newest).not.toBe(old)
   })
 
-  it('never tells a client an id that is none: it is reset to where the log stands', async () => {
+  it('never tells a client an id that the log does not have: it is reset to where the log stands', async () => {
     const { open } = await start()
     await commit('prices')
     const [newest] = await logged()
     const before = await open()
     await expect.poll(() => before.lastId).toBe(newest)
-    for (const version of ['nonsense', '12', '1-2-3', '12345678901234567890-1', '-']) {
+    for (const version of ['12-3', 'nonsense', '12', '1-2-3', '12345678901234567890-1', '-']) {
       const client = await open('', version)
       await expect.poll(() => client.events).toEqual([{ id: newest, event: 'reset', data: {} }])
       expect(client.ids).toEqual([newest])
@@ -174,6 +176,22 @@ describe('the stream', () => {
       await expect.poll(() => events.at(-1)).toMatchObject({ event: 'change', data: { dataset: 'tvl' } })
     const told = { level: 40, msg: 'a commit in the log that makes no sense', version: senseless }
     expect(lines).toEqual([expect.objectContaining(told)])
+  })
+
+  it('says once that Redis refuses to read the log, and goes on when it no longer does', async () => {
+    const lines: { level: number; reason?: string }[] = []
+    const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) })
+    const { open } = await start({ commitLog: followLog(log) })
+    const client = await open()
+    await publisher.set(key, 'no log')
+    await expect.poll(() => lines).toEqual([expect.objectContaining({ level: 40 })])
+    expect(lines[0]?.reason).toMatch(/^WRONGTYPE/)
+    const before = await countRefusals()
+    await expect.poll(countRefusals).toBeGreaterThan(before + 1)
+    await publisher.del(key)
+    await commit('prices')
+    await expect.poll(() => client.events.length).toBeGreaterThan(0)
+    expect(lines).toHaveLength(1)
   })
 
   it('resets who follows when the log is gone', async () => {
