@@ -134,6 +134,12 @@ function setHeaders(response: ServerResponse, headers: FlatHeaders): void {
   for (let at = 0; at < headers.length; at += 2) response.setHeader(String(headers[at]), String(headers[at + 1]))
 }
 
+const toQueueOptions = ({
+  api: { answersAtOnce: places },
+}: AppOptions['config']): NonNullable<AppOptions['queue']> => ({
+  ...{ places, perClient: Math.ceil(places / 2), most: MOST_WAITING, clock: () => performance.now() },
+})
+
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
 export function createApp(options: AppOptions & { readonly readers: Readers }): RequestListener {
   // Whole answers and the pieces that they are put together from share the budget.
@@ -143,10 +149,9 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   const { refused } = metrics.ofQueue('limits')
   const gate = options.limits && createGate({ ...options.limits, toAddress, refused })
   const surroundings = createSurroundings(options, cacheBytes, toAddress)
-  const places = options.config.api.answersAtOnce
   const queue = createQueue({
-    ...{ places, perClient: Math.ceil(places / 2), most: MOST_WAITING, clock: () => performance.now() },
-    ...{ ...options.queue, meters: metrics.ofQueue('answers') },
+    ...(options.queue ?? toQueueOptions(options.config)),
+    meters: metrics.ofQueue('answers'),
   })
   const sendStream = createSendStream(options, metrics)
   const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes, queue, sendStream, toAddress })

@@ -28,7 +28,7 @@ afterAll(async () => {
 })
 
 /** Each test begins with an API that nobody has asked anything. */
-const startFresh = async (options: { queue?: typeof HELD.queue } = {}) => {
+const startFresh = async (options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) => {
   db = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
   api = await startApi({ config, db, registry: stored.registry, commits: createHandFeed(), ...options })
 }
@@ -101,6 +101,20 @@ describe('answers that are asked for the first time', () => {
     expect(statuses.filter((status) => status === 200)).toHaveLength(PLACES + WAITING - 1)
     // At most one of the flood goes first: whose turn it was when the other came.
     expect(begun().slice(seen).indexOf(50)).toBeLessThanOrEqual(PLACES + 1)
+  })
+
+  it('leave places for others, however much one client asks for', async () => {
+    await startFresh({ queue: { ...HELD.queue, perClient: PLACES / 2 } })
+    door.hold()
+    const seen = begun().length
+    const flood = askMany(FLOOD, PLACES, 600)
+    await expect.poll(() => begun().length - seen).toBe(PLACES / 2)
+    const other = ask(OTHER, 550)
+    await expect.poll(() => begun().slice(seen)).toContain(550)
+    await untilHeard()
+    expect(begun().length - seen).toBe(PLACES / 2 + 1)
+    door.release()
+    expect(await Promise.all([...flood, other].map(({ status }) => status))).toEqual(Array(PLACES + 1).fill(200))
   })
 
   it('are not made for who has left', async () => {

@@ -63,7 +63,7 @@ describe('readiness', () => {
   })
 
   it('is told while every place for answers is taken and the queue is full', async () => {
-    const other = await startOther({ queue: { places: PLACES, perClient: PLACES, most: WAITING, clock: () => 0 } })
+    const other = await startOther({ queue: { places: PLACES, most: WAITING, clock: () => 0 } })
     door.hold()
     const before = toDays().length
     const refused: string[] = []
