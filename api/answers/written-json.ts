@@ -71,7 +71,7 @@ FROM (${statement.sql})`,
  * @throws DataError `storage`
  */
 export async function readWritten(db: Database, statement: Statement): Promise<{ head: unknown; body: Buffer }> {
-  const bytes = await read(await db.stream({ ...statement, format: 'RawBLOB' }), statement.name)
+  const bytes = await readAnswer(db, { ...statement, format: 'RawBLOB' })
   const newline = bytes.indexOf('\n')
   return {
     head: newline < 0 ? undefined : JSON.parse(bytes.toString('utf8', 0, newline)),
@@ -79,10 +79,15 @@ export async function readWritten(db: Database, statement: Statement): Promise<{
   }
 }
 
-async function read(stream: AsyncIterable<Uint8Array>, name: string): Promise<Buffer> {
+/**
+ * All bytes of an answer.
+ * @throws DataError `storage`
+ */
+export async function readAnswer(db: Database, statement: Statement & { format: string }): Promise<Buffer> {
+  const stream = await db.stream(statement)
   try {
-    return await buffer(stream as NodeJS.ReadableStream)
+    return await buffer(stream)
   } catch (cause) {
-    throw new DataError('storage', `ClickHouse, ${name}: the answer broke off`, { cause })
+    throw new DataError('storage', `ClickHouse, ${statement.name}: the answer broke off`, { cause })
   }
 }

@@ -43,7 +43,7 @@ export function toTier(interval: Interval): { table: string; time: string; isOfT
   return { table: 'token_price_rollups', time: 'bucket_at', isOfTier }
 }
 
-const RANGE = (column: string) => `token = {token: UInt64}
+export const RANGE = (column: string) => `token = {token: UInt64}
   AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
 
 export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'

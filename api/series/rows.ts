@@ -3,7 +3,7 @@ import type { Sized } from '../answers/memory.ts'
 
 /** Rows of a series as JSON, in the order of their times. */
 export interface Rows extends Sized {
-  /** The rows as ClickHouse wrote them, a comma between two. */
+  /** The rows as ClickHouse writes them, a comma between two. */
   readonly bytes: Buffer
   /** Where each row begins, and where one more would. */
   readonly starts: Uint32Array

@@ -1,9 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { toTier } from '../../api/prices/points.ts'
+import { type pricePoint, toTier } from '../../api/prices/points.ts'
+import { writePoints } from '../../api/prices/price-pieces.ts'
+import { readStoredPoints } from '../../api/prices/stored-points.ts'
+import type { Rows } from '../../api/series/rows.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
 import { readListing } from '../upstream/recorded-files.ts'
 
@@ -141,6 +146,9 @@ async function readBits({ db }: TestDatabase, interval: Interval, token: number)
   return rows.map((row) => [row.price, row.volume_24h, row.market_cap, row.circulating_supply])
 }
 
+const toTimes = ({ starts, at, asOf }: Rows) =>
+  [...starts].map((start, row) => (row < starts.length - 1 ? [start, at(row), asOf(row)] : [start]))
+
 describe('values of the token price tables', () => {
   let database: TestDatabase
   beforeAll(async () => {
@@ -151,6 +159,53 @@ describe('values of the token price tables', () => {
 
   it.each(INTERVALS)('come back from the points of %s bit by bit', async (interval) => {
     expect(await readBits(database, interval, 1)).toEqual(ALL.map(toAllBits))
+  })
+
+  it.each(INTERVALS)('are written as points of %s as ClickHouse writes them, byte for byte', async (interval) => {
+    const range = { interval, from: START, to: START + (ALL.length / ABREAST + 1) * WEEK }
+    let points = 0
+    for (let token = 1; token <= ABREAST; token += 1) {
+      const [here, there] = [
+        await readStoredPoints(database.db, { token, ...range }),
+        await writePoints(database.db, { token, ...range }),
+      ]
+      expect(here.bytes.toString()).toBe(there.bytes.toString())
+      expect(toTimes(here)).toEqual(toTimes(there))
+      points += here.starts.length - 1
+    }
+    expect(points).toBe(ALL.length)
+  })
+
+  it('are written with the first of each bucket, the one that is known best of the same time, and with all that is unknown', async () => {
+    const at = (time: string) => `2024-03-01T${time}Z`
+    const rows = [
+      { observed_at: at('00:00:00.007'), price: 1, total_supply: 5.5 },
+      { observed_at: at('00:04:59.999'), price: 2 },
+      { observed_at: at('00:05:00'), price: 3 },
+      { observed_at: at('00:05:00'), price: 4, volume_24h: 1e21 },
+      { observed_at: at('23:59:59.999'), price: 1e-7, market_cap: 1.5e-9, circulating_supply: 1e300 },
+    ]
+    for (const row of rows) {
+      await database.db.insert({ table: 'token_quotes_in', rows: [{ token: 200, is_latest: false, ...row }] })
+    }
+    for (const interval of INTERVALS) {
+      const range = { token: 200, interval, from: Date.parse('2024-02-26'), to: Date.parse('2024-03-04') }
+      const [here, there] = [await readStoredPoints(database.db, range), await writePoints(database.db, range)]
+      expect(here.bytes.toString()).toBe(there.bytes.toString())
+      expect(toTimes(here)).toEqual(toTimes(there))
+      if (interval !== '5m') continue
+      expect(JSON.parse(`[${here.bytes}]`).map(({ quote }: z.output<typeof pricePoint>) => quote.USD)).toMatchObject([
+        { price: 1, total_supply: 5.5, circulating_supply: null, timestamp: at('00:00:00.007') },
+        { price: 4, volume_24h: 1e21 },
+        { price: 1e-7, market_cap: 1.5e-9, circulating_supply: 1e300, timestamp: at('23:59:59.999') },
+      ])
+    }
+  })
+
+  it('are none of an answer that is no such rows', async () => {
+    const torn: Database = { ...database.db, stream: async () => Readable.from([Buffer.alloc(21)]) }
+    const range = { token: 1, interval: '5m', from: START, to: START + WEEK } as const
+    await expect(readStoredPoints(torn, range)).rejects.toMatchObject({ code: 'storage' })
   })
 
   it('are stored as digits where they have few, and a market cap as nothing where it is price times supply', async () => {
