@@ -125,11 +125,12 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await close()
   })
 
-  it('shows a newer price without being loaded again', async () => {
+  it('shows a newer price without being loaded again where no stream tells of it', async () => {
     const { page, close } = await browser.open(`${api.url}/tokens/${ID}?range=24h`, {
       prepare: async (page) => {
         await page.clock.install({ time: NOW })
         await page.route('**/data/**', answer)
+        await page.route('**/data/stream', (route) => route.abort())
       },
     })
     const price = page.locator('.title .large')
