@@ -1,4 +1,3 @@
-import { Agent, get } from 'node:http'
 import { JSON_SETTINGS } from '../../api/answers/written-json.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
@@ -6,7 +5,7 @@ import type { Token } from '../../shared/registry/entities.ts'
 import { type Day, toDayPath, toShuffled } from './days.ts'
 import { atLeast, atMost, type BenchRow } from './define-benchmark.ts'
 import type { BenchDatabase } from './engine.ts'
-import { load } from './load.ts'
+import { createOneReader, load } from './load.ts'
 import { compare, timed } from './measure.ts'
 
 const STEP = INTERVAL_SECONDS['5m'] * 1000
@@ -28,17 +27,8 @@ interface Assembled {
 /** What was never asked for: days of 5-minute prices, read for the first time and put together, and lists. */
 export async function measureAssembled(bench: Assembled): Promise<BenchRow[]> {
   const { url, tokens, now } = bench
-  const agent = new Agent({ keepAlive: true })
-  const read = (day: Day) =>
-    new Promise<void>((resolve, reject) => {
-      const path = toDayPath(day)
-      get(url + path, { agent }, async (response) => {
-        let bytes = 0
-        for await (const chunk of response) bytes += (chunk as Buffer).length
-        if (response.statusCode === 200 && bytes > 288 * 100) resolve()
-        else reject(new Error(`${path}: status ${response.statusCode}, ${bytes} bytes`))
-      }).on('error', reject)
-    })
+  const reader = createOneReader(url, 288 * 100)
+  const read = (day: Day) => reader.read(toDayPath(day))
   const midnight = Math.floor(now / DAY_MS) * DAY_MS
   const toDay = (number: number, first: number): Day => ({
     token: tokens[number % tokens.length] as Token,
@@ -47,7 +37,7 @@ export async function measureAssembled(bench: Assembled): Promise<BenchRow[]> {
   try {
     return [await measureCold(bench, read, toDay), await measureWarm(bench, read, midnight), await measureList(bench)]
   } finally {
-    agent.destroy()
+    reader.close()
   }
 }
 

@@ -1,3 +1,4 @@
+import { Agent, get } from 'node:http'
 import autocannon from 'autocannon'
 import type { Side } from './measure.ts'
 
@@ -15,4 +16,19 @@ export function load(url: string, name: string, toNext: () => string, connection
       return result.requests.total / result.duration
     },
   }
+}
+
+/** One client that reads answers one after the other, each whole and of at least so many bytes, over a connection of its own. */
+export function createOneReader(url: string, leastBytes: number) {
+  const agent = new Agent({ keepAlive: true })
+  const read = (path: string) =>
+    new Promise<void>((resolve, reject) => {
+      get(url + path, { agent }, async (response) => {
+        let bytes = 0
+        for await (const chunk of response) bytes += (chunk as Buffer).length
+        if (response.statusCode === 200 && bytes >= leastBytes) resolve()
+        else reject(new Error(`${path}: status ${response.statusCode}, ${bytes} bytes`))
+      }).on('error', reject)
+    })
+  return { read, close: () => agent.destroy() }
 }

@@ -5,16 +5,17 @@ import { startChild, untilReady } from '../../tools/children.ts'
 import { storeMarket } from '../support/market.ts'
 import { withApi } from './api-process.ts'
 import { type Day, toDayPath, toShuffled } from './days.ts'
-import { atLeast, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
+import { atLeast, atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { createDuckdbFile } from './duckdb-file.ts'
 import { type BenchDatabase, withDatabase, withEngine } from './engine.ts'
-import { load } from './load.ts'
-import { compare } from './measure.ts'
+import { createOneReader, load } from './load.ts'
+import { compare, timed } from './measure.ts'
 import { startPostgres, toAddress } from './postgres-server.ts'
 
 const STEP = 300_000
 const TOKENS = 9
 const ROUNDS = 5
+const LEAST_BYTES = 288 * 100
 /** Days of each token whose pieces are kept before anything is measured. */
 const WARM_DAYS = 25
 
@@ -22,6 +23,7 @@ const WARM_DAYS = 25
 interface Plain {
   readonly name: string
   readonly url: string
+  /** How many times as many answers, and in how many times the time, at most. */
   readonly targets: { readonly kept: number; readonly cold: number } | undefined
 }
 
@@ -50,7 +52,7 @@ async function measure(context: BenchContext, database: BenchDatabase): Promise<
     withApi(database, {}, async ({ url }) => {
       context.say(service.name)
       for (const day of [...warm, cold[0] as Day]) await requireSame(url, service.url, day)
-      rows.push(...(await compareBoth(url, service, warm, cold)))
+      rows.push(...(await compareBoth(url, service, warm, cold.slice(1))))
     }),
   )
   if (rows.length === 0) return { skipped: 'neither PostgreSQL nor DuckDB is installed' }
@@ -64,9 +66,15 @@ async function compareBoth(
   warm: readonly Day[],
   cold: readonly Day[],
 ): Promise<BenchRow[]> {
+  // Each of them once: asked for again it would be kept.
   const next = (days: readonly Day[]) => {
     const order = toShuffled(days.length)
-    return () => toDayPath(days[order.next().value as number] as Day)
+    const left = Array.from(days, () => days[order.next().value as number] as Day)
+    return () => {
+      const day = left.pop()
+      if (day === undefined) throw new Error('all days that are stored were asked for')
+      return toDayPath(day)
+    }
   }
   // 24 hours that begin at any five minutes: no two are the same.
   const starts = toShuffled(warm.length * 288)
@@ -77,7 +85,10 @@ async function compareBoth(
   }
   const express = `Express and ${name}`
   const [api, peer] = [next(cold), next(cold)]
-  return [
+  const [one, two] = [createOneReader(url, LEAST_BYTES), createOneReader(other, LEAST_BYTES)]
+  // Also for the round that warms both up.
+  const times = Math.floor(cold.length / (ROUNDS + 1))
+  const rows = [
     await compare({
       what: 'a day that was never asked for, its pieces kept, 32 connections',
       unit: 'req/s',
@@ -88,13 +99,15 @@ async function compareBoth(
     }),
     await compare({
       what: 'a day whose piece is not kept, one connection',
-      unit: 'req/s',
-      a: load(url, 'API', api, 1),
-      b: load(other, express, peer, 1),
+      unit: 'ms',
+      a: timed('API', () => one.read(api()), times),
+      b: timed(express, () => two.read(peer()), times),
       rounds: ROUNDS,
-      ...(targets && { target: atLeast(targets.cold) }),
+      ...(targets && { target: atMost(targets.cold) }),
     }),
   ]
+  for (const { close } of [one, two]) close()
+  return rows
 }
 
 /** @throws Error unless both answer with the same values. */
@@ -121,7 +134,7 @@ async function withPlain(
   const postgres = await startPostgres(database, say)
   if (postgres !== undefined) {
     const address = { postgres: toAddress(postgres) }
-    await serve('PostgreSQL', address, { kept: 5, cold: 0.5 }).finally(() => postgres.stop())
+    await serve('PostgreSQL', address, { kept: 5, cold: 2 }).finally(() => postgres.stop())
   }
   const duckdb = await createDuckdbFile(database, say)
   if (duckdb !== undefined) await serve('DuckDB', { duckdb: duckdb.file }).finally(() => duckdb.remove())
