@@ -49,8 +49,8 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
   })
   await database.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE token_prices FINAL' })
   const toPath = createPaths(tokens, until, sizes.days)
-  // No pieces are kept: a minute of such a load would bring most of what is stored into memory.
-  return withApi(database, { API_CACHE_MB: '0' }, async (api) => {
+  // Few pieces are kept: a minute of such a load would bring most of what is stored into memory.
+  return withApi(database, { API_CACHE_MB: '4' }, async (api) => {
     const clients = Array.from({ length: CLIENTS }, (_, number) => createClient(api.url, number))
     const pids = { clients: process.pid, API: api.pid, ClickHouse: enginePid }
     const load = { api, clients, toPath, sizes, pids, notes: [], say: context.say }
