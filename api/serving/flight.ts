@@ -52,6 +52,7 @@ export function createFlights<T>(queue: Queue): Flights<T> {
         if (asker !== undefined) known.alsoFor(asker)
         return { flight: known, isNew: false }
       }
+      if (asker !== undefined) queue.admit(asker)
       const landing = async (abandoned: AbortSignal) => {
         const result = await work(abandoned)
         land()

@@ -15,6 +15,12 @@ interface Ticket {
 /** Places for work that the database has to do, and those who wait for one. */
 export interface Queue {
   /**
+   * Whether `enter` would take somebody, asked before anything is made that he would need: who is refused costs next to
+   * nothing.
+   * @throws Problem `unavailable` as `enter` would.
+   */
+  admit(asker: Asker): void
+  /**
    * Asks for a place. Who leaves before its turn is not waited for.
    * @throws Problem `unavailable` at once when it would have to wait too long.
    */
@@ -84,7 +90,8 @@ function createPace(clock: () => number) {
   }
 }
 
-const refusal = () => toUnavailable('Too many answers are waited for at once.')
+/** One for all: making an error takes longer than finding out that it is needed. */
+const REFUSAL = toUnavailable('Too many answers are waited for at once.')
 
 type Pace = ReturnType<typeof createPace>
 
@@ -180,7 +187,7 @@ export function createQueue(options: QueueOptions): Queue {
   }
   const refuse = (waiting: Waiting) => {
     meters.refused()
-    waiting.giveUp(refusal())
+    waiting.giveUp(REFUSAL)
   }
   const next = () => {
     lines.take(may)?.begin()
@@ -211,14 +218,18 @@ export function createQueue(options: QueueOptions): Queue {
     if (displaced !== undefined) return refuse(displaced)
     if (!isFull && !isTooLong) return
     meters.refused()
-    throw refusal()
+    throw REFUSAL
+  }
+  const admit = (asker: Asker) => {
+    if (!may(asker.client)) makeRoom(asker)
   }
   return {
+    admit,
     enter: (asker, left) => {
       left.throwIfAborted()
       const cameAt = clock()
       if (may(asker.client)) return { turn: Promise.resolve(take(asker.client, cameAt)), alsoFor: () => {} }
-      makeRoom(asker)
+      admit(asker)
       const lateMs = GIVEN_UP_AFTER * patience.usualMs
       return createTicket(lines, asker, left, { take: (client) => take(client, cameAt), next, refuse, lateMs, changed })
     },
