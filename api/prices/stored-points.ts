@@ -12,8 +12,8 @@ const STATEMENT = 'historic-financial'
 const STORED = 'price_code, circulating_supply, market_cap_code, volume_24h_code, total_supply'
 
 /**
- * The points of a token (its key) as JSON rows, oldest first: byte for byte what ClickHouse writes for `pointsSql`, for a
- * third of its time. They are written on the one thread that serves everybody, so the range has to be a short one, of
+ * The points of a token (its key) as JSON rows, oldest first: byte for byte what ClickHouse writes for `pointsSql`, for half
+ * of its time. They are written on the one thread that serves everybody, so the range has to be a short one, of
  * whole buckets.
  * @throws DataError `storage`
  */
