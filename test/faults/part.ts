@@ -26,8 +26,11 @@ type Configs = Readonly<Record<Cadence, Config>>
 /** What is missing is looked for once in so many slots, and when the clock jumps or stands. */
 const SLOTS_PER_LOOK = 6
 
-/** A killed worker's job comes back after two seconds instead of 45: here a slot lasts only as long as its work. */
-const TAKEOVER = { lockMs: 1_500, checkMs: 500 }
+/**
+ * A killed worker's job comes back after some seconds instead of 45: here a slot lasts only as long as its work. Locks
+ * last long enough that a process which waits for a busy machine's processor is not taken for one that hangs.
+ */
+const TAKEOVER = { lockMs: 5_000, checkMs: 500 }
 
 /**
  * A worker or a scheduler of every dataset, on clocks that its parent moves: `part.ts worker|scheduler <stand-ins>`, the

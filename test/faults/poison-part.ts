@@ -47,7 +47,7 @@ async function main(): Promise<void> {
     recomputation: createRecomputation([], redis, config.redis.prefix, db),
     registry: loadSmallRegistry(),
     now: () => POISON_SLOT,
-    takeover: { lockMs: 1_500, checkMs: 500 },
+    takeover: { lockMs: 4_000, checkMs: 500 },
   })
   await runner.waitUntilReady()
   // Answered after whatever was asked before: the worker is counted.
