@@ -83,8 +83,9 @@ export function toElements(
   mistakes: string[],
 ): Element[] {
   const seen = new Set<string>()
+  const found = findTokens(elements, tokens)
   return elements.flatMap(({ token: reference, quantity }, at) => {
-    const [token, ...more] = tokens.filter((one) => isMeant(one, reference))
+    const [token, ...more] = found.get(reference.toLowerCase())?.filter((one) => isMeant(one, reference)) ?? []
     const mistake =
       token === undefined
         ? `${reference} is not in tokens.json`
@@ -105,8 +106,20 @@ export function findComposition(index: BasketIndex, at: number): Composition | u
   return index.compositions.findLast(({ validFrom }) => validFrom <= at)
 }
 
-function isMeant({ symbol, chain, contractAddress }: Token, reference: string): boolean {
-  return reference === symbol || reference.toLowerCase() === `${chain}/${contractAddress}`.toLowerCase()
+/** Of all tokens those that the elements may mean, by the reference in lower case. */
+function findTokens(elements: readonly ElementRecord[], tokens: readonly Token[]): ReadonlyMap<string, Token[]> {
+  const found = new Map(elements.map(({ token }) => [token.toLowerCase(), [] as Token[]]))
+  for (const token of tokens) {
+    found.get(token.symbol.toLowerCase())?.push(token)
+    found.get(toAddressName(token))?.push(token)
+  }
+  return found
+}
+
+const toAddressName = ({ chain, contractAddress }: Token) => `${chain}/${contractAddress}`.toLowerCase()
+
+function isMeant(token: Token, reference: string): boolean {
+  return reference === token.symbol || reference.toLowerCase() === toAddressName(token)
 }
 
 /** Without the zeros that say nothing: 1.50 and 1.5 are one quantity. */

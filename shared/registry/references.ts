@@ -21,12 +21,18 @@ export function toStoredAddress(address: string, evm: boolean): string {
 /** The mistakes that only show between records: duplicates, references to nothing, addresses not of their chain's form. */
 export function checkReferences(files: RegistryFiles): string[] {
   const evmBySlug = new Map(files.chains.records.map(({ record }) => [record.slug, record.evm]))
+  const nameOf = (chain: string, address: string) =>
+    `${chain}/${toStoredAddress(address, evmBySlug.get(chain) ?? false)}`
+  const tokenByName = new Map(
+    files.tokens.records.map(({ record }) => [nameOf(record.chain, record.contractAddress), record]),
+  )
+  const findToken = (chain: string, address: string) => tokenByName.get(nameOf(chain, address))
   return [
     ...duplicateMistakes(files.categories.records, 'slug', (record) => record.slug),
     ...duplicateMistakes(files.chains.records, 'slug', (record) => record.slug),
     ...duplicateMistakes(files.chains.records, 'chainId', (record) => record.chainId),
     ...files.chains.records.flatMap(stablecoinMistakes),
-    ...files.tokens.records.flatMap((token) => tokenMistakes(token, files, evmBySlug)),
+    ...files.tokens.records.flatMap((token) => tokenMistakes(token, files, evmBySlug, findToken)),
     ...tokenDuplicates(files.tokens.records, evmBySlug),
     ...files.daos.records.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
     ...duplicateMistakes(files.daos.records, 'slug', (record) => record.slug),
@@ -103,13 +109,14 @@ function tokenMistakes(
   { place, record }: Placed<TokenRecord>,
   files: RegistryFiles,
   evmBySlug: ReadonlyMap<string, boolean>,
+  findToken: (chain: string, address: string) => TokenRecord | undefined,
 ): string[] {
   const hasMarketDataId = record.cmcId !== null || record.coingeckoId !== null
   return [
     ...unknownReference(place, 'chain', record.chain, files.chains),
     ...unknownReference(place, 'dao', record.dao, files.daos),
     ...addressMistakes(place, 'contractAddress', record.contractAddress, evmBySlug.get(record.chain)),
-    ...successorMistakes({ place, record }, files, evmBySlug),
+    ...successorMistakes({ place, record }, files.tokens.file, findToken),
     ...(record.live && !hasMarketDataId ? [`${place}: cmcId: a live token needs a cmcId or a coingeckoId`] : []),
     ...(record.livePrice === true && !(record.live && hasMarketDataId)
       ? [`${place}: livePrice: needs a live token with a market-data id`]
@@ -119,19 +126,15 @@ function tokenMistakes(
 
 function successorMistakes(
   { place, record }: Placed<TokenRecord>,
-  { tokens }: RegistryFiles,
-  evmBySlug: ReadonlyMap<string, boolean>,
+  file: string,
+  findToken: (chain: string, address: string) => TokenRecord | undefined,
 ): string[] {
   const successor = record.ended?.successor
   if (successor === undefined) return []
-  const nameOf = (chain: string, address: string) =>
-    `${chain}/${toStoredAddress(address, evmBySlug.get(chain) ?? false)}`
   const [chain = '', address = ''] = successor.split('/')
-  const sought = nameOf(chain, address)
-  const named = tokens.records.find((other) => nameOf(other.record.chain, other.record.contractAddress) === sought)
-  if (named === undefined)
-    return [`${place}: ended.successor: ${successor} is not a <chain>/<address> of ${tokens.file}`]
-  return named.record === record ? [`${place}: ended.successor: is the token itself`] : []
+  const named = findToken(chain, address)
+  if (named === undefined) return [`${place}: ended.successor: ${successor} is not a <chain>/<address> of ${file}`]
+  return named === record ? [`${place}: ended.successor: is the token itself`] : []
 }
 
 function daoMistakes(
@@ -161,9 +164,7 @@ function daoMistakes(
 
 /** A DAO has one token that stands for it: its only one, or the one marked primary. */
 function primaryMistakes(tokens: readonly Placed<TokenRecord>[]): string[] {
-  const daos = new Set(tokens.map(({ record }) => record.dao))
-  return [...daos].flatMap((dao) => {
-    const ownTokens = tokens.filter(({ record }) => record.dao === dao)
+  return [...groupBy(tokens, ({ record }) => record.dao)].flatMap(([dao, ownTokens]) => {
     const primaries = ownTokens.filter(({ record }) => record.primary).length
     if (primaries === 1 || (primaries === 0 && ownTokens.length === 1)) return []
     const places = ownTokens.map(({ place }) => place).join(', ')
@@ -187,6 +188,16 @@ function governorMistakes(place: string, field: string, address: string, evm: bo
 export function addressMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
   if (evm !== true || EVM_ADDRESS.test(address)) return []
   return [`${place}: ${field}: ${address} is not 0x and 40 hex digits`]
+}
+
+function groupBy<T>(values: readonly T[], keyOf: (value: T) => string): ReadonlyMap<string, T[]> {
+  const groups = new Map<string, T[]>()
+  for (const value of values) {
+    const group = groups.get(keyOf(value))
+    if (group === undefined) groups.set(keyOf(value), [value])
+    else group.push(value)
+  }
+  return groups
 }
 
 function repeated(values: readonly string[]): string[] {
