@@ -137,7 +137,8 @@ function setHeaders(response: ServerResponse, headers: FlatHeaders): void {
 const toQueueOptions = ({
   api: { answersAtOnce: places },
 }: AppOptions['config']): NonNullable<AppOptions['queue']> => ({
-  ...{ places, perClient: Math.ceil(places / 2), most: MOST_WAITING, clock: () => performance.now() },
+  ...{ places, perClient: Math.ceil(places / 2), perFlood: Math.ceil(places / 4) },
+  ...{ most: MOST_WAITING, clock: () => performance.now() },
 })
 
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */

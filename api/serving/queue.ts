@@ -39,6 +39,8 @@ export interface QueueOptions {
   readonly places: number
   /** Most of the places that one client takes, so that who asks for little finds one free beside a flood; all of them without. */
   readonly perClient?: number
+  /** The same of a flood while others come too, so that it does not slow their work down: who waits for more than `modest`. */
+  readonly perFlood?: number
   /** Most that wait. */
   readonly most: number
   /** How long anybody may expect to wait, where it is not for seconds only: usually, and in overload. */
@@ -63,6 +65,8 @@ const PATIENCE = { usualMs: 3_000, overloadMs: 1_000 }
 const OVERLOADED_AFTER_MS = 2_000
 /** Who has waited so many times as long as anybody may expect to is given up. */
 const GIVEN_UP_AFTER = 3
+/** Others are there as long as one of them came within so many milliseconds. */
+const BESIDE_MS = 1_000
 /** What the newest duration counts in the mean of all. */
 const NEWEST_WEIGHT = 0.1
 
@@ -108,6 +112,22 @@ function createJudge({ patience = PATIENCE, modest = MODEST, clock }: QueueOptio
       const isBurst = !isOverloaded && waiting < BURST
       const expected = pace.expect(isBurst ? 0 : lines.ahead(asker), taken)
       return expected > (isOverloaded && waiting >= modest ? patience.overloadMs : patience.usualMs)
+    },
+  }
+}
+
+/** Tells who is not alone. Of all who came only the last two are remembered. */
+function createCompany(clock: () => number) {
+  let newest = { client: '', at: Number.NEGATIVE_INFINITY }
+  let before = newest
+  return {
+    came: (client: string) => {
+      if (client !== newest.client) before = newest
+      newest = { client, at: clock() }
+    },
+    isBesideOthers: (client: string) => {
+      const { at } = client === newest.client ? before : newest
+      return clock() - at < BESIDE_MS
     },
   }
 }
@@ -172,15 +192,19 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
  * to the longest line is refused.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { places, perClient = places, most, patience = PATIENCE, meters, clock } = options
+  const { places, perClient = places, perFlood = perClient, most, modest = MODEST } = options
+  const { patience = PATIENCE, meters, clock } = options
   const lines = createLines<Waiting>()
   const pace = createPace(clock)
   const judge = createJudge(options, lines, pace)
+  const company = createCompany(clock)
   const held = new Map<string, number>()
   let taken = 0
 
   const heldBy = (client: string) => held.get(client) ?? 0
-  const may = (client: string) => taken < places && heldBy(client) < perClient
+  const toShare = (client: string) =>
+    lines.lengthOf(client) > modest && company.isBesideOthers(client) ? perFlood : perClient
+  const may = (client: string) => taken < places && heldBy(client) < toShare(client)
   const changed = () => {
     if (lines.size === 0) judge.empty()
     meters.waiting(lines.size)
@@ -190,7 +214,8 @@ export function createQueue(options: QueueOptions): Queue {
     waiting.giveUp(REFUSAL)
   }
   const next = () => {
-    lines.take(may)?.begin()
+    // More than one may begin where a flood is alone again.
+    for (let one = lines.take(may); one !== undefined; one = lines.take(may)) one.begin()
     changed()
   }
   const take = (client: string, cameAt: number): Leave => {
@@ -221,6 +246,7 @@ export function createQueue(options: QueueOptions): Queue {
     throw REFUSAL
   }
   const admit = (asker: Asker) => {
+    company.came(asker.client)
     if (!may(asker.client)) makeRoom(asker)
   }
   return {
@@ -228,6 +254,7 @@ export function createQueue(options: QueueOptions): Queue {
     enter: (asker, left) => {
       left.throwIfAborted()
       const cameAt = clock()
+      company.came(asker.client)
       if (may(asker.client)) return { turn: Promise.resolve(take(asker.client, cameAt)), alsoFor: () => {} }
       admit(asker)
       const lateMs = GIVEN_UP_AFTER * patience.usualMs

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { describe, expect, it } from 'vitest'
 import { createFlights } from '../../api/serving/flight.ts'
-import { createQueue } from '../../api/serving/queue.ts'
+import { createQueue, type QueueOptions } from '../../api/serving/queue.ts'
 
 const stays = new AbortController().signal
 setMaxListeners(0, stays)
@@ -10,7 +10,7 @@ setMaxListeners(0, stays)
 const settled = () => new Promise<void>((resolve) => setImmediate(resolve))
 
 /** A queue whose work ends when the test says so, in the order in which it began. */
-function setUp(options: { places?: number; perClient?: number; most?: number; modest?: number } = {}) {
+function setUp(options: Partial<Omit<QueueOptions, 'clock' | 'meters'>> = {}) {
   const state = { now: 0, waiting: 0, refused: 0, waits: [] as number[] }
   const queue = createQueue({
     modest: 0,
@@ -86,6 +86,23 @@ describe('the queue of answers', () => {
     expect(begun).toEqual(['a0', 'a1', 'b0', 'a2', 'a3', 'a5'])
     await finish()
     expect(await Promise.all([...flood, other, same])).toHaveLength(8)
+  })
+
+  it('has a flood take fewer places while others come, and as many as before once they are gone', async () => {
+    const { state, board, begun, finish } = setUp({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
+    const flood = names('a', 12).map((name) => board('a', 'r', name))
+    await settled()
+    expect(begun).toEqual(['a0', 'a1'])
+    const other = board('b', 'r', 'b0')
+    await finish(0, 2)
+    expect(begun).toEqual(['a0', 'a1', 'b0', 'a2'])
+    await finish(0, 2)
+    expect(begun.slice(4)).toEqual(['a3'])
+    state.now += 1_000
+    await finish(0, 1)
+    expect(begun.slice(5)).toEqual(['a4', 'a5'])
+    await finish()
+    expect(await Promise.all([...flood, other])).toHaveLength(13)
   })
 
   it('has nobody wait for more than seconds in overload, however many ask for little', async () => {
