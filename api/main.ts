@@ -23,6 +23,12 @@ import type { Pace } from './serving/slow-readers.ts'
 
 /** How long requests under way may take to end once nobody is listened to any more. */
 const LAST_REQUESTS_MS = 10_000
+/**
+ * Most connections that wait to be accepted; the system may allow fewer (`net.core.somaxconn`). Beyond them a client's
+ * attempts are dropped without a word, and it tries again after 1, 3, 7, 15 seconds. Node's own 511 are what a crowd
+ * brings within a tenth of a second.
+ */
+const MOST_CONNECTING = 4_096
 
 /** Starts what the process is made of. `pace` is what a client takes at least, unless a test has another. */
 export async function startApi(
@@ -49,8 +55,9 @@ export async function startApi(
   void untilClickHouseAnswers(db, config.clickhouse.url, { log, signal: stopping.signal }).then(refresh)
   const shown = { log, metrics, stopping: stopping.signal }
   const server = createApiServer({ db, registry, config, commits, commitLog, limits, ...shown, ...options })
+  const { host, port: wanted } = config.api
   await new Promise<void>((resolve, reject) => {
-    server.once('error', reject).listen(config.api.port, config.api.host, resolve)
+    server.once('error', reject).listen({ host, port: wanted, backlog: MOST_CONNECTING }, resolve)
   })
   const ops = await startOpsServer({
     registry: metrics,
