@@ -1,9 +1,10 @@
 import { type CoverageState, type Explained, explain } from '../../shared/coverage/explain.ts'
 import { type Buckets, toBucket, toBucketTime } from '../../shared/coverage/grid.ts'
-import { type Report, readCoverage } from '../../shared/coverage/ledger.ts'
+import { readCoverage } from '../../shared/coverage/ledger.ts'
 import { readNotes } from '../../shared/coverage/notes.ts'
 import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Entity } from '../../shared/registry/entities.ts'
@@ -88,19 +89,11 @@ async function readKnown(
   if (reports.length > MOST_RUNS) throw tooMany()
   // What a note that is still true says is about the slots so far.
   const until = notes.map((note) => ({ ...note, to: Math.min(note.to, now) }))
-  const [reportsOf, notesOf] = [groupByEntity(reports), groupByEntity(until)]
+  const [reportsOf, notesOf] = [groupBy(reports, ofEntity), groupBy(until, ofEntity)]
   return { wanted, of: ({ key }: Entity) => ({ reports: reportsOf.get(key), notes: notesOf.get(key) }) }
 }
 
-function groupByEntity<R extends Pick<Report, 'entity'>>(rows: readonly R[]): ReadonlyMap<number, R[]> {
-  const groups = new Map<number, R[]>()
-  for (const row of rows) {
-    const group = groups.get(row.entity)
-    if (group === undefined) groups.set(row.entity, [row])
-    else group.push(row)
-  }
-  return groups
-}
+const ofEntity = ({ entity }: { readonly entity: number }) => entity
 
 /** One that is collected for, or another of the same kind, of which there may be data from before. */
 function findEntity(dataset: DatasetFacts, collected: readonly Entity[], registry: Registry, id: string): Entity {

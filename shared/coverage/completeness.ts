@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../datasets/list.ts'
+import { groupBy } from '../group-by.ts'
 import { INTERVAL_SECONDS } from '../intervals.ts'
 import { isThereAt } from '../registry/ends.ts'
 import type { Entity } from '../registry/entities.ts'
@@ -8,7 +9,7 @@ import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/freshness.ts'
 import { type Buckets, countBuckets, toBucketTime } from './grid.ts'
 import { type Note, OPEN_END, readOpenNotes } from './notes.ts'
-import { EVERYBODY, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
+import { createWantedFinder, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
 
 /** An entity that slots have lost: its newest bucket that is stored is more than 1.5 cadences old. */
 export interface Lost {
@@ -62,13 +63,16 @@ export async function readCompleteness(
   now: number,
 ): Promise<ReadonlyMap<string, Completeness>> {
   const [wanted, notes] = await Promise.all([readEveryWanted(db), readOpenNotes(db)])
-  const groups = datasets.flatMap((dataset) => toGroups(dataset, registry, wanted.get(dataset.name) ?? [], now))
+  const finders = new Map(datasets.map(({ name }) => [name, createWantedFinder(wanted.get(name) ?? [])]))
+  const findWanted = ({ name }: DatasetFacts) => finders.get(name) ?? (() => [])
+  const groups = datasets.flatMap((dataset) => toGroups(dataset, registry, findWanted(dataset), now))
   const counts = await countStored(db, groups)
   return new Map(
     datasets.map((dataset) => {
       const { name } = dataset
       const own = groups.filter((group) => group.dataset === dataset)
-      const known = { counts, now, wanted: wanted.get(name) ?? [], notes: notes.get(name) ?? [] }
+      const notesOf = groupBy(notes.get(name) ?? [], ({ entity }) => entity)
+      const known = { counts, now, wantedOf: findWanted(dataset), notesOf: (key: number) => notesOf.get(key) ?? [] }
       return [name, toCompleteness(dataset, own, known)]
     }),
   )
@@ -81,11 +85,13 @@ export function completenessOf(all: ReadonlyMap<string, Completeness>, { name }:
   return own
 }
 
-function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wanted[], now: number): Group[] {
+type FindWanted = (key: number) => readonly Wanted[]
+
+function toGroups(dataset: DatasetFacts, registry: Registry, wantedOf: FindWanted, now: number): Group[] {
   const due = toDueEnd(dataset, now)
   const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()
   for (const entity of dataset.entities(registry)) {
-    const runs = toWantedRuns(wanted, entity, dataset, due)
+    const runs = toWantedRuns(wantedOf(entity.key), entity, dataset, due)
     const alike = JSON.stringify(runs)
     const group = groups.get(alike) ?? { dataset, entities: [], runs }
     groups.set(alike, group)
@@ -96,8 +102,8 @@ function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wa
 
 interface Known {
   readonly counts: ReadonlyMap<string, Counted>
-  readonly wanted: readonly Wanted[]
-  readonly notes: readonly Note[]
+  readonly wantedOf: FindWanted
+  readonly notesOf: (key: number) => readonly Note[]
   readonly now: number
 }
 
@@ -127,11 +133,11 @@ function isLost(
   dataset: DatasetFacts,
   { key, ...entity }: Entity,
   { newest }: Counted,
-  { wanted, notes, now }: Known,
+  { wantedOf, notesOf, now }: Known,
 ): boolean {
-  const collected = wanted.find(({ entity: of, to }) => (of === EVERYBODY || of === key) && to === OPEN_END)
+  const collected = wantedOf(key).find(({ to }) => to === OPEN_END)
   if (collected === undefined || !isThereAt(entity, now)) return false
-  if (notes.some(({ entity: of, state }) => of === key && state === 'unserved')) return false
+  if (notesOf(key).some(({ state }) => state === 'unserved')) return false
   const cadence = INTERVAL_SECONDS[dataset.cadence] * 1000
   // The slot that filled a bucket is the one after it, where rows have times of their own.
   const slot = toBucketTime(newest, dataset.cadence) + (dataset.hasOwnTimes ? cadence : 0)
@@ -139,8 +145,7 @@ function isLost(
   return now - since > LATE_AFTER_CADENCES * cadence
 }
 
-const toReasonOf = ({ key }: Entity, { notes }: Known): string | null =>
-  notes.find(({ entity }) => entity === key)?.reason ?? null
+const toReasonOf = ({ key }: Entity, { notesOf }: Known): string | null => notesOf(key)[0]?.reason ?? null
 
 const counted = z.object({
   dataset: z.string(),

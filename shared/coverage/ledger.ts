@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
+import { groupBy } from '../group-by.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, toBucket, toYear } from './grid.ts'
@@ -46,9 +47,7 @@ function toYears({ first, last }: Buckets, cadence: Cadence): Buckets[] {
 
 /** Rows of several datasets by the names of these. */
 export function groupByDataset<R extends { readonly dataset: string }>(rows: readonly R[]): Map<string, R[]> {
-  const groups = new Map<string, R[]>()
-  for (const row of rows) groups.set(row.dataset, [...(groups.get(row.dataset) ?? []), row])
-  return groups
+  return groupBy(rows, ({ dataset }) => dataset)
 }
 
 const span = z.object({

@@ -1,3 +1,4 @@
+import { groupBy } from '../group-by.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { onCluster, toLocal } from '../store/topology.ts'
 import { subtract, toBucketTime, toYear } from './grid.ts'
@@ -9,11 +10,9 @@ import type { Recounted } from './recount.ts'
  * as well: it is found again by its rows.
  */
 export async function removeUnfounded(db: Database, dataset: Recounted, unfounded: readonly Report[]): Promise<void> {
-  const groups = new Map<string, Report[]>()
-  for (const report of unfounded) {
-    const key = [report.entity, report.provider, report.seconds, toYear(report.first, dataset.cadence)].join(' ')
-    groups.set(key, [...(groups.get(key) ?? []), report])
-  }
+  const groups = groupBy(unfounded, ({ entity, provider, seconds, first }) =>
+    [entity, provider, seconds, toYear(first, dataset.cadence)].join(' '),
+  )
   for (const group of groups.values()) await removeOf(db, dataset, group)
 }
 

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
+import { groupBy } from '../group-by.ts'
 import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
@@ -72,13 +73,21 @@ export function toDueEnd({ cadence, hasOwnTimes }: Pick<Dataset, 'cadence' | 'ha
   return hasOwnTimes ? current - INTERVAL_SECONDS[cadence] * 1000 : current
 }
 
-/** Those of whom the same is wanted: everybody whom no range names and who has no end, and each of the others by itself. */
+/** Those of whom the same is wanted: who has the same end or none, and each whom a range names by itself. */
 export function groupByWanted(entities: readonly Entity[], wanted: readonly Wanted[]): [Entity, ...Entity[]][] {
   const named = new Set(wanted.map(({ entity }) => entity))
-  const isOwn = ({ key, until }: Entity) => named.has(key) || until !== undefined
-  const [first, ...others] = entities.filter((entity) => !isOwn(entity))
-  const alone = entities.filter(isOwn).map((entity): [Entity] => [entity])
-  return first === undefined ? alone : [[first, ...others], ...alone]
+  const groups = groupBy(entities, ({ key, until }) => (named.has(key) ? `of ${key}` : `until ${until}`))
+  return [...groups.values()] as [Entity, ...Entity[]][]
+}
+
+/** Finds what is wanted of an entity by its key, of everybody and of it alone, the earliest first. */
+export function createWantedFinder(wanted: readonly Wanted[]): (key: number) => readonly Wanted[] {
+  const byEntity = groupBy(wanted, ({ entity }) => entity)
+  const everybody = byEntity.get(EVERYBODY) ?? []
+  return (key) => {
+    const own = byEntity.get(key)
+    return own === undefined ? everybody : [...everybody, ...own].sort((one, other) => one.from - other.from)
+  }
 }
 
 /** The buckets of an entity that are wanted and lie before `until` (Unix milliseconds) and before its end, as runs in order. */

@@ -1,4 +1,5 @@
 import { isAddress } from 'viem'
+import { groupBy } from '../group-by.ts'
 import { toId, toKey } from '../ids.ts'
 import type { Placed, RegistryFile } from './registry-file.ts'
 import type { CategoryRecord, ChainRecord, DaoRecord, TokenRecord } from './schema.ts'
@@ -188,16 +189,6 @@ function governorMistakes(place: string, field: string, address: string, evm: bo
 export function addressMistakes(place: string, field: string, address: string, evm: boolean | undefined): string[] {
   if (evm !== true || EVM_ADDRESS.test(address)) return []
   return [`${place}: ${field}: ${address} is not 0x and 40 hex digits`]
-}
-
-function groupBy<T>(values: readonly T[], keyOf: (value: T) => string): ReadonlyMap<string, T[]> {
-  const groups = new Map<string, T[]>()
-  for (const value of values) {
-    const group = groups.get(keyOf(value))
-    if (group === undefined) groups.set(keyOf(value), [value])
-    else group.push(value)
-  }
-  return groups
 }
 
 function repeated(values: readonly string[]): string[] {

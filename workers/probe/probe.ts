@@ -1,6 +1,7 @@
 import type { Config } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, HISTORY_START, HOUR_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -61,9 +62,7 @@ export async function probeProviders(options: ProbeOptions): Promise<Probe[]> {
     return limit
   }
   const questions = toQuestions(options)
-  const byProvider = new Map<string, Question[]>()
-  for (const question of questions)
-    byProvider.set(question.provider, [...(byProvider.get(question.provider) ?? []), question])
+  const byProvider = groupBy(questions, ({ provider }) => provider)
   const groups = [...byProvider.values()].map((group) => (options.isShort ? group.slice(0, 1) : group))
   const asked = await Promise.all(
     groups.map(async (group) => {

@@ -1,5 +1,6 @@
 import type { HoldingKind } from '../../shared/datasets/treasury.ts'
-import type { Dao, Token } from '../../shared/registry/entities.ts'
+import { groupBy } from '../../shared/group-by.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 
 /** What tells of a holding what it is. */
@@ -24,8 +25,7 @@ export function createKinds({ chains, tokens }: Pick<Registry, 'chains' | 'token
   const coins = chains.flatMap(({ slug, stablecoins }) => stablecoins.map((coin) => ({ chain: slug, ...coin })))
   const stable = new Set(coins.map(({ chain, address }) => toPlace(chain, address)))
   const stableSymbols = new Set(coins.map(({ symbol }) => fold(symbol)))
-  const tokensOf = new Map<string, Token[]>()
-  for (const token of tokens) tokensOf.set(token.dao, [...(tokensOf.get(token.dao) ?? []), token])
+  const tokensOf = groupBy(tokens, ({ dao }) => dao)
   return ({ slug }) => {
     const ownTokens = tokensOf.get(slug) ?? []
     const own = new Set(ownTokens.map(({ chain, contractAddress }) => toPlace(chain, contractAddress)))

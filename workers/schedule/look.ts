@@ -2,6 +2,7 @@ import { ANY_STEP, type Buckets, subtract, toBuckets, toTimes, union } from '../
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { OPEN_END, readNotes, type StoredNote, writeNotes } from '../../shared/coverage/notes.ts'
 import { groupByWanted, readWanted, toDueEnd, toWantedRuns, type Wanted } from '../../shared/coverage/wanted.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueue, enqueueRanges, jobPayload } from '../../shared/queue/queues.ts'
 import type { Entity, Job } from '../job/define-job.ts'
@@ -54,8 +55,7 @@ async function enqueueRepair(
   queue: DatasetQueue,
   context: SchedulerContext,
 ): Promise<number> {
-  const entities = open.map(({ entity }) => entity)
-  const due = withoutWaiting(open, await readWaiting(job, queue, entities))
+  const due = take(open, await readWaiting(job, queue))
   const gaps = due.flatMap(({ entity, runs }) => toEntityGaps(job, entity, runs))
   const waiting = await queue.getJobCountByTypes('waiting', 'prioritized', 'delayed', 'active')
   const chunks = planRepair(job, gaps, interval)
@@ -153,37 +153,33 @@ async function without(
 ): Promise<Missing[]> {
   const keys = missing.map(({ entity }) => entity.key)
   const notes = await readNotes(context.db, job.dataset, keys, { from: 0, to: OPEN_END })
-  const explained = new Map<number, Buckets[]>()
+  const explained: { entity: number; buckets: Buckets }[] = []
   for (const note of notes) {
     const range = toExplained(note)
     const buckets = range === undefined ? undefined : toBuckets(range, job.dataset.cadence)
-    if (buckets !== undefined) explained.set(note.entity, [...(explained.get(note.entity) ?? []), buckets])
+    if (buckets !== undefined) explained.push({ entity: note.entity, buckets })
   }
-  return take(missing, ({ key }) => explained.get(key) ?? [])
+  const byEntity = groupBy(explained, ({ entity }) => entity)
+  return take(missing, ({ key }) => byEntity.get(key)?.map(({ buckets }) => buckets) ?? [])
 }
 
-/** The ranges that jobs wait for or work on, of each entity. */
-async function readWaiting(
-  job: Job,
-  queue: DatasetQueue,
-  entities: readonly Entity[],
-): Promise<Map<string, Buckets[]>> {
+/** The ranges that jobs wait for or work on: of everybody, and of some by their ids. */
+async function readWaiting(job: Job, queue: DatasetQueue): Promise<(entity: Entity) => readonly Buckets[]> {
   const jobs = await queue.getJobs(['waiting', 'prioritized', 'delayed', 'active'], 0, 5 * MOST_WAITING)
-  const waiting = new Map<string, Buckets[]>()
+  const everybody: Buckets[] = []
+  const named: { id: string; buckets: Buckets }[] = []
   for (const queued of jobs) {
     // A job that was removed while it was read is none.
     const payload = jobPayload.safeParse(queued?.data).data
     if (payload?.kind !== 'range') continue
     const buckets = toBuckets(payload, job.dataset.cadence)
     if (buckets === undefined) continue
-    for (const id of payload.entities ?? entities.map((entity) => entity.id))
-      waiting.set(id, [...(waiting.get(id) ?? []), buckets])
+    if (payload.entities === undefined) everybody.push(buckets)
+    else for (const id of payload.entities) named.push({ id, buckets })
   }
-  return waiting
+  const byId = groupBy(named, ({ id }) => id)
+  return ({ id }) => [...everybody, ...(byId.get(id)?.map(({ buckets }) => buckets) ?? [])]
 }
-
-const withoutWaiting = (missing: readonly Missing[], waiting: ReadonlyMap<string, Buckets[]>): Missing[] =>
-  take(missing, ({ id }) => waiting.get(id) ?? [])
 
 function take(missing: readonly Missing[], taken: (entity: Entity) => readonly Buckets[]): Missing[] {
   return missing.flatMap(({ entity, runs }) => {
