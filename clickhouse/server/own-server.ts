@@ -58,6 +58,10 @@ interface EngineEnd {
   readonly reason: string | undefined
 }
 
+/** A request's line has the keys of those whom a statement is about: 2 MB for 100,000 tokens. The same is in profiles.xml, which holds for a server in a container. */
+const MAX_REQUEST_LINE_BYTES = 16 * 1024 * 1024
+const REQUEST_LIMITS = ['http_max_uri_size', 'http_max_field_value_size']
+
 /**
  * Runs ClickHouse's own server in this process, which has room for one: the package chdb holds `clickhouse-local`, which
  * listens like a server once it is told to. It lives as long as it has something to read from its last file of
@@ -77,6 +81,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
   const ended = runClickHouseLocal([
     `--path=${dataDir}`,
     `--config-file=${configuration.config}`,
+    ...REQUEST_LIMITS.map((setting) => `--${setting}=${MAX_REQUEST_LINE_BYTES}`),
     `--listen_host=${options.host}`,
     `--http_port=${port}`,
     ...(options.tcpPort === undefined ? [] : [`--tcp_port=${options.tcpPort}`]),

@@ -9,7 +9,7 @@ import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/freshness.ts'
 import { type Buckets, countBuckets, toBucketTime } from './grid.ts'
 import { type Note, OPEN_END, readOpenNotes } from './notes.ts'
-import { createWantedFinder, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
+import { createWantedFinder, groupByWanted, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
 
 /** An entity that slots have lost: its newest bucket that is stored is more than 1.5 cadences old. */
 export interface Lost {
@@ -63,16 +63,15 @@ export async function readCompleteness(
   now: number,
 ): Promise<ReadonlyMap<string, Completeness>> {
   const [wanted, notes] = await Promise.all([readEveryWanted(db), readOpenNotes(db)])
-  const finders = new Map(datasets.map(({ name }) => [name, createWantedFinder(wanted.get(name) ?? [])]))
-  const findWanted = ({ name }: DatasetFacts) => finders.get(name) ?? (() => [])
-  const groups = datasets.flatMap((dataset) => toGroups(dataset, registry, findWanted(dataset), now))
+  const groups = datasets.flatMap((dataset) => toGroups(dataset, registry, wanted.get(dataset.name) ?? [], now))
   const counts = await countStored(db, groups)
   return new Map(
     datasets.map((dataset) => {
       const { name } = dataset
       const own = groups.filter((group) => group.dataset === dataset)
       const notesOf = groupBy(notes.get(name) ?? [], ({ entity }) => entity)
-      const known = { counts, now, wantedOf: findWanted(dataset), notesOf: (key: number) => notesOf.get(key) ?? [] }
+      const wantedOf = createWantedFinder(wanted.get(name) ?? [])
+      const known = { counts, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
       return [name, toCompleteness(dataset, own, known)]
     }),
   )
@@ -85,24 +84,22 @@ export function completenessOf(all: ReadonlyMap<string, Completeness>, { name }:
   return own
 }
 
-type FindWanted = (key: number) => readonly Wanted[]
-
-function toGroups(dataset: DatasetFacts, registry: Registry, wantedOf: FindWanted, now: number): Group[] {
+function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wanted[], now: number): Group[] {
   const due = toDueEnd(dataset, now)
   const groups = new Map<string, { dataset: DatasetFacts; entities: Entity[]; runs: readonly Buckets[] }>()
-  for (const entity of dataset.entities(registry)) {
-    const runs = toWantedRuns(wantedOf(entity.key), entity, dataset, due)
+  for (const entities of groupByWanted(dataset.entities(registry), wanted)) {
+    const runs = toWantedRuns(wanted, entities[0], dataset, due)
     const alike = JSON.stringify(runs)
-    const group = groups.get(alike) ?? { dataset, entities: [], runs }
-    groups.set(alike, group)
-    group.entities.push(entity)
+    const group = groups.get(alike)
+    if (group === undefined) groups.set(alike, { dataset, entities, runs })
+    else for (const entity of entities) group.entities.push(entity)
   }
   return [...groups.values()]
 }
 
 interface Known {
   readonly counts: ReadonlyMap<string, Counted>
-  readonly wantedOf: FindWanted
+  readonly wantedOf: (key: number) => readonly Wanted[]
   readonly notesOf: (key: number) => readonly Note[]
   readonly now: number
 }
@@ -131,13 +128,13 @@ function toCompleteness(dataset: DatasetFacts, groups: readonly Group[], known: 
 /** Whether the slots of an entity have gone by without it, though some provider serves it. */
 function isLost(
   dataset: DatasetFacts,
-  { key, ...entity }: Entity,
+  entity: Entity,
   { newest }: Counted,
   { wantedOf, notesOf, now }: Known,
 ): boolean {
-  const collected = wantedOf(key).find(({ to }) => to === OPEN_END)
+  const collected = wantedOf(entity.key).find(({ to }) => to === OPEN_END)
   if (collected === undefined || !isThereAt(entity, now)) return false
-  if (notesOf(key).some(({ state }) => state === 'unserved')) return false
+  if (notesOf(entity.key).some(({ state }) => state === 'unserved')) return false
   const cadence = INTERVAL_SECONDS[dataset.cadence] * 1000
   // The slot that filled a bucket is the one after it, where rows have times of their own.
   const slot = toBucketTime(newest, dataset.cadence) + (dataset.hasOwnTimes ? cadence : 0)

@@ -1,4 +1,5 @@
 import type { DatasetFacts } from '../datasets/list.ts'
+import { groupBy } from '../group-by.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Lacking } from './completeness.ts'
 import { explain } from './explain.ts'
@@ -24,13 +25,13 @@ export async function countMissing(
   const counts: MissingCounts = { pending: 0, failed: 0, unserved: 0 }
   if (lacking.length === 0) return counts
   const keys = lacking.flatMap(({ entities }) => entities.map(({ key }) => key))
-  const notes = await readNotes(db, dataset, keys, { from: 0, to: OPEN_END })
+  const notes = groupBy(await readNotes(db, dataset, keys, { from: 0, to: OPEN_END }), ({ entity }) => entity)
   const due = toBucket(toDueEnd(dataset, now), dataset.cadence)
   for (const { entities, runs: wanted } of lacking) {
     const own = entities.map(({ key }) => key)
     const missing = await readMissing(db, dataset, own, { wanted, seconds: ANY_STEP })
     for (const [key, runs] of missing) {
-      const known = { wanted, reports: [], notes: notes.filter(({ entity }) => entity === key) }
+      const known = { wanted, reports: [], notes: notes.get(key) ?? [] }
       for (const run of runs) addStates(counts, explain(dataset, known, run, due))
     }
   }

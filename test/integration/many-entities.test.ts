@@ -1,0 +1,126 @@
+import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { routes } from '../../api/routes.ts'
+import { storeRegistry } from '../../clickhouse/registry.ts'
+import { readCompleteness } from '../../shared/coverage/completeness.ts'
+import { countMissing } from '../../shared/coverage/missing.ts'
+import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
+import { datasets } from '../../shared/datasets/list.ts'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { DAY_MS } from '../../shared/intervals.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { silent } from '../support/silent.ts'
+
+/** Their keys as text are longer than the 1 MiB that ClickHouse takes of a request's line unless it is told otherwise. */
+const TOKENS = 65_000
+const SHIPPED = join(import.meta.dirname, '../../shared/registry')
+const NOW = Date.parse('2026-03-04T12:03:00Z')
+
+let database: TestDatabase
+let reader: Database
+let api: TestApi
+let registry: Registry
+
+const readList = async (file: string) => JSON.parse(await readFile(join(SHIPPED, file), 'utf8')) as object[]
+
+/** The shipped registry with as many tokens more, each of a DAO of its own. */
+async function loadLargeRegistry(): Promise<Registry> {
+  const dir = await mkdtemp(join(tmpdir(), 'dao-data-registry-'))
+  const numbers = Array.from({ length: TOKENS }, (_, number) => number)
+  const live = { live: true, verified: false, isOtc: false }
+  const daos = numbers.map((number) => ({ slug: `large-${number}`, name: `Large ${number}`, ...live }))
+  const tokens = numbers.map((number) => ({
+    ...{ symbol: `L${number}`, name: `Large ${number}`, chain: 'ethereum', decimals: 18, live: true },
+    ...{ dao: `large-${number}`, coingeckoId: `large-${number}` },
+    contractAddress: `0x1a${number.toString(16).padStart(38, '0')}`,
+  }))
+  try {
+    for (const file of ['categories.json', 'chains.json', 'index.json'])
+      await copyFile(join(SHIPPED, file), join(dir, file))
+    await writeFile(join(dir, 'daos.json'), JSON.stringify([...(await readList('daos.json')), ...daos]))
+    await writeFile(join(dir, 'tokens.json'), JSON.stringify([...(await readList('tokens.json')), ...tokens]))
+    return loadRegistry(dir)
+  } finally {
+    await rm(dir, { recursive: true })
+  }
+}
+
+beforeAll(async () => {
+  const config = createTestConfig()
+  registry = await loadLargeRegistry()
+  database = await createTestDatabase(config)
+  await storeRegistry(database.db, registry, silent)
+  reader = createDatabase(config.clickhouse, 'read')
+  api = await startApi({ config, db: reader, registry, commits: createHandFeed(), now: () => NOW })
+})
+afterAll(async () => {
+  await api?.close()
+  await reader?.close()
+  await database?.drop()
+})
+
+describe('a registry of tens of thousands of tokens', () => {
+  it('is stored whole', async () => {
+    const sql = 'SELECT count() AS tokens, uniqExact(dao_key) AS daos FROM tokens FINAL'
+    const schema = z.object({ tokens: z.number(), daos: z.number() })
+    const [stored] = await database.db.rows({ name: 'tokens', sql, schema })
+    expect(stored).toEqual({
+      tokens: registry.tokens.length,
+      daos: new Set(registry.tokens.map(({ dao }) => dao)).size,
+    })
+    expect(stored?.tokens).toBeGreaterThan(TOKENS)
+  })
+
+  it('has all of its keys in statements of every kind, of the writer and of the reader', async () => {
+    const keys = registry.tokens.map(({ key }) => key)
+    const expected = { n: keys.length, sum: keys.reduce((sum, key) => (sum + BigInt(key)) % 2n ** 64n, 0n).toString() }
+    const schema = z.object({ n: z.number(), sum: z.string() })
+    const sql = `SELECT length({keys: Array(UInt64)}) + {zero: UInt8} AS n, toString(arraySum({keys: Array(UInt64)})) AS sum`
+    const params = { keys, zero: 0 }
+    for (const db of [database.db, reader]) {
+      expect(await db.rows({ name: 'keys', sql, params, schema })).toEqual([expected])
+      const stream = await db.stream({ name: 'keys', sql, params })
+      expect(JSON.parse(await text(stream))).toEqual(expected)
+      const fails = `SELECT throwIf(length({keys: Array(UInt64)}) = ${keys.length}, 'all of them')`
+      await expect(db.command({ name: 'keys', sql: fails, params })).rejects.toThrow('all of them')
+    }
+  })
+
+  it('is told about by every request that needs no parameter', async () => {
+    const plain = routes.filter(({ path, isEndless }) => !path.includes('{') && !isEndless)
+    const statuses = new Map<string, number>()
+    for (const { path } of plain) {
+      const response = await fetch(`${api.url}${path}`)
+      await response.arrayBuffer()
+      statuses.set(path, response.status)
+    }
+    // Those that need one say so, and of the Index Token nothing was collected.
+    expect(statuses.get('/data/index/token-data')).toBe(404)
+    statuses.delete('/data/index/token-data')
+    expect([...statuses].filter(([, status]) => status !== 200 && status !== 400)).toEqual([])
+    expect(statuses.get('/data/status')).toBe(200)
+    expect(statuses.get('/data/changes')).toBe(200)
+  })
+
+  it('lacks what was not collected of each of them', async () => {
+    const dataset = datasets.find(({ name }) => name === tokenPrices.name)
+    if (dataset === undefined) throw new Error('there is no dataset of prices')
+    const entities = tokenPrices.entities(registry)
+    await want(database.db, dataset, [{ entity: EVERYBODY, from: NOW - DAY_MS, interval: dataset.cadence }])
+    const later = Date.now() + DAY_MS
+    const [completeness] = (await readCompleteness(database.db, registry, [dataset], later)).values()
+    expect(completeness).toMatchObject({ stored: 0, complete: 0 })
+    expect(completeness?.lost).toHaveLength(entities.filter((entity) => isThereAt(entity, later)).length)
+    const counts = await countMissing(database.db, dataset, completeness?.lacking ?? [], later)
+    expect(counts).toEqual({ pending: completeness?.expected, failed: 0, unserved: 0 })
+    expect(counts.pending).toBeGreaterThan(entities.length)
+  })
+})
