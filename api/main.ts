@@ -7,11 +7,10 @@ import { startOpsServer, toDatabaseCheck } from '../shared/ops/ops-server.ts'
 import { untilClickHouseAnswers } from '../shared/ops/waiting.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.ts'
 import { createRedis } from '../shared/queue/redis.ts'
-import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { followCommitLog } from '../shared/store/commit-log.ts'
 import { createCommitFeed } from '../shared/store/commits.ts'
-import { followFoundLinks } from '../shared/store/found-links.ts'
+import { followRegistry, readRegistryOrFiles } from '../shared/store/followed-registry.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
 import { startTracing } from '../shared/telemetry/tracing.ts'
@@ -39,11 +38,11 @@ export async function startApi(
   const metrics = createMetrics('api')
   if (cluster.isWorker) shareMetrics(metrics)
   const db = createDatabase(config.clickhouse, 'read')
-  // What is expected of each dataset counts those DAOs too whose links were found.
-  const { registry, refresh, stop: stopFollowing } = followFoundLinks(db, loadRegistry(), log)
   // The service starts, and serves, without Redis.
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
+  const first = await readRegistryOrFiles(db, log)
+  const { registry, refresh, stop: stopFollowing } = followRegistry(db, first, { log, onChange: commits.renew })
   const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
   const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
   const { keysFile, anonymous } = config.api.limits

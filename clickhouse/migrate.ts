@@ -9,12 +9,11 @@ import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { isMain } from '../shared/process.ts'
-import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase, type Database, toClickHouseCode } from '../shared/store/clickhouse.ts'
 import { onCluster } from '../shared/store/topology.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { renderStatement } from './cluster/render.ts'
-import { storeRegistry } from './registry.ts'
+import { compareInForce, putInForce } from './registry.ts'
 import { findDrift } from './schema/drift.ts'
 import { loadReleased, MIGRATIONS, refuseRewritten } from './schema/released.ts'
 import { MIGRATIONS_TABLE, readSchema, refuseHalfRestored, type StoredSchema } from './schema/stored.ts'
@@ -162,8 +161,9 @@ function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<stri
 /** A name of its own for each check, so that several may run. */
 const toScratchName = () => `dao_data_schema_check_${randomBytes(4).toString('hex')}`
 
-const HELP = `npm run migrate             brings the schema and the registry's records up to the files
-npm run migrate -- --check  compares the schema with the files and changes nothing; exits 1 where they differ`
+const HELP = `npm run migrate             brings the schema up to the files and puts the registry of shared/registry into force, which
+                            whatever runs has within seconds
+npm run migrate -- --check  compares both with the files and changes nothing; exits 1 where they differ`
 
 async function main(): Promise<void> {
   const { values } = parseArgs({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
@@ -175,7 +175,7 @@ async function main(): Promise<void> {
   if (values.check) await check(server, db, config, log)
   else {
     await migrate(server, db, config.database, log)
-    await storeRegistry(db, loadRegistry(), log)
+    await putInForce(db, log)
     await recountUpgraded(db, datasets, log, Date.now())
   }
   await Promise.all([server.close(), db.close()])
@@ -195,7 +195,16 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
     await scratch.close()
   }
   console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))
-  if (differences.length > 0) process.exitCode = 1
+  if (differences.length > 0) {
+    process.exitCode = 1
+    return
+  }
+  const others = (await compareInForce(db)) ?? ['none was ever stored']
+  console.log(others.length === 0 ? 'the registry in force is that of the files' : toRegistryReport(others))
+  if (others.length > 0) process.exitCode = 1
 }
+
+const toRegistryReport = (others: readonly string[]): string =>
+  ['the registry in force is not that of the files, npm run migrate makes it so:', ...others].join('\n  ')
 
 if (isMain(import.meta.url)) runCommand(main)

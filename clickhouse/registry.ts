@@ -1,12 +1,38 @@
-import type { Registry } from '../shared/registry/registry.ts'
+import { type Registry, toRegistry } from '../shared/registry/registry.ts'
+import { type RegistrySource, readFiles, SHIPPED } from '../shared/registry/source.ts'
 import type { Database } from '../shared/store/clickhouse.ts'
+import { findRegistryVersion, readStoredSource } from '../shared/store/stored-registry.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
+import { compareSources } from './registry/compare.ts'
 import { storeDaos } from './registry/daos.ts'
+import { storeRecords } from './registry/records.ts'
 import { storeTokens } from './registry/tokens.ts'
 
 /**
- * Brings the tables of the registry's records in step with its files. Only records that differ are written; one that
- * left the files is kept as not live, because stored series refer to it.
+ * Puts the registry of the files in `dir` into force, the shipped ones by default. Whoever has it finds what statements
+ * join to it: that is stored first.
+ * @throws RegistryError, or DataError `storage`; what was in force stays.
+ */
+export async function putInForce(db: Database, log: Logger, dir: string = SHIPPED): Promise<void> {
+  const source: RegistrySource = readFiles(dir)
+  await storeRegistry(db, toRegistry(source), log)
+  await storeRecords(db, source, log)
+}
+
+/**
+ * What `putInForce` would change, a line for each record; undefined where nothing was ever stored.
+ * @throws RegistryError, or DataError `storage`
+ */
+export async function compareInForce(db: Database, dir: string = SHIPPED): Promise<string[] | undefined> {
+  const files = readFiles(dir)
+  toRegistry(files)
+  const stored = await findRegistryVersion(db)
+  return stored && compareSources(await readStoredSource(db, stored), files)
+}
+
+/**
+ * Brings the tables of tokens and DAOs, which statements join, in step with a registry. Only records that differ are
+ * written; one that left is kept as not live, because stored series refer to it.
  */
 export async function storeRegistry(db: Database, registry: Registry, log: Logger): Promise<void> {
   await storeTokens(db, registry, log)

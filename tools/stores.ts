@@ -1,14 +1,13 @@
 import { renameSync } from 'node:fs'
 import { basename } from 'node:path'
 import { migrate } from '../clickhouse/migrate.ts'
-import { storeRegistry } from '../clickhouse/registry.ts'
+import { putInForce } from '../clickhouse/registry.ts'
 import { type Config, isGiven, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { clickhouseDir, redisDir } from '../shared/config/own-stores.ts'
 import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { findFreePort } from '../shared/free-port.ts'
-import { loadRegistry } from '../shared/registry/registry.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { createLog } from '../shared/telemetry/log.ts'
 import type { Part, Supervisor } from './supervisor.ts'
@@ -58,7 +57,7 @@ async function prepareSchema({ clickhouse, logLevel }: Config): Promise<void> {
   const db = createDatabase(clickhouse, 'write')
   try {
     await migrate(server, db, clickhouse.database, log)
-    await storeRegistry(db, loadRegistry(), log)
+    await putInForce(db, log)
     await recountUpgraded(db, datasets, log, Date.now())
   } finally {
     await Promise.all([server.close(), db.close()])

@@ -144,6 +144,8 @@ type Query = Readonly<Record<string, unknown>>
 
 interface Settled {
   readonly key: string
+  /** The version of the registry that it was settled with. */
+  readonly basis: string
   /** Answers an exchange by itself; undefined for every route with answers that end. */
   readonly connect: ((exchange: Exchange) => void) | undefined
   /** The answer of a moment, if it can be put together from what is kept. */
@@ -232,14 +234,17 @@ export function defineRoute<
       if (format === 'json' && response instanceof z.ZodObject && 'fields' in parsed) throw refuseFields()
       const isMany = severalInTables && format !== 'json'
       const isOfNone = route.oneUnless !== undefined && route.oneUnless in parsed && !isOfEntity(parsed)
-      const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, surroundings.registry)
+      // Another one may come into force before the answer is made.
+      const registry = { ...surroundings.registry }
+      const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, registry)
       const names = entities.map(({ name }) => name)
       const usual = recordWith !== undefined && recordWith.parameter in parsed ? widest : record
       const representation =
         widest && usual && toRepresentation({ path, query: canonical, format, record: widest, usual, names })
-      const call = { ...surroundings, query: parsed, found: entities[0], entities, representation }
+      const call = { ...surroundings, registry, query: parsed, found: entities[0], entities, representation }
       return {
         key: representation?.key ?? toQueryKey(path, canonical),
+        basis: registry.version,
         connect:
           route.connect &&
           ((exchange) =>

@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { defineKnownList } from '../lists/known-list.ts'
 import { idValue } from '../records/values.ts'
-import { toFileTime } from '../route/registry-files.ts'
 
 const categoryRecord = z
   .strictObject({
@@ -10,9 +9,6 @@ const categoryRecord = z
     slug: z.string().describe('Its name as it stands in URLs; `category` takes it as well as the id.'),
   })
   .meta({ id: 'Category', description: 'What DAOs are about, such as lending.' })
-
-/** The registry is read once, when the process starts. */
-const LOADED_AS_OF = toFileTime('categories.json')
 
 export const categoriesRoute = defineKnownList({
   operation: 'listCategories',
@@ -24,6 +20,6 @@ export const categoriesRoute = defineKnownList({
   record: categoryRecord,
   find: ({ registry }) => ({
     records: registry.categories.map(({ id, name, slug }) => ({ _id: id, name, slug })),
-    asOf: LOADED_AS_OF,
+    asOf: registry.changedAt,
   }),
 })

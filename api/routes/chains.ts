@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { defineKnownList } from '../lists/known-list.ts'
 import { idValue } from '../records/values.ts'
-import { toFileTime } from '../route/registry-files.ts'
 
 const chainRecord = z
   .strictObject({
@@ -11,9 +10,6 @@ const chainRecord = z
     chainId: z.int().nullable().describe('EIP-155 number; null where the chain has none.'),
   })
   .meta({ id: 'Chain', description: 'A blockchain.' })
-
-/** The registry is read once, when the process starts. */
-const LOADED_AS_OF = toFileTime('chains.json')
 
 export const chainsRoute = defineKnownList({
   operation: 'listChains',
@@ -25,6 +21,6 @@ export const chainsRoute = defineKnownList({
   record: chainRecord,
   find: ({ registry }) => ({
     records: registry.chains.map(({ id, name, slug, chainId }) => ({ _id: id, name, slug, chainId })),
-    asOf: LOADED_AS_OF,
+    asOf: registry.changedAt,
   }),
 })

@@ -3,11 +3,7 @@ import { oneId } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { daoKind, tokenKind } from '../route/entities.ts'
-import { toFileTime } from '../route/registry-files.ts'
 import { toInitials, toMark } from './marks/mark.ts'
-
-/** The registry is read once, when the process starts. */
-const LOADED_AS_OF = Math.max(toFileTime('daos.json'), toFileTime('tokens.json'))
 
 export const marksRoute = defineRoute({
   operation: 'getMark',
@@ -27,6 +23,6 @@ export const marksRoute = defineRoute({
     if (found === undefined)
       throw new Problem('not_found', 'There is no DAO and no token with this id.', { param: 'markOf' })
     const letters = dao === undefined ? (token?.symbol ?? '') : toInitials(dao.name)
-    return { body: Buffer.from(toMark(found.id, found.name, letters)), asOf: LOADED_AS_OF }
+    return { body: Buffer.from(toMark(found.id, found.name, letters)), asOf: registry.changedAt }
   },
 })

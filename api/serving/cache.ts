@@ -8,9 +8,10 @@ import type { Queue } from './queue.ts'
 import type { ReadyAnswer } from './ready.ts'
 import type { Origin } from './request-metrics.ts'
 
-/** A kept answer, and the versions of its datasets that it was made of. */
+/** A kept answer, the registry that it was made with, and the versions of its datasets that it was made of. */
 interface Entry {
   readonly answer: ReadyAnswer
+  readonly basis: string
   readonly versions: Versions
   readonly madeAt: number
   /** The feed's count of changes when the versions were last found to be current. */
@@ -37,6 +38,8 @@ type Make = (abandoned: AbortSignal) => Promise<ReadyAnswer | StreamAnswer>
 /** What is asked for. */
 interface Asked {
   readonly key: string
+  /** The version of the registry that the request was understood with. */
+  readonly basis: string
   readonly datasets: readonly DatasetFacts[]
   /** Who waits in the queue; undefined for what is made however many others wait. */
   readonly asker: Asker | undefined
@@ -46,7 +49,7 @@ export interface ByteCache {
   /** A kept answer that still holds at a time, in Unix milliseconds. */
   peek(key: string, datasets: readonly DatasetFacts[], at: number): ReadyAnswer | undefined
   /** An answer that was made at once from what is kept: it is kept itself when it is asked for again. Tells whether. */
-  offer(asked: Pick<Asked, 'key' | 'datasets'>, answer: ReadyAnswer): boolean
+  offer(asked: Pick<Asked, 'key' | 'basis' | 'datasets'>, answer: ReadyAnswer): boolean
   /**
    * A kept answer, or a new one that all who ask meanwhile share. Streams are not kept. Rejects with the reason of
    * `left` when the client leaves; `make` is told when all who share the answer have left, and not called when that is
@@ -56,14 +59,15 @@ export interface ByteCache {
   get(asked: Asked, make: Make, left: AbortSignal): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
 }
 
-/** When entries hold: as long as no commit changed their datasets, and the clock did not overtake them. */
-function createValidity(commits: CommitFeed, now: () => number) {
+/** When entries hold: with their registry, as long as no commit changed their datasets, and the clock did not overtake them. */
+function createValidity({ commits, basis, now }: Pick<CacheOptions, 'commits' | 'basis' | 'now'>) {
   return {
     versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
     holds: (entry: Entry, datasets: readonly DatasetFacts[], at: number): boolean => {
       if (at >= entry.answer.expiresAt) return false
       if (entry.foundAt === commits.changes) return true
       const { versions } = entry
+      if (entry.basis !== basis()) return false
       if (!datasets.every(({ name }, index) => commits.version(name) === versions[index])) return false
       if (versions.includes(undefined)) return at - entry.madeAt < UNHEARD_MS
       entry.foundAt = commits.changes
@@ -83,26 +87,30 @@ function createValidity(commits: CommitFeed, now: () => number) {
   }
 }
 
-/**
- * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before
- * it was made. One that many ask for is served for a second longer, while its successor is made.
- */
-export function createByteCache(options: {
+interface CacheOptions {
   maxBytes: number
   commits: CommitFeed
+  /** The version of the registry now. With another one all versions of datasets are new ones as well. */
+  basis: () => string
   queue: Queue
   now: () => number
   /** Told of a failure that nobody waits for: the successor of an old answer could not be made. */
   onLost: (error: unknown) => void
-}): ByteCache {
-  const { commits, now, onLost } = options
+}
+
+/**
+ * A cache of answers by byte budget; 0 keeps nothing. An entry holds for the dataset versions that were current before
+ * it was made. One that many ask for is served for a second longer, while its successor is made.
+ */
+export function createByteCache(options: CacheOptions): ByteCache {
+  const { now, onLost } = options
   const kept = new LRUCache<string, Entry>({
     maxSize: Math.max(1, options.maxBytes),
     // Compressed forms are added later and are at most about as long as the body.
     sizeCalculation: ({ answer }, key) => 2 * answer.body.length + key.length + ENTRY_BYTES,
   })
   const flights = createFlights<ReadyAnswer | StreamAnswer>(options.queue)
-  const { versionsOf, holds, isForCrowd } = createValidity(commits, now)
+  const { versionsOf, holds, isForCrowd } = createValidity(options)
 
   const passed = new LRUCache<string, true>({ max: MAX_PASSED })
   // What is made of kept pieces would only take their room, unless it is asked for again.
@@ -118,16 +126,16 @@ export function createByteCache(options: {
     entry.hits++
     return entry.answer
   }
-  const fly = ({ key, datasets, asker }: Asked, make: Make) =>
+  const fly = ({ key, basis, datasets, asker }: Asked, make: Make) =>
     flights.board(
-      `${versionsOf(datasets).join()} ${key}`,
+      `${basis} ${versionsOf(datasets).join()} ${key}`,
       async (abandoned) => {
         // Versions are read before the rows are: after a commit in between the entry counts as outdated, which it may be.
         const versions = versionsOf(datasets)
         const madeAt = now()
         const answer = await make(abandoned)
         if ('body' in answer && isWorthKeeping(key, answer))
-          kept.set(key, { answer, versions, madeAt, foundAt: -1, hits: 0 })
+          kept.set(key, { answer, basis, versions, madeAt, foundAt: -1, hits: 0 })
         return answer
       },
       asker,
@@ -138,9 +146,9 @@ export function createByteCache(options: {
   }
   return {
     peek,
-    offer: ({ key, datasets }, answer) => {
+    offer: ({ key, basis, datasets }, answer) => {
       if (!isWorthKeeping(key, answer)) return false
-      kept.set(key, { answer, versions: versionsOf(datasets), madeAt: now(), foundAt: -1, hits: 0 })
+      kept.set(key, { answer, basis, versions: versionsOf(datasets), madeAt: now(), foundAt: -1, hits: 0 })
       return true
     },
     get: async (asked, make, left) => {

@@ -6,8 +6,9 @@ import type { ApiMetrics, RouteMeters } from './request-metrics.ts'
 /** What a raw URL meant when it was parsed. */
 interface KnownUrl {
   readonly route: Route
-  /** The key of its answer. */
+  /** The key of its answer, and the version of the registry that it was found with. */
   readonly key: string
+  readonly basis: string
   readonly meters: RouteMeters
   readonly format: Format
   /** Whether the URL itself names the format. */
@@ -16,7 +17,7 @@ interface KnownUrl {
 
 /** Which answers raw URLs have: parsing one again would give the same key. */
 export interface KnownUrls {
-  add(url: string, route: Route, key: string, asked: Pick<KnownUrl, 'format' | 'isNamed'>): void
+  add(url: string, meant: Omit<KnownUrl, 'meters'>): void
   /** What a URL means to a client with this `Accept`; undefined where only parsing tells. */
   find(url: string, accept: string | undefined): KnownUrl | undefined
 }
@@ -30,17 +31,18 @@ function isWished({ route, format, isNamed }: KnownUrl, accept: string | undefin
   return isNamed || findFormat(accept) === format
 }
 
-export function createKnownUrls(metrics: ApiMetrics): KnownUrls {
+/** `basis` is the version of the registry now: with another one a name may be another's, or nobody's. */
+export function createKnownUrls(metrics: ApiMetrics, basis: () => string): KnownUrls {
   const known = new LRUCache<string, KnownUrl>({ max: MAX_KNOWN_URLS })
   return {
-    add: (url, route, key, { format, isNamed }) => {
+    add: (url, meant) => {
       // The answers of a volatile route are never kept.
-      if (route.volatile || url.length > MAX_KNOWN_URL_LENGTH) return
-      known.set(url, { route, key, meters: metrics.of(route.path), format, isNamed })
+      if (meant.route.volatile || url.length > MAX_KNOWN_URL_LENGTH) return
+      known.set(url, { ...meant, meters: metrics.of(meant.route.path) })
     },
     find: (url, accept) => {
       const meant = known.get(url)
-      return meant !== undefined && isWished(meant, accept) ? meant : undefined
+      return meant !== undefined && meant.basis === basis() && isWished(meant, accept) ? meant : undefined
     },
   }
 }

@@ -155,8 +155,9 @@ export function createServing(
   const onLost = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
-  const cache = createByteCache({ maxBytes: cacheBytes, commits, queue, now, onLost })
-  const known = createKnownUrls(metrics)
+  const basis = () => surroundings.registry.version
+  const cache = createByteCache({ maxBytes: cacheBytes, commits, basis, queue, now, onLost })
+  const known = createKnownUrls(metrics, basis)
   const fail = createFail(log, tell, config.api.publicUrl)
 
   /** What is kept, or put together from what is kept: nobody has to wait for it, nor for those who have to. */
@@ -168,14 +169,15 @@ export function createServing(
     const made = settled.peek(at)
     if (made === undefined) return undefined
     const answer = toReady(route, made)
-    const isPassing = !('open' in answer) && !cache.offer({ key: settled.key, datasets }, answer)
+    const isPassing = !('open' in answer) && !cache.offer({ key: settled.key, basis: settled.basis, datasets }, answer)
     return { answer, from: 'made' as const, isPassing }
   }
 
   /** An answer for somebody, found among the kept or made. */
   const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: AbortSignal) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
-    const wanted = { key: settled.key, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
+    const { key, basis } = settled
+    const wanted = { key, basis, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
     const found: Found = route.volatile
       ? { answer: await make(left), from: 'made' as const }
       : (findAtOnce(route, settled) ?? (await cache.get(wanted, make, left)))
@@ -195,7 +197,8 @@ export function createServing(
     if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left)
     // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
     if (isPassing === true) exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
-    if (exchange.extra.length === 0) known.add(url, route, settled.key, asked)
+    const { format, isNamed } = asked
+    if (exchange.extra.length === 0) known.add(url, { route, key: settled.key, basis: settled.basis, format, isNamed })
     await sendReady(exchange, answer, now(), from)
   }
 

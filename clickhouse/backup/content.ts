@@ -19,7 +19,7 @@ export const FORMAT = 'TabSeparated'
 const LEFT_OUT = new Set(['migrations'])
 
 /** What says that rows are there. */
-const SPEAKING = ['job_state', 'coverage', 'coverage_notes', 'coverage_wanted', 'computations']
+const SPEAKING = ['job_state', 'coverage', 'coverage_notes', 'coverage_wanted', 'computations', 'registry_versions']
 
 const tableRow = z.object({ name: z.string(), sorting_key: z.string(), columns: z.array(z.string()) })
 

@@ -53,6 +53,8 @@ const ENTITY = {
   history_changes: 'entity',
   coverage_wanted: 'dataset',
   computations: 'dataset',
+  registry_records: 'version',
+  registry_versions: 'version',
   migrations: 'name',
 } as const satisfies Readonly<Record<string, string>>
 

@@ -1,14 +1,12 @@
-import { join } from 'node:path'
 import { z } from 'zod'
 import { readRegistryFile } from '../registry/registry-file.ts'
-import { chainRecord } from '../registry/schema.ts'
+import { KINDS, SHIPPED } from '../registry/source.ts'
 
 /**
  * The slugs of the registry's EVM chains; none when the file has mistakes, which are told when the registry is loaded.
  */
 function toEvmChains(): ReadonlySet<string> {
-  const registry = join(import.meta.dirname, '../registry')
-  const { records } = readRegistryFile(registry, 'chains.json', 'slug', chainRecord, [])
+  const { records } = readRegistryFile(SHIPPED, 'chains.json', KINDS.chains, [])
   return new Set(records.flatMap(({ record }) => (record.evm ? [record.slug] : [])))
 }
 

@@ -2,15 +2,8 @@ import { isAddress } from 'viem'
 import { groupBy } from '../group-by.ts'
 import { toId, toKey } from '../ids.ts'
 import type { Placed, RegistryFile } from './registry-file.ts'
-import type { CategoryRecord, ChainRecord, DaoRecord, TokenRecord } from './schema.ts'
-
-/** The four files as read, before they are judged against each other. */
-export interface RegistryFiles {
-  categories: RegistryFile<CategoryRecord>
-  chains: RegistryFile<ChainRecord>
-  tokens: RegistryFile<TokenRecord>
-  daos: RegistryFile<DaoRecord>
-}
+import type { ChainRecord, DaoRecord, TokenRecord } from './schema.ts'
+import type { RegistryFiles } from './source.ts'
 
 const EVM_ADDRESS = /^0x[0-9a-fA-F]{40}$/
 

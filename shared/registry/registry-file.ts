@@ -10,8 +10,8 @@ export interface Placed<T> {
 }
 
 /**
- * What one file gave: its good records, the naming field (slug or symbol) of all of them, good or not, and whether
- * the file could be read as a list at all. References to an unreadable file are not judged: it has its own mistake.
+ * What one list gave: its good records, the naming field (slug or symbol) of all of them, good or not, and whether it
+ * could be read as a list at all. References to an unreadable list are not judged: it has its own mistake.
  */
 export interface RegistryFile<T> {
   file: string
@@ -20,36 +20,53 @@ export interface RegistryFile<T> {
   names: ReadonlySet<string>
 }
 
-/**
- * Reads a list of records from `dir/file`; every mistake is added to `mistakes`, none is thrown.
- * `label` is the field by which a person knows the record.
- */
+/** What the records of a list are: their schema, and the field by which a person knows one. */
+export interface RecordKind<T> {
+  readonly record: z.ZodType<T>
+  readonly label: string
+}
+
+/** Reads a list of records from `dir/file`; every mistake is added to `mistakes`, none is thrown. */
 export function readRegistryFile<T>(
   dir: string,
   file: string,
-  label: string,
-  schema: z.ZodType<T>,
+  kind: RecordKind<T>,
   mistakes: string[],
 ): RegistryFile<T> {
   const rows = readRows(dir, file, mistakes)
+  const list = openList(file, kind, mistakes)
+  for (const row of rows ?? []) list.add(row)
+  return { ...list.file, readable: rows !== null }
+}
+
+/** A list that is read record by record; every mistake is added to `mistakes`. */
+export function openList<T>(file: string, { record: schema, label }: RecordKind<T>, mistakes: string[]) {
   const records: Placed<T>[] = []
   const names = new Set<string>()
-  for (const [index, row] of (rows ?? []).entries()) {
-    const recordName = nameOf(row, label)
-    if (recordName !== null) names.add(recordName)
-    const place = `${file}[${index}] (${recordName ?? `no ${label}`})`
-    const parsed = schema.safeParse(row)
-    if (parsed.success) records.push({ place, record: parsed.data })
-    else mistakes.push(...parsed.error.issues.map((issue) => `${place}: ${describe(issue)}`))
+  let count = 0
+  return {
+    file: { file, readable: true, records, names },
+    add: (row: unknown): void => {
+      const recordName = nameOf(row, label)
+      if (recordName !== null) names.add(recordName)
+      const place = `${file}[${count}] (${recordName ?? `no ${label}`})`
+      count += 1
+      const parsed = schema.safeParse(row)
+      if (parsed.success) records.push({ place, record: parsed.data })
+      else mistakes.push(...parsed.error.issues.map((issue) => `${place}: ${describe(issue)}`))
+    },
   }
-  return { file, readable: rows !== null, records, names }
 }
 
 /** Reads the one record that `dir/file` is; null with its mistakes told when it is not what the schema says. */
 export function readRegistryRecord<T>(dir: string, file: string, schema: z.ZodType<T>, mistakes: string[]): T | null {
   const content = readContent(dir, file, mistakes)
-  if (content === null) return null
-  const parsed = schema.safeParse(content.value)
+  return content === null ? null : toRecord(file, content.value, schema, mistakes)
+}
+
+/** A value as the one record that a file is; null with its mistakes told when it is not what the schema says. */
+export function toRecord<T>(file: string, value: unknown, schema: z.ZodType<T>, mistakes: string[]): T | null {
+  const parsed = schema.safeParse(value)
   if (parsed.success) return parsed.data
   mistakes.push(...parsed.error.issues.map((issue) => `${file}: ${describe(issue)}`))
   return null

@@ -3,10 +3,9 @@ import { toId, toKey } from '../ids.ts'
 import type { Ended } from './ends.ts'
 import type { Category, Chain, Dao, Governor, Token } from './entities.ts'
 import { type BasketIndex, toIndex } from './index-records.ts'
-import { indexRecord } from './index-schema.ts'
-import { checkReferences, type RegistryFiles, toStoredAddress } from './references.ts'
-import { readRegistryFile, readRegistryRecord } from './registry-file.ts'
-import { categoryRecord, chainRecord, type DaoRecord, daoRecord, type TokenRecord, tokenRecord } from './schema.ts'
+import { checkReferences, toStoredAddress } from './references.ts'
+import type { DaoRecord, TokenRecord } from './schema.ts'
+import { type RegistryFiles, type RegistrySource, readFiles, SHIPPED } from './source.ts'
 
 export interface Registry {
   categories: readonly Category[]
@@ -20,9 +19,13 @@ export interface Registry {
   daoBySlug: ReadonlyMap<string, Dao>
   chainBySlug: ReadonlyMap<string, Chain>
   categoryBySlug: ReadonlyMap<string, Category>
+  /** What tells it from the registry before and after it. */
+  version: string
+  /** When it came into force, in Unix milliseconds. */
+  changedAt: number
 }
 
-/** The registry's files have mistakes: all of them, each naming file, record and field. */
+/** The registry's records have mistakes: all of them, each naming file, record and field. */
 export class RegistryError extends DataError {
   readonly mistakes: readonly string[]
 
@@ -37,28 +40,26 @@ export class RegistryError extends DataError {
 }
 
 /**
- * Reads categories.json, chains.json, tokens.json, daos.json and index.json of `dir` (the shipped ones by default), checks them
- * against their schemas and each other, and computes the ids (contract section 3). Records keep the files' order.
- * Throws a RegistryError that lists every mistake of all files.
+ * The registry of categories.json, chains.json, tokens.json, daos.json and index.json of `dir`, the shipped ones by default.
+ * @throws RegistryError as `toRegistry`
  */
-export function loadRegistry(dir: string = import.meta.dirname): Registry {
-  const mistakes: string[] = []
-  const files: RegistryFiles = {
-    categories: readRegistryFile(dir, 'categories.json', 'slug', categoryRecord, mistakes),
-    chains: readRegistryFile(dir, 'chains.json', 'slug', chainRecord, mistakes),
-    tokens: readRegistryFile(dir, 'tokens.json', 'symbol', tokenRecord, mistakes),
-    daos: readRegistryFile(dir, 'daos.json', 'slug', daoRecord, mistakes),
-  }
-  const record = readRegistryRecord(dir, 'index.json', indexRecord, mistakes)
-  mistakes.push(...checkReferences(files))
+export const loadRegistry = (dir: string = SHIPPED): Registry => toRegistry(readFiles(dir))
+
+/**
+ * Checks records against each other, and computes the ids (contract section 3). They keep their order.
+ * @throws RegistryError that lists every mistake of all lists.
+ */
+export function toRegistry(source: RegistrySource): Registry {
+  const { files, version, changedAt } = source
+  const mistakes = [...source.mistakes, ...checkReferences(files)]
   const records = toRecords(files)
   // What the index refers to must be sound before its references can be judged.
-  const index = record === null || mistakes.length > 0 ? null : toIndex(record, records, mistakes)
+  const index = source.index === null || mistakes.length > 0 ? null : toIndex(source.index, records, mistakes)
   if (mistakes.length > 0 || index === null) throw new RegistryError(mistakes)
-  return { ...records, index }
+  return { ...records, index, version, changedAt }
 }
 
-function toRecords(files: RegistryFiles): Omit<Registry, 'index'> {
+function toRecords(files: RegistryFiles): Omit<Registry, 'index' | 'version' | 'changedAt'> {
   const categories = files.categories.records.map(({ record }) => ({ id: toId('category', record.slug), ...record }))
   const chains = files.chains.records.map(({ record }): Chain => {
     const stablecoins = record.stablecoins.map(({ symbol, address }) => {

@@ -55,6 +55,8 @@ export interface CommitFeed {
   readonly changes: number
   /** Calls back with each change; with `undefined` when anything may have changed. */
   follow(listener: (change: Commit | undefined) => void): void
+  /** Anything may have changed, and no commit tells of it: every version is a new one. */
+  renew(): void
   /** Stops listening, at once, whether Redis is there or not. */
   close(): void
 }
@@ -218,6 +220,7 @@ export function createCommitFeed(subscriber: Redis, options: FeedOptions): Commi
       return versions.changes
     },
     follow: versions.follow,
+    renew: () => versions.begin(versions.source),
     close: () => {
       polling.close()
       listening.close()

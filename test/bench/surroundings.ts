@@ -11,6 +11,7 @@ const NOBODY: CommitFeed = {
   source: 'nobody',
   changes: 0,
   follow: () => {},
+  renew: () => {},
   close: () => {},
 }
 

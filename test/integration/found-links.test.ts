@@ -5,7 +5,7 @@ import { discordMembers } from '../../shared/datasets/discord.ts'
 import { twitterCounts } from '../../shared/datasets/twitter.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { type FollowedRegistry, followFoundLinks } from '../../shared/store/found-links.ts'
+import { type FollowedRegistry, followRegistry } from '../../shared/store/followed-registry.ts'
 import daos from '../../workers/jobs/daos.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import { runJob } from '../../workers/run/run-job.ts'
@@ -26,7 +26,7 @@ let followed: FollowedRegistry
 beforeEach(async () => {
   pipeline = await createPipeline({ now: MORNING + 60_000, registry: withoutAccounts() })
   await storeRegistry(pipeline.database.db, pipeline.registry, silent)
-  followed = followFoundLinks(pipeline.database.db, pipeline.registry, silent)
+  followed = followRegistry(pipeline.database.db, pipeline.registry, { log: silent })
 })
 afterEach(async () => {
   followed.stop()
@@ -63,7 +63,7 @@ describe('links that providers found', () => {
     const [dao] = files.daos.filter((one) => one.live && one.twitter !== null)
     await storeRegistry(pipeline.database.db, withoutAccounts(), silent)
     await run(daos, pipeline.registry).catch(() => undefined)
-    const own = followFoundLinks(pipeline.database.db, files, silent)
+    const own = followRegistry(pipeline.database.db, files, { log: silent })
     await own.refresh()
     expect(own.registry.daoBySlug.get(dao?.slug ?? '')?.twitter).toBe(dao?.twitter)
     const before = own.registry.daos

@@ -1,11 +1,8 @@
-import { copyFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { routes } from '../../api/routes.ts'
-import { storeRegistry } from '../../clickhouse/registry.ts'
+import { putInForce } from '../../clickhouse/registry.ts'
 import { readCompleteness } from '../../shared/coverage/completeness.ts'
 import { countMissing } from '../../shared/coverage/missing.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
@@ -15,25 +12,25 @@ import { DAY_MS } from '../../shared/intervals.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { readRegistry } from '../../shared/store/followed-registry.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRegistryFolder, type RegistryFolder } from '../support/registry-folder.ts'
 import { silent } from '../support/silent.ts'
 
 /** Their keys as text are longer than the 1 MiB that ClickHouse takes of a request's line unless it is told otherwise. */
 const TOKENS = 65_000
-const SHIPPED = join(import.meta.dirname, '../../shared/registry')
 const NOW = Date.parse('2026-03-04T12:03:00Z')
 
 let database: TestDatabase
 let reader: Database
 let api: TestApi
 let registry: Registry
-
-const readList = async (file: string) => JSON.parse(await readFile(join(SHIPPED, file), 'utf8')) as object[]
+let folder: RegistryFolder
 
 /** The shipped registry with as many tokens more, each of a DAO of its own. */
-async function loadLargeRegistry(): Promise<Registry> {
-  const dir = await mkdtemp(join(tmpdir(), 'dao-data-registry-'))
+function createLargeFolder(): RegistryFolder {
+  const folder = createRegistryFolder()
   const numbers = Array.from({ length: TOKENS }, (_, number) => number)
   const live = { live: true, verified: false, isOtc: false }
   const daos = numbers.map((number) => ({ slug: `large-${number}`, name: `Large ${number}`, ...live }))
@@ -42,29 +39,25 @@ async function loadLargeRegistry(): Promise<Registry> {
     ...{ dao: `large-${number}`, coingeckoId: `large-${number}` },
     contractAddress: `0x1a${number.toString(16).padStart(38, '0')}`,
   }))
-  try {
-    for (const file of ['categories.json', 'chains.json', 'index.json'])
-      await copyFile(join(SHIPPED, file), join(dir, file))
-    await writeFile(join(dir, 'daos.json'), JSON.stringify([...(await readList('daos.json')), ...daos]))
-    await writeFile(join(dir, 'tokens.json'), JSON.stringify([...(await readList('tokens.json')), ...tokens]))
-    return loadRegistry(dir)
-  } finally {
-    await rm(dir, { recursive: true })
-  }
+  folder.edit('daos', (shipped) => [...shipped, ...daos])
+  folder.edit('tokens', (shipped) => [...shipped, ...tokens])
+  return folder
 }
 
 beforeAll(async () => {
   const config = createTestConfig()
-  registry = await loadLargeRegistry()
+  folder = createLargeFolder()
   database = await createTestDatabase(config)
-  await storeRegistry(database.db, registry, silent)
+  await putInForce(database.db, silent, folder.dir)
   reader = createDatabase(config.clickhouse, 'read')
+  registry = await readRegistry(reader)
   api = await startApi({ config, db: reader, registry, commits: createHandFeed(), now: () => NOW })
 })
 afterAll(async () => {
   await api?.close()
   await reader?.close()
   await database?.drop()
+  folder?.remove()
 })
 
 describe('a registry of tens of thousands of tokens', () => {
@@ -77,6 +70,8 @@ describe('a registry of tens of thousands of tokens', () => {
       daos: new Set(registry.tokens.map(({ dao }) => dao)).size,
     })
     expect(stored?.tokens).toBeGreaterThan(TOKENS)
+    const { version, changedAt } = registry
+    expect(registry).toEqual({ ...loadRegistry(folder.dir), version, changedAt })
   })
 
   it('has all of its keys in statements of every kind, of the writer and of the reader', async () => {

@@ -43,6 +43,10 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
       isAway = is
       tell(undefined)
     },
+    renew: () => {
+      for (const [dataset, { version }] of versions) versions.set(dataset, { version: version + 1, since: now() })
+      tell(undefined)
+    },
     close: () => {},
   }
 }

@@ -1,23 +1,17 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
-
-const SHIPPED = join(import.meta.dirname, '../../shared/registry')
-const FILES = ['categories.json', 'chains.json', 'daos.json', 'index.json', 'tokens.json']
+import { createRegistryFolder } from './registry-folder.ts'
 
 /** A registry out of files like any: the shipped one with so many more live tokens, which market-data providers know. */
 export function loadLargeRegistry(more: number): Registry {
-  const dir = mkdtempSync(join(tmpdir(), 'large-registry-'))
+  const folder = createRegistryFolder()
   try {
-    for (const file of FILES) cpSync(join(SHIPPED, file), join(dir, file))
-    const tokens: { dao: string }[] = JSON.parse(readFileSync(join(dir, 'tokens.json'), 'utf8'))
-    const shipped = tokens.map((token) => (token.dao === DAO ? { ...token, primary: true } : token))
-    const added = Array.from({ length: more }, (_, index) => toToken(index))
-    writeFileSync(join(dir, 'tokens.json'), JSON.stringify([...shipped, ...added]))
-    return loadRegistry(dir)
+    folder.edit('tokens', (tokens) => [
+      ...tokens.map((token) => (token.dao === DAO ? { ...token, primary: true } : token)),
+      ...Array.from({ length: more }, (_, index) => toToken(index)),
+    ])
+    return loadRegistry(folder.dir)
   } finally {
-    rmSync(dir, { recursive: true })
+    folder.remove()
   }
 }
 

@@ -14,14 +14,26 @@ const ready = (text: string, expiresAt = Number.POSITIVE_INFINITY): ReadyAnswer 
   forms: new Map(),
 })
 
-const of = (key: string) => ({ key, datasets: [tokenPrices], asker: { client: 'a', route: 'r' } })
+const REGISTRY = 'the registry in force'
+const of = (key: string, basis = REGISTRY) => ({
+  ...{ key, basis, datasets: [tokenPrices] },
+  asker: { client: 'a', route: 'r' },
+})
 
 /** Of a client that never leaves. */
 const stays = new AbortController().signal
 setMaxListeners(0, stays)
 
 function setUp(maxBytes = 1_000_000) {
-  const state = { version: 'v1' as string | undefined, since: 0, now: 0, made: 0, refused: 0, lost: [] as unknown[] }
+  const state = {
+    version: 'v1' as string | undefined,
+    basis: REGISTRY,
+    since: 0,
+    now: 0,
+    made: 0,
+    refused: 0,
+    lost: [] as unknown[],
+  }
   let [changes, last] = [0, state.version]
   const commits: CommitFeed = {
     version: () => state.version,
@@ -33,12 +45,13 @@ function setUp(maxBytes = 1_000_000) {
       return changes
     },
     follow: () => {},
+    renew: () => {},
     close: () => {},
   }
   const onLost = (error: unknown) => void state.lost.push(error)
   const meters = { waiting: () => {}, waited: () => {}, refused: () => void state.refused++ }
   const queue = createQueue({ places: 64, most: 0, meters, clock: () => state.now })
-  const cache = createByteCache({ maxBytes, commits, queue, now: () => state.now, onLost })
+  const cache = createByteCache({ maxBytes, commits, basis: () => state.basis, queue, now: () => state.now, onLost })
   const get = (key: string, answer = ready(key)) =>
     cache.get(
       of(key),
@@ -59,6 +72,22 @@ describe('the byte cache', () => {
     state.version = 'v2'
     expect((await get('a')).from).toBe('made')
     expect(state.made).toBe(2)
+  })
+
+  it('keeps nothing that was made with another registry, whatever the answer is made of', async () => {
+    const { state, cache } = setUp()
+    const asked = { ...of('a'), datasets: [] }
+    const make = async () => ready('a')
+    expect((await cache.get(asked, make, stays)).from).toBe('made')
+    expect((await cache.get(asked, make, stays)).from).toBe('cache')
+    state.basis = 'another registry'
+    state.version = 'v2'
+    expect(cache.peek('a', [], state.now)).toBeUndefined()
+    // Of a request that was understood before.
+    expect((await cache.get(asked, make, stays)).from).toBe('made')
+    expect(cache.peek('a', [], state.now)).toBeUndefined()
+    expect((await cache.get({ ...asked, basis: state.basis }, make, stays)).from).toBe('made')
+    expect(cache.peek('a', [], state.now)?.tag).toBe('a')
   })
 
   it('lets everybody who asks meanwhile share one query', async () => {

@@ -1,11 +1,14 @@
 import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
-import { loadCommandConfig } from '../../shared/config/config.ts'
+import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
-import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
+import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { readRegistryOrFiles } from '../../shared/store/followed-registry.ts'
+import { createLog } from '../../shared/telemetry/log.ts'
 import type { Ask } from '../backfill/ask.ts'
 import { type CollectOptions, collectAsks } from '../backfill/collect-ask.ts'
 import { isComplete } from '../backfill/outcome.ts'
@@ -140,7 +143,7 @@ async function main(): Promise<void> {
   if (more.length > 0) throw new DataError('payload', `one dataset at a time, not ${positionals.join(' and ')}`)
   const only = values.tokens ?? values.daos
   const request = { dataset, from: values.from, to: values.to, interval: values.interval, only }
-  const backfill = planBackfill(request, loadRegistry(), Date.now())
+  const backfill = planBackfill(request, await readRegistryInForce(config), Date.now())
   if (values['dry-run']) {
     console.log(`${backfill.title}: ${backfill.chunks.length} jobs would cover it`)
     for (const { id } of backfill.chunks) console.log(`  ${id}`)
@@ -154,6 +157,16 @@ wanted now. The same command watches again, npm run gaps -- ${backfill.job.name}
   })
   const isWhole = await withStores(config, (stores) => runBackfills([backfill], stores, { again: values.again }))
   if (!isWhole) process.exitCode = 1
+}
+
+/** Where the stores are away the request is judged all the same. */
+async function readRegistryInForce({ clickhouse }: Config): Promise<Registry> {
+  const db = createDatabase(clickhouse, 'write')
+  try {
+    return await readRegistryOrFiles(db, createLog('backfill', 'warn'))
+  } finally {
+    await db.close()
+  }
 }
 
 if (isMain(import.meta.url)) runCommand(main)

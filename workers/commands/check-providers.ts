@@ -4,8 +4,8 @@ import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { readRegistryOrFiles } from '../../shared/store/followed-registry.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { type DayPlan, readDayPlans } from '../probe/plans.ts'
 import { probeProviders } from '../probe/probe.ts'
@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   try {
     const probes = await probeProviders({
       config,
-      registry: loadRegistry(),
+      registry: await readRegistryOrFiles(db, createLog('providers', 'silent')),
       db,
       log: createLog('providers', 'silent'),
       now,

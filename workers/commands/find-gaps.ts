@@ -7,7 +7,7 @@ import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals
 import { isMain } from '../../shared/process.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { readRegistry } from '../../shared/store/found-links.ts'
+import { readRegistry } from '../../shared/store/followed-registry.ts'
 import { readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
 import type { Ask } from '../backfill/ask.ts'
 import { findLedgerGaps, type LedgerGap } from '../backfill/ledger-gaps.ts'

@@ -17,7 +17,7 @@ const HELP = `npm run index -- rebalance <file.json> --at <time> [options]
 
 Adds a composition to shared/registry/index.json: what one basket of the index holds from --at on. The file is a list
 such as [{"token": "UNI", "quantity": "3.5"}, {"token": "ethereum/0x7fc6...", "quantity": "0.2"}]. Repeating a command
-changes nothing. Restart workers and API afterwards; they read the registry when they start.
+changes nothing. Then npm run migrate puts it into force.
 
   --at       ISO date or date-time, UTC, after the newest composition's
   --dry-run  tells weights and value before and after, and writes nothing
@@ -147,7 +147,7 @@ function toOutcome({ composition, validFrom, isChange }: RebalanceReport, dryRun
   const what = `composition ${composition} from ${validFrom} on`
   if (!isChange) return [`nothing to do: this is ${what} already`]
   if (dryRun) return [`would be ${what}; nothing was written`]
-  const written = `written: ${what}. Restart workers and API.`
+  const written = `written: ${what}. npm run migrate puts it into force.`
   if (Date.parse(validFrom) >= now) return [written]
   return [written, `then value the past anew: npm run backfill -- index --from ${validFrom} --again`]
 }

@@ -9,7 +9,7 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
 import { readFailing } from '../../shared/store/failing-providers.ts'
-import { readRegistry } from '../../shared/store/found-links.ts'
+import { readRegistry } from '../../shared/store/followed-registry.ts'
 import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
 import { toShortDuration, toShortTime, toTable } from './text-table.ts'
 

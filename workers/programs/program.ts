@@ -7,9 +7,9 @@ import { type OpsServer, startOpsServer } from '../../shared/ops/ops-server.ts'
 import { untilRedisAnswers, whenClickHouseAnswers } from '../../shared/ops/waiting.ts'
 import { endOnStopSignal } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { followFoundLinks } from '../../shared/store/found-links.ts'
+import { followRegistry, readRegistry } from '../../shared/store/followed-registry.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { startTracing } from '../../shared/telemetry/tracing.ts'
@@ -50,7 +50,6 @@ export async function openProgram(
   const redact = createRedactor(findSecrets(config))
   const log = createLog(name, config.logLevel, redact)
   const tracing = await startTracing(`dao-data-${name}`, config, log)
-  const files = loadRegistry()
   const metrics = createMetrics(name)
   const { setting, port } = OPS[name]
   const checks = { stores: async () => Promise.reject(new Error('waiting for the stores')) }
@@ -60,14 +59,14 @@ export async function openProgram(
   const begin = async () => {
     await requireMigrated(db)
     await start?.(db, config)
+    return readRegistry(db)
   }
-  await Promise.all([
+  const [first] = await Promise.all([
     whenClickHouseAnswers(db, config.clickhouse.url, begin, { log }),
     untilRedisAnswers(config.redis, { log }),
   ])
   const redis = createRedis(config.redis.url, log)
-  const followed = followFoundLinks(db, files, log)
-  await followed.refresh()
+  const followed = followRegistry(db, first, { log })
   return {
     config,
     log,

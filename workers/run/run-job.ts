@@ -60,9 +60,11 @@ interface Running {
 export async function runJob(
   job: Job,
   collectors: readonly Collector[],
-  context: JobContext,
+  surroundings: JobContext,
   data: unknown,
 ): Promise<JobReport> {
+  // Another registry may come into force meanwhile: a job works with one.
+  const context = { ...surroundings, registry: { ...surroundings.registry } }
   const payload = parsePayload(job, data)
   const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
   const running: Running = {

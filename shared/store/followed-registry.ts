@@ -1,0 +1,149 @@
+import { DataError, toReason } from '../errors.ts'
+import { HOUR_MS } from '../intervals.ts'
+import { SOCIAL_FIELDS, withFoundLinks } from '../registry/found-links.ts'
+import { loadRegistry, type Registry, toRegistry } from '../registry/registry.ts'
+import type { Logger } from '../telemetry/log.ts'
+import type { Database } from './clickhouse.ts'
+import { readFoundLinks } from './found-links.ts'
+import { findRegistryVersion, readStoredSource } from './stored-registry.ts'
+
+/** A registry that changes under way: others store a new one, and providers find links that it lacks. */
+export interface FollowedRegistry {
+  /**
+   * The registry as it is now: read a member of it when it is needed. Whoever needs several that fit each other takes a
+   * copy of it, `{ ...registry }`.
+   */
+  readonly registry: Registry
+  /** Reads what is in force now. Where it cannot be read, or makes no sense, what was in force before stays. */
+  refresh(): Promise<void>
+  stop(): void
+}
+
+/** How often it is asked whether a new registry is in force, which reads one row. */
+const ASK_MS = 10_000
+/** An answer later than that is worth nothing. */
+const PATIENCE_MS = 5_000
+
+/**
+ * The registry that is in force, with the links that providers found so far, for a program that needs it once: the stored
+ * one, or that of the files where none was ever stored.
+ * @throws DataError `storage`, or RegistryError
+ */
+export async function readRegistry(db: Database): Promise<Registry> {
+  const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
+  const base = stored === undefined ? loadRegistry() : toRegistry(await readStoredSource(db, stored))
+  return withFoundLinks(base, await readFoundLinks(db))
+}
+
+/**
+ * As `readRegistry`, for a program that serves without the database as well: while that does not answer the registry is
+ * that of the files.
+ * @throws RegistryError
+ */
+export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Registry> {
+  try {
+    return await readRegistry(db)
+  } catch (error) {
+    log.warn({ reason: toReason(error) }, 'the registry in force cannot be read: that of the files is served meanwhile')
+    return loadRegistry()
+  }
+}
+
+/**
+ * Follows the registry that is in force, beginning with `first`. Links are read with each new registry, and every hour: they
+ * are looked for once a day. `onChange` is called when another registry has come into force.
+ */
+export function followRegistry(
+  db: Database,
+  first: Registry,
+  { log, onChange = () => undefined }: { readonly log: Logger; readonly onChange?: () => void },
+): FollowedRegistry {
+  let [base, now] = [first, first]
+  const refusal = createRefusal(log)
+  const tellFound = createTellFound(log)
+  let linksReadAt = performance.now()
+
+  const readNewer = async (): Promise<Registry | undefined> => {
+    const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
+    if (stored === undefined || stored.version === base.version || refusal.isOf(stored.version)) return undefined
+    const source = await readStoredSource(db, stored)
+    return refusal.unlessRefused(stored.version, () => toRegistry(source))
+  }
+  const look = async (alsoLinks: boolean) => {
+    const newer = await readNewer()
+    if (newer === undefined && !alsoLinks) return
+    const links = await readFoundLinks(db)
+    linksReadAt = performance.now()
+    base = newer ?? base
+    now = withFoundLinks(base, links)
+    tellFound(now)
+    if (newer === undefined) return
+    log.info(
+      { version: newer.version, tokens: newer.tokens.length, daos: newer.daos.length },
+      'a new registry is in force',
+    )
+    onChange()
+  }
+
+  let isFailing = false
+  const tryLook = async (alsoLinks: boolean) => {
+    try {
+      await look(alsoLinks)
+      isFailing = false
+    } catch (error) {
+      // Once is enough: it is asked for every few seconds.
+      log[isFailing ? 'debug' : 'warn']({ reason: toReason(error) }, 'the registry in force cannot be read')
+      isFailing = true
+    }
+  }
+  let last = Promise.resolve()
+  let looking = 0
+  const refresh = (alsoLinks: boolean) => {
+    looking += 1
+    last = last.then(() => tryLook(alsoLinks)).finally(() => (looking -= 1))
+    return last
+  }
+  const timer = setInterval(() => {
+    if (looking === 0) void refresh(performance.now() - linksReadAt >= HOUR_MS)
+  }, ASK_MS)
+  timer.unref()
+  return {
+    registry: new Proxy(first, { get: (_, member) => Reflect.get(now, member) }),
+    refresh: () => refresh(true),
+    stop: () => clearInterval(timer),
+  }
+}
+
+/** A version whose records make no sense to this program is told and asked for once. */
+function createRefusal(log: Logger) {
+  let refused: string | undefined
+  return {
+    isOf: (version: string) => version === refused,
+    unlessRefused: (version: string, make: () => Registry): Registry | undefined => {
+      try {
+        return make()
+      } catch (error) {
+        if (!(error instanceof DataError)) throw error
+        refused = version
+        log.error(
+          { version, reason: toReason(error) },
+          'the registry in force makes no sense here: the one before stays',
+        )
+        return undefined
+      }
+    },
+  }
+}
+
+/** Tells how many links stand in for those that the registry lacks, whenever that is another number. */
+function createTellFound(log: Logger) {
+  let told = ''
+  return ({ daos }: Registry) => {
+    const found = Object.fromEntries(
+      SOCIAL_FIELDS.map((field) => [field, daos.filter((dao) => dao.found?.includes(field)).length]),
+    )
+    if (JSON.stringify(found) !== told)
+      log.info({ found }, 'links that providers found stand in where the registry has none')
+    told = JSON.stringify(found)
+  }
+}

@@ -1,0 +1,90 @@
+import { setImmediate as others } from 'node:timers/promises'
+import { z } from 'zod'
+import { DataError } from '../errors.ts'
+import { toJson } from '../json.ts'
+import { indexRecord } from '../registry/index-schema.ts'
+import { openList, toRecord } from '../registry/registry-file.ts'
+import { INDEX, KINDS, type RegistrySource } from '../registry/source.ts'
+import type { Database } from './clickhouse.ts'
+
+/** A version of the registry that was stored. */
+export interface RegistryVersion {
+  readonly version: string
+  /** When it came into force, in Unix milliseconds. */
+  readonly changedAt: number
+  /** How many records it has. */
+  readonly records: number
+}
+
+const versionRow = z.object({ version: z.string(), changedAt: z.number(), records: z.number() })
+const recordRow = z.object({ list: z.string(), position: z.number(), record: z.string() })
+
+/** So many records are read at once: a few megabytes. */
+const PAGE = 5_000
+
+/**
+ * The version that is in force; undefined where none was ever stored.
+ * @throws DataError `storage`
+ */
+export async function findRegistryVersion(db: Database, signal?: AbortSignal): Promise<RegistryVersion | undefined> {
+  const sql = `SELECT version, toUnixTimestamp64Milli(stored_at) AS changedAt, records
+FROM registry_versions FINAL ORDER BY stored_at DESC, version LIMIT 1`
+  const [row] = await db.rows({
+    ...{ name: 'registry-version', sql, settings: { max_threads: 1 }, schema: versionRow },
+    ...(signal === undefined ? {} : { signal }),
+  })
+  return row
+}
+
+/**
+ * The records of a version, page by page; whatever else the process does goes on in between.
+ * @throws DataError `storage`, also where some of the records are not there.
+ */
+export async function readStoredSource(
+  db: Database,
+  { version, changedAt, records: expected }: RegistryVersion,
+): Promise<RegistrySource> {
+  const mistakes: string[] = []
+  const toFile = (list: string) => `${list} of the stored registry`
+  const lists = {
+    categories: openList(toFile('categories'), KINDS.categories, mistakes),
+    chains: openList(toFile('chains'), KINDS.chains, mistakes),
+    tokens: openList(toFile('tokens'), KINDS.tokens, mistakes),
+    daos: openList(toFile('daos'), KINDS.daos, mistakes),
+  }
+  let index: RegistrySource['index'] = null
+  let read = 0
+  for await (const { list, record } of readRecords(db, version)) {
+    read += 1
+    const value = toJson(record)
+    if (list === INDEX) index = toRecord(toFile(INDEX), value, indexRecord, mistakes)
+    else if (isList(list)) lists[list].add(value)
+    else mistakes.push(`${toFile(list)}: there is no such list`)
+  }
+  if (read !== expected)
+    throw new DataError('storage', `of ${expected} records of the registry's version ${version} ${read} are there`)
+  const { categories, chains, tokens, daos } = lists
+  const files = { categories: categories.file, chains: chains.file, tokens: tokens.file, daos: daos.file }
+  return { files, index, mistakes, version, changedAt }
+}
+
+const isList = (list: string): list is keyof typeof KINDS => list in KINDS
+
+async function* readRecords(db: Database, version: string): AsyncGenerator<z.infer<typeof recordRow>> {
+  let after = { list: '', position: 0 }
+  for (;;) {
+    const page = await db.rows({
+      name: 'registry-records',
+      sql: `SELECT list, position, record FROM registry_records FINAL
+WHERE version = {version: String} AND (list, position) > ({list: String}, {position: UInt32})
+ORDER BY list, position LIMIT {most: UInt32}`,
+      params: { version, ...after, most: PAGE },
+      schema: recordRow,
+    })
+    yield* page
+    const last = page.at(-1)
+    if (last === undefined || page.length < PAGE) return
+    after = last
+    await others()
+  }
+}

@@ -1,0 +1,263 @@
+import { join } from 'node:path'
+import pino from 'pino'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { compareInForce, putInForce } from '../../clickhouse/registry.ts'
+import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { type FollowedRegistry, followRegistry, readRegistry } from '../../shared/store/followed-registry.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
+import { startChild, untilReady } from '../../tools/children.ts'
+import type { Collector } from '../../workers/job/define-job.ts'
+import tvl from '../../workers/jobs/tvl.ts'
+import { runJob } from '../../workers/run/run-job.ts'
+import { createHandFeed, startApi } from '../support/api.ts'
+import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { createRegistryFolder, type RegistryFolder } from '../support/registry-folder.ts'
+import { silent } from '../support/silent.ts'
+import { toStoreSettings } from '../support/store-settings.ts'
+
+const MORNING = Date.parse('2024-05-06T00:00:00Z')
+
+let pipeline: Pipeline
+let db: Database
+let folder: RegistryFolder
+let followed: FollowedRegistry
+/** What was told, from the level of information up. */
+let told: { level: number; msg: string; version?: string }[]
+let changes: number
+
+const createListener = () =>
+  pino({ level: 'info' }, { write: (line: string) => void told.push(JSON.parse(line)) }) as Logger
+const store = () => putInForce(db, silent, folder.dir)
+const versions = () =>
+  db.rows({
+    name: 'versions',
+    sql: 'SELECT version, records FROM registry_versions FINAL ORDER BY stored_at',
+    schema: z.object({ version: z.string(), records: z.number() }),
+  })
+/** A registry without what tells it from another one. */
+const withoutVersion = ({ version: _, changedAt: __, ...records }: Registry) => records
+
+beforeEach(async () => {
+  told = []
+  changes = 0
+  folder = createRegistryFolder()
+  pipeline = await createPipeline({ now: MORNING + 60_000 })
+  ;({ db } = pipeline.database)
+  await store()
+  followed = followRegistry(db, await readRegistry(db), { log: createListener(), onChange: () => void changes++ })
+})
+afterEach(async () => {
+  followed.stop()
+  folder.remove()
+  await pipeline.close()
+})
+
+describe('the stored registry', () => {
+  it('is that of the files, in their order', async () => {
+    const stored = await readRegistry(db)
+    expect(withoutVersion(stored)).toEqual(withoutVersion(loadRegistry(folder.dir)))
+    expect(Math.abs(stored.changedAt - Date.now())).toBeLessThan(600_000)
+  })
+
+  it('is one version however often it is stored, at once or later', async () => {
+    await Promise.all([store(), store(), store()])
+    await store()
+    const [first, ...more] = await versions()
+    expect(more).toEqual([])
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    await Promise.all([store(), store()])
+    expect((await versions()).map(({ version }) => version)).toEqual([first?.version, (await readRegistry(db)).version])
+    // What was in force once is again.
+    folder.edit('categories', (rows) => rows.slice(0, -1))
+    await store()
+    expect((await readRegistry(db)).version).toBe(first?.version)
+  })
+
+  it('stays what it is where the files have mistakes', async () => {
+    const before = await readRegistry(db)
+    folder.edit('tokens', (rows) => [{ ...rows[0], dao: 'nobody' }, ...rows.slice(1)])
+    await expect(store()).rejects.toThrow(/dao: nobody is not in daos.json/)
+    expect(await readRegistry(db)).toEqual(before)
+  })
+})
+
+describe('what would come into force', () => {
+  it('is told record by record', async () => {
+    expect(await compareInForce(db, folder.dir)).toEqual([])
+    const [gone, changed] = ['made-up-1', 'made-up-2'].map((slug) => ({ slug, name: slug }))
+    folder.edit('categories', (rows) => [...rows, ...[gone, changed].map((one) => ({ ...one }))])
+    await store()
+    folder.edit('categories', (rows) => [
+      ...rows.slice(0, -2),
+      { ...changed, name: 'Another name' },
+      { slug: 'made-up-3', name: 'Made up' },
+    ])
+    folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, cmcId: '1' } : row)))
+    folder.edit('chains', (rows) => rows.toReversed())
+    expect(await compareInForce(db, folder.dir)).toEqual([
+      'categories: made-up-1 gone',
+      'categories: made-up-2 changed',
+      'categories: made-up-3 added',
+      'chains: in another order',
+      'tokens: UNI (ethereum/0x1f9840a85d5af5bf1d1762f925bdaddc4201f984) changed',
+    ])
+    await store()
+    expect(await compareInForce(db, folder.dir)).toEqual([])
+  })
+})
+
+describe('whoever follows the registry', () => {
+  it('has another one when it is stored, and is told once', async () => {
+    await followed.refresh()
+    expect(changes).toBe(0)
+    const before = { ...followed.registry }
+    folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, name: 'Unisvap' } : row)))
+    await store()
+    await Promise.all([followed.refresh(), followed.refresh()])
+    expect(changes).toBe(1)
+    expect(followed.registry.daoBySlug.get('uniswap')?.name).toBe('Unisvap')
+    expect(before.daoBySlug.get('uniswap')?.name).toBe('Uniswap')
+    expect(withoutVersion({ ...followed.registry })).toEqual(withoutVersion(await readRegistry(db)))
+    expect(told.filter(({ msg }) => msg === 'a new registry is in force')).toHaveLength(1)
+  })
+
+  it('keeps the one before until all records of a new one are there', async () => {
+    const before = followed.registry.version
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    await store()
+    const { version } = await readRegistry(db)
+    const lost = `version = '${version}' AND list = 'categories' AND position = 0`
+    const sql = `SELECT version, list, position, record FROM registry_records WHERE ${lost}`
+    const schema = z.object({ version: z.string(), list: z.string(), position: z.number(), record: z.string() })
+    const rows = await db.rows({ name: 'lost', sql, schema })
+    expect(rows).toHaveLength(1)
+    await db.command({ name: 'lose', sql: `DELETE FROM registry_records WHERE ${lost}` })
+    await followed.refresh()
+    await followed.refresh()
+    expect([followed.registry.version, changes]).toEqual([before, 0])
+    expect(told.filter(({ level }) => level === 40)).toHaveLength(1)
+    await db.insert({ table: 'registry_records', rows })
+    await followed.refresh()
+    expect([followed.registry.version, changes]).toEqual([version, 1])
+    expect(followed.registry.categoryBySlug.get('made-up')?.name).toBe('Made up')
+  })
+
+  it('keeps the one before where the new one makes no sense, says so once, and has the next one', async () => {
+    const before = followed.registry.version
+    await db.command({
+      name: 'newer-program',
+      sql: `INSERT INTO registry_records SELECT 'strange', list, position,
+if(list = 'chains' AND position = 0, '{"slug":"ethereum","colour":"blue"', record) FROM registry_records WHERE version = {before: String}`,
+      params: { before },
+    })
+    await db.command({
+      name: 'newer-version',
+      sql: `INSERT INTO registry_versions SELECT 'strange', records, now64(3) FROM registry_versions WHERE version = {before: String}`,
+      params: { before },
+    })
+    await followed.refresh()
+    await followed.refresh()
+    expect([followed.registry.version, changes]).toEqual([before, 0])
+    const errors = told.filter(({ level }) => level === 50)
+    expect(errors).toMatchObject([
+      { version: 'strange', reason: expect.stringContaining('chains of the stored registry[0]') },
+    ])
+    await expect(readRegistry(db)).rejects.toThrow(/chains of the stored registry\[0\]/)
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    await store()
+    await followed.refresh()
+    expect(followed.registry.categoryBySlug.get('made-up')?.name).toBe('Made up')
+  })
+})
+
+describe('a job', () => {
+  const toRows = async (sql: string) =>
+    (await db.rows({ name: 'stored', sql, schema: z.object({ dao: z.number() }) })).map(({ dao }) => dao)
+
+  it('works with the registry that it began with, and the next one with what is in force then', async () => {
+    const all = protocolTvl.entities(followed.registry)
+    const [dao] = all
+    folder.edit('daos', (rows) => rows.map((row) => (row.slug === dao?.slug ? { ...row, live: false } : row)))
+    await store()
+    await followed.refresh()
+    expect(protocolTvl.entities(followed.registry)).toHaveLength(all.length - 1)
+    const context = { ...pipeline.context, registry: followed.registry }
+    const collectors = tvl.connect(context)
+    const asked: number[] = []
+    // The DAO is back while the job is under way.
+    const changing = collectors.map(
+      (collector): Collector => ({
+        ...collector,
+        collect: async (request) => {
+          asked.push(request.entities.length)
+          folder.edit('daos', (rows) => rows.map((row) => (row.slug === dao?.slug ? { ...row, live: true } : row)))
+          await store()
+          await followed.refresh()
+          return collector.collect(request)
+        },
+      }),
+    )
+    const payload = { kind: 'slot', slot: MORNING, again: true }
+    await runJob(tvl, changing, context, payload)
+    expect(asked[0]).toBe(all.length - 1)
+    const sql = 'SELECT DISTINCT dao FROM protocol_tvl'
+    expect(await toRows(sql)).not.toContain(dao?.key)
+    await runJob(tvl, collectors, context, payload)
+    expect(await toRows(sql)).toContain(dao?.key)
+  })
+})
+
+describe('the API', () => {
+  it('answers with the registry in force, whatever it has kept', async () => {
+    const reader = createDatabase(pipeline.config.clickhouse, 'read')
+    const commits = createHandFeed()
+    const own = followRegistry(reader, await readRegistry(reader), { log: silent, onChange: commits.renew })
+    const api = await startApi({ config: pipeline.config, db: reader, registry: own.registry, commits })
+    const ask = async (path: string) => {
+      const response = await fetch(`${api.url}${path}`)
+      return { status: response.status, text: await response.text(), tag: response.headers.get('etag') }
+    }
+    const dao = own.registry.daoBySlug.get('uniswap')
+    const paths = [
+      '/data/categories',
+      '/data/daos?name=Uniswap',
+      `/marks/${dao?.id}.svg`,
+      '/data/daos/treasury/historic?name=Uniswap',
+    ]
+    const before = await Promise.all(paths.map(ask))
+    // Each is kept now.
+    expect(await Promise.all(paths.map(ask))).toEqual(before)
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, name: 'Other' } : row)))
+    await store()
+    await own.refresh()
+    const after = await Promise.all(paths.map(ask))
+    expect(after[0]?.text).toContain('Made up')
+    expect(after[0]?.tag).not.toBe(before[0]?.tag)
+    expect(before[1]?.text).toContain('Uniswap')
+    expect(after[1]?.text).not.toContain('"name":"Uniswap"')
+    expect(after[2]?.text).toContain('Other')
+    expect([before[3]?.status, after[3]?.status]).toEqual([200, 404])
+    expect((await ask('/data/daos/treasury/historic?name=Other')).status).toBe(200)
+    own.stop()
+    await api.close()
+    await reader.close()
+  })
+
+  it('follows as a process, without being started again', async () => {
+    const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
+      ...toStoreSettings(pipeline.config),
+      ...{ API_PORT: '0', API_OPS_PORT: '0', LOG_LEVEL: 'silent' },
+    })
+    const { url } = (await untilReady(child)) as { url: string }
+    const read = async () => (await fetch(`${url}/data/categories`)).text()
+    expect(await read()).not.toContain('Made up')
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    await store()
+    await expect.poll(read).toContain('Made up')
+    await child.stop()
+  })
+})
