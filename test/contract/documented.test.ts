@@ -5,6 +5,7 @@ import type { z } from 'zod'
 import { FORMAT_NAMES, FORMATS } from '../../api/answers/formats.ts'
 import { isRequired } from '../../api/parameters/parse.ts'
 import { routes } from '../../api/routes.ts'
+import { SHIPPED } from '../../shared/registry/source.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { documentedRequests, isOfOne } from '../support/documented.ts'
@@ -157,9 +158,11 @@ describe('every documented route', () => {
   })
 })
 
-it.each(['categories', 'chains'])('%s are as old as their file', async (file) => {
-  const { headers } = await get(`/data/${file}`)
-  const { mtime } = await stat(join(import.meta.dirname, `../../shared/registry/${file}.json`))
+it.each(['categories', 'chains'])('%s are as old as the registry, which is as old as its newest file', async (list) => {
+  const { headers } = await get(`/data/${list}`)
+  const files = ['categories', 'chains', 'tokens', 'daos', 'index'].map((file) => join(SHIPPED, `${file}.json`))
+  const mtimes = await Promise.all(files.map(async (file) => (await stat(file)).mtime))
+  const mtime = mtimes.reduce((newest, other) => (other > newest ? other : newest))
   expect(headers.get('x-data-as-of')).toBe(mtime.toISOString())
   expect(headers.get('last-modified')).toBe(mtime.toUTCString())
   expect(headers.get('x-data-stale')).toBeNull()

@@ -9,6 +9,7 @@ import { hashContent, listTables } from '../../clickhouse/backup/content.ts'
 import type { Manifest } from '../../clickhouse/backup/files.ts'
 import { backUp } from '../../clickhouse/backup.ts'
 import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
+import { putInForce } from '../../clickhouse/registry.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { noteStored } from '../../shared/coverage/computations.ts'
 import { OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
@@ -88,6 +89,7 @@ describe('a backup', () => {
     const reason = { provider: 'discord', reason: 'status 503', tries: 1 }
     await writeNotes(db, discordMembers, [{ entity: 1, lane: 'live', state: 'failed', ...times, ...reason }])
     await noteStored(db, marketCap, [{ from: SITE_NOW, to: SITE_NOW + 1 }])
+    await putInForce(db, silent)
     const told = await backUp(site.database.db, folder, () => {})
     expect(told.tables.length).toBeGreaterThan(25)
     expect(told.tables.filter(({ rows }) => rows === 0).map(({ name }) => name)).toEqual([])

@@ -1068,3 +1068,30 @@ ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS
 
 ALTER TABLE dao_proposal_details ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS outcome LowCardinality(String),
     ADD COLUMN IF NOT EXISTS is_estimated Bool DEFAULT false;
+
+CREATE TABLE IF NOT EXISTS registry_records_local ON CLUSTER 'dao'
+(
+    version  String,
+    list     LowCardinality(String),
+    position UInt32,
+    record   String CODEC(ZSTD(3))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/registry_records', '{replica}')
+ORDER BY (version, list, position)
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS registry_records ON CLUSTER 'dao' AS registry_records_local
+ENGINE = Distributed('dao', 'dao_data', 'registry_records_local', cityHash64(version));
+
+CREATE TABLE IF NOT EXISTS registry_versions_local ON CLUSTER 'dao'
+(
+    version   String,
+    records   UInt32,
+    stored_at DateTime64(3, 'UTC')
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/registry_versions', '{replica}', stored_at)
+ORDER BY version
+SETTINGS replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS registry_versions ON CLUSTER 'dao' AS registry_versions_local
+ENGINE = Distributed('dao', 'dao_data', 'registry_versions_local', cityHash64(version));
