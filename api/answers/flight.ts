@@ -30,6 +30,7 @@ export function startFlight<T>(work: (abandoned: AbortSignal) => Promise<T>): Fl
           reject(left.reason)
           if (waiting === 0) abandonment.abort(left.reason)
         }
+        if (left.aborted) return leave()
         left.addEventListener('abort', leave, { once: true })
         const stay = () => left.removeEventListener('abort', leave)
         result.then(

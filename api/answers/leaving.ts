@@ -15,13 +15,21 @@ export class ClientLeft extends Error {
 /** One error for all clients: its stack is never read, and taking a stack costs time. */
 const LEFT = new ClientLeft()
 
+/** A client that may leave: the signal is made for whoever asks for it, because most who are refused need none. */
+export type Leaving = () => AbortSignal
+
 /** Aborted with `ClientLeft` once the connection of a response has closed, and when the response has ended. */
-export function toLeaving(response: ServerResponse): AbortSignal {
-  const left = new AbortController()
-  const leave = () => left.abort(LEFT)
-  if (response.destroyed) leave()
-  else response.once('close', leave)
-  return left.signal
+export function toLeaving(response: ServerResponse): Leaving {
+  let left: AbortController | undefined
+  return () => {
+    if (left !== undefined) return left.signal
+    left = new AbortController()
+    const { signal } = left
+    const leave = () => left?.abort(LEFT)
+    if (response.destroyed) leave()
+    else response.once('close', leave)
+    return signal
+  }
 }
 
 /** The database with statements that end with the signal; none begins once it is aborted. */

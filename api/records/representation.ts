@@ -50,22 +50,26 @@ export function toRepresentation(facts: {
   names: readonly string[]
 }): Representation {
   const { path, query, format, record, usual, names } = facts
-  const about = Object.fromEntries(Object.entries(query).filter(([name]) => !ABOUT_THE_PAGE.has(name)))
-  const scope = toQueryKey(path, about)
+  // Most requests have no cursor and no page after them.
+  const toScope = () => {
+    const about = Object.fromEntries(Object.entries(query).filter(([name]) => !ABOUT_THE_PAGE.has(name)))
+    return toQueryKey(path, about)
+  }
   const all = Object.keys(record.shape)
   const named = query.fields as readonly string[] | undefined
-  const fields = all.filter((name) => (named ?? Object.keys(usual.shape)).includes(name))
+  const wanted = named ?? (usual === record ? all : Object.keys(usual.shape))
+  const fields = wanted === all ? all : all.filter((name) => wanted.includes(name))
   return {
     record,
     format,
     fields,
     hasAllFields: fields.length === all.length,
-    after: query.cursor === undefined ? '' : readCursor(scope, String(query.cursor)),
+    after: query.cursor === undefined ? '' : readCursor(toScope(), String(query.cursor)),
     key: toQueryKey(path, { ...query, format }),
     toFileName: () => toFileName({ path, query, names, format }),
     nextLink: (after) => {
       const { format: _, ...rest } = query
-      const next = { ...rest, ...(format === 'json' ? {} : { format }), cursor: writeCursor(scope, after) }
+      const next = { ...rest, ...(format === 'json' ? {} : { format }), cursor: writeCursor(toScope(), after) }
       const pairs = Object.entries(next).flatMap(([name, value]) =>
         toTexts(name, value).map((text): [string, string] => [name, text]),
       )

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
+import { toFixed } from '../../shared/registry/living.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
@@ -235,7 +236,7 @@ export function defineRoute<
       const isMany = severalInTables && format !== 'json'
       const isOfNone = route.oneUnless !== undefined && route.oneUnless in parsed && !isOfEntity(parsed)
       // Another one may come into force before the answer is made.
-      const registry = { ...surroundings.registry }
+      const registry = toFixed(surroundings.registry)
       const { entities, canonical } = findEntities(isOfNone ? undefined : kind, isMany, parsed, registry)
       const names = entities.map(({ name }) => name)
       const usual = recordWith !== undefined && recordWith.parameter in parsed ? widest : record

@@ -2,6 +2,8 @@ import { LRUCache } from 'lru-cache'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
+import type { Leaving } from '../answers/leaving.ts'
+
 import { createFlights } from './flight.ts'
 import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'
@@ -56,7 +58,7 @@ export interface ByteCache {
    * before their turn.
    * @throws Problem `unavailable` when it would have to wait too long.
    */
-  get(asked: Asked, make: Make, left: AbortSignal): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
+  get(asked: Asked, make: Make, left: Leaving): Promise<{ answer: ReadyAnswer | StreamAnswer; from: Origin }>
 }
 
 /** When entries hold: with their registry, as long as no commit changed their datasets, and the clock did not overtake them. */
@@ -152,14 +154,13 @@ export function createByteCache(options: CacheOptions): ByteCache {
       return true
     },
     get: async (asked, make, left) => {
-      left.throwIfAborted()
       const { key, datasets } = asked
       const hit = peek(key, datasets, now())
       if (hit !== undefined) return { answer: hit, from: 'cache' }
       const old = kept.get(key)
       if (old === undefined || !isForCrowd(old, datasets)) {
         const { flight, isNew } = fly(asked, make)
-        return { answer: await flight.join(left), from: isNew ? 'made' : 'flight' }
+        return { answer: await flight.join(left()), from: isNew ? 'made' : 'flight' }
       }
       // A failure here, such as a full queue, reaches no client. The next request tries again, and once the old answer is
       // gone it gets the failure.

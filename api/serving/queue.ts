@@ -15,6 +15,12 @@ interface Ticket {
 /** Places for work that the database has to do, and those who wait for one. */
 export interface Queue {
   /**
+   * Turns away in overload who waits for many of a route already, before it is read what else is asked for: what that takes
+   * is taken from those who are answered.
+   * @throws Problem `unavailable`
+   */
+  turnAway(asker: Asker): void
+  /**
    * Whether `enter` would take somebody, asked before anything is made that he would need: who is refused costs next to
    * nothing.
    * @throws Problem `unavailable` as `enter` would.
@@ -102,17 +108,21 @@ type Pace = ReturnType<typeof createPace>
 /** Tells who would have to wait too long. */
 function createJudge({ patience = PATIENCE, modest = MODEST, clock }: QueueOptions, lines: Lines<Waiting>, pace: Pace) {
   let emptyAt = clock()
+  const isOverloaded = () => lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
+  const isTooLong = (asker: Asker, taken: number): boolean => {
+    const isOver = isOverloaded()
+    const waiting = lines.lengthOf(asker.client)
+    const isBurst = !isOver && waiting < BURST
+    const expected = pace.expect(isBurst ? 0 : lines.ahead(asker), taken)
+    return expected > (isOver && waiting >= modest ? patience.overloadMs : patience.usualMs)
+  }
   return {
     empty: () => {
       emptyAt = clock()
     },
-    isTooLong: (asker: Asker, taken: number): boolean => {
-      const isOverloaded = lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
-      const waiting = lines.lengthOf(asker.client)
-      const isBurst = !isOverloaded && waiting < BURST
-      const expected = pace.expect(isBurst ? 0 : lines.ahead(asker), taken)
-      return expected > (isOverloaded && waiting >= modest ? patience.overloadMs : patience.usualMs)
-    },
+    isTooLong,
+    isOfFlood: (asker: Asker, taken: number): boolean =>
+      isOverloaded() && lines.lengthOf(asker.client) >= modest && isTooLong(asker, taken),
   }
 }
 
@@ -250,6 +260,12 @@ export function createQueue(options: QueueOptions): Queue {
     if (!may(asker.client)) makeRoom(asker)
   }
   return {
+    turnAway: (asker) => {
+      if (!judge.isOfFlood(asker, taken)) return
+      company.came(asker.client)
+      meters.refused()
+      throw REFUSAL
+    },
     admit,
     enter: (asker, left) => {
       left.throwIfAborted()

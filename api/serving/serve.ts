@@ -2,7 +2,7 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { DataChanged } from '../answers/frame.ts'
-import { ClientLeft, toLeaving } from '../answers/leaving.ts'
+import { ClientLeft, type Leaving, toLeaving } from '../answers/leaving.ts'
 import type { ToAddress } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
@@ -174,27 +174,32 @@ export function createServing(
   }
 
   /** An answer for somebody, found among the kept or made. */
-  const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: AbortSignal) => {
+  const find = async (route: Route, settled: ReturnType<Route['settle']>, asker: Asker, left: Leaving) => {
     const make = async (abandoned: AbortSignal) => toReady(route, await settled.answer(abandoned, now()))
     const { key, basis } = settled
     const wanted = { key, basis, datasets: route.datasets, asker: route.isUrgent ? undefined : asker }
     const found: Found = route.volatile
-      ? { answer: await make(left), from: 'made' as const }
+      ? { answer: await make(left()), from: 'made' as const }
       : (findAtOnce(route, settled) ?? (await cache.get(wanted, make, left)))
     metrics.of(route.path).answered(found.from)
     return found
   }
 
   /** A request's way: parse, settle what is asked for, find it, send. */
-  const serveOnce = async (route: Route, exchange: Exchange, inPath: InPath, left: AbortSignal): Promise<void> => {
+  const serveOnce = async (
+    route: Route,
+    exchange: Exchange,
+    inPath: InPath,
+    asker: Asker,
+    left: Leaving,
+  ): Promise<void> => {
     const { url = '', headers } = exchange.request
     const asked = parse(route, headers.accept, readQuery(url), inPath)
     const around = route.volatile ? { ...surroundings, caller: exchange.caller } : surroundings
     const settled = route.settle(asked.query, asked.format, around)
     if (settled.connect !== undefined) return settled.connect(exchange)
-    const asker = toAsker(route, exchange)
     const { answer, from, isPassing } = await find(route, settled, asker, left)
-    if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left)
+    if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left())
     // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
     if (isPassing === true) exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
     const { format, isNamed } = asked
@@ -204,10 +209,13 @@ export function createServing(
 
   return {
     serve: async (route, exchange, inPath) => {
-      const { response } = exchange
-      // Before anything else is done: a client may leave at any moment.
+      const { request, response } = exchange
+      const asker = toAsker(route, exchange)
+      // What was answered before may be kept, or be made for others at this moment.
+      const isKnown = known.find(request.url ?? '', request.headers.accept) !== undefined
+      if (!isKnown && !route.volatile && !route.isUrgent) queue.turnAway(asker)
       const left = toLeaving(response)
-      const work = () => serveOnce(route, exchange, inPath, left)
+      const work = () => serveOnce(route, exchange, inPath, asker, left)
       await tryAgain(() => response.headersSent, work).catch((error: unknown) => {
         if (!(error instanceof ClientLeft)) throw error
       })
@@ -216,7 +224,7 @@ export function createServing(
       try {
         const { query, format } = parse(route, undefined, readQuery(url), {})
         const asker = { client, route: route.path }
-        const once = () => find(route, route.settle(query, format, surroundings), asker, left)
+        const once = () => find(route, route.settle(query, format, surroundings), asker, () => left)
         const { answer } = await tryAgain(() => false, once)
         if ('open' in answer) throw tooLong()
         return { body: answer.body, headers: [...answer.head.headers, ...toStaleHeader(answer.head, now())] }

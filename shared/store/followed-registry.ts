@@ -1,6 +1,7 @@
 import { DataError, toReason } from '../errors.ts'
 import { HOUR_MS } from '../intervals.ts'
 import { SOCIAL_FIELDS, withFoundLinks } from '../registry/found-links.ts'
+import { toLiving } from '../registry/living.ts'
 import { loadRegistry, type Registry, toRegistry } from '../registry/registry.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
@@ -10,8 +11,8 @@ import { findRegistryVersion, readStoredSource } from './stored-registry.ts'
 /** A registry that changes under way: others store a new one, and providers find links that it lacks. */
 export interface FollowedRegistry {
   /**
-   * The registry as it is now: read a member of it when it is needed. Whoever needs several that fit each other takes a
-   * copy of it, `{ ...registry }`.
+   * The registry as it is now: read a member of it when it is needed. Whoever needs several that fit each other has
+   * `toFixed` of it.
    */
   readonly registry: Registry
   /** Reads what is in force now. Where it cannot be read, or makes no sense, what was in force before stays. */
@@ -108,7 +109,7 @@ export function followRegistry(
   }, ASK_MS)
   timer.unref()
   return {
-    registry: new Proxy(first, { get: (_, member) => Reflect.get(now, member) }),
+    registry: toLiving(() => now),
     refresh: () => refresh(true),
     stop: () => clearInterval(timer),
   }

@@ -161,8 +161,8 @@ describe('every documented route', () => {
 it.each(['categories', 'chains'])('%s are as old as the registry, which is as old as its newest file', async (list) => {
   const { headers } = await get(`/data/${list}`)
   const files = ['categories', 'chains', 'tokens', 'daos', 'index'].map((file) => join(SHIPPED, `${file}.json`))
-  const mtimes = await Promise.all(files.map(async (file) => (await stat(file)).mtime))
-  const mtime = mtimes.reduce((newest, other) => (other > newest ? other : newest))
+  const mtimes = await Promise.all(files.map(async (file) => (await stat(file)).mtime.getTime()))
+  const mtime = new Date(Math.max(...mtimes))
   expect(headers.get('x-data-as-of')).toBe(mtime.toISOString())
   expect(headers.get('last-modified')).toBe(mtime.toUTCString())
   expect(headers.get('x-data-stale')).toBeNull()

@@ -1,7 +1,8 @@
+import { once } from 'node:events'
 import { type ClientRequest, get, type IncomingMessage } from 'node:http'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { createApiDatabase, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { startStatementDoor } from '../support/statement-door.ts'
 
@@ -17,6 +18,7 @@ let stored: Awaited<ReturnType<typeof createApiDatabase>>
 let door: Awaited<ReturnType<typeof startStatementDoor>>
 let db: Database
 let api: TestApi
+let commits: HandFeed
 
 beforeAll(async () => {
   stored = await createApiDatabase(config)
@@ -30,7 +32,8 @@ afterAll(async () => {
 /** Each test begins with an API that nobody has asked anything. */
 const startFresh = async (options: { queue?: NonNullable<Parameters<typeof startApi>[0]['queue']> } = {}) => {
   db = createDatabase({ ...config.clickhouse, url: door.url }, 'read')
-  api = await startApi({ config, db, registry: stored.registry, commits: createHandFeed(), ...options })
+  commits = createHandFeed()
+  api = await startApi({ config, db, registry: stored.registry, commits, ...options })
 }
 afterEach(async () => {
   door.release()
@@ -115,6 +118,41 @@ describe('answers that are asked for the first time', () => {
     expect(begun().length - seen).toBe(PLACES / 2 + 1)
     door.release()
     expect(await Promise.all([...flood, other].map(({ status }) => status))).toEqual(Array(PLACES + 1).fill(200))
+  })
+
+  it('are refused to a flood in overload before it is read what it asks for; what is kept, and all others, are answered', async () => {
+    const state = { now: 0 }
+    await startFresh({ queue: { ...HELD.queue, clock: () => state.now } })
+    const asks = async (client: string, path: string) => {
+      const request = get(api.url + path, { localAddress: client, agent: false })
+      const [response] = (await once(request, 'response')) as [IncomingMessage]
+      response.resume()
+      return [response.statusCode, response.headers['retry-after']]
+    }
+    const id = stored.registry.tokens[0]?.id
+    const [kept, wrong] = ['/data/categories', `/data/tokens/historic-financial?id=${id}&interval=wrong`]
+    expect(await asks(FLOOD, kept)).toEqual([200, undefined])
+    expect(await ask(OTHER, 150).status).toBe(200)
+    commits.commit('prices', { from: END - 150 * DAY_MS, to: END - 149 * DAY_MS })
+    door.hold()
+    const seen = door.statements.length
+    const others = ask(OTHER, 150)
+    await expect.poll(() => door.statements.length).toBeGreaterThan(seen)
+    const flood = askMany(FLOOD, PLACES - 1 + WAITING, 200)
+    await untilHeard()
+    expect(await asks(FLOOD, wrong)).toEqual([400, undefined])
+    // For so long the queue has not been empty, and nobody has left.
+    state.now = 2_500
+    expect(await asks(FLOOD, wrong)).toEqual([503, '5'])
+    expect(await asks(FLOOD, kept)).toEqual([200, undefined])
+    expect(await asks(FLOOD, '/health/live')).toEqual([200, undefined])
+    expect(await asks(OTHER, wrong)).toEqual([400, undefined])
+    const theSame = ask(FLOOD, 150)
+    await untilHeard()
+    door.release()
+    expect(await Promise.all([others.status, theSame.status])).toEqual([200, 200])
+    expect(await Promise.all(flood.map(({ status }) => status))).toEqual(Array(PLACES - 1 + WAITING).fill(200))
+    expect(await asks(FLOOD, wrong)).toEqual([400, undefined])
   })
 
   it('are not made for who has left', async () => {

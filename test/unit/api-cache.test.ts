@@ -21,8 +21,9 @@ const of = (key: string, basis = REGISTRY) => ({
 })
 
 /** Of a client that never leaves. */
-const stays = new AbortController().signal
-setMaxListeners(0, stays)
+const { signal } = new AbortController()
+setMaxListeners(0, signal)
+const stays = () => signal
 
 function setUp(maxBytes = 1_000_000) {
   const state = {
@@ -204,8 +205,8 @@ describe('the byte cache', () => {
       seen.push(abandoned)
       return new Promise<never>((_, reject) => abandoned.addEventListener('abort', () => reject(abandoned.reason)))
     }
-    const first = cache.get(of('a'), make, one.signal)
-    const second = cache.get(of('a'), make, other.signal)
+    const first = cache.get(of('a'), make, () => one.signal)
+    const second = cache.get(of('a'), make, () => other.signal)
     await vi.waitFor(() => expect(seen).toHaveLength(1))
     one.abort(new Error('one left'))
     await expect(first).rejects.toThrow('one left')
@@ -219,11 +220,19 @@ describe('the byte cache', () => {
 
   it('does not begin for who has left, and keeps what was made before somebody left', async () => {
     const { state, cache, get } = setUp()
-    await expect(cache.get(of('a'), async () => ready('a'), AbortSignal.abort(new Error('left')))).rejects.toThrow(
-      'left',
-    )
+    await expect(
+      cache.get(
+        of('a'),
+        async () => ready('a'),
+        () => AbortSignal.abort(new Error('left')),
+      ),
+    ).rejects.toThrow('left')
     const leaves = new AbortController()
-    await cache.get(of('a'), async () => ready('a'), leaves.signal)
+    await cache.get(
+      of('a'),
+      async () => ready('a'),
+      () => leaves.signal,
+    )
     leaves.abort()
     expect((await get('a')).from).toBe('cache')
     expect(state.made).toBe(0)
@@ -244,7 +253,7 @@ describe('the byte cache', () => {
       abandoned = signal
       return promise
     }
-    expect((await cache.get(of('a'), renew, leaves.signal)).from).toBe('stale')
+    expect((await cache.get(of('a'), renew, () => leaves.signal)).from).toBe('stale')
     leaves.abort()
     expect(abandoned?.aborted).toBe(false)
     resolve(ready('new'))

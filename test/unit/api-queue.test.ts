@@ -196,6 +196,26 @@ describe('the queue of answers', () => {
     expect(await Promise.all(after)).toHaveLength(30)
   })
 
+  it('turns a flood away in overload before anything is known of what it asks for, and nobody else', async () => {
+    const { state, queue, board, finish } = setUp({ modest: 5 })
+    const first = board('a', 'r', 'first')
+    await finish(100)
+    await first
+    const burst = names('b', 50).map((name) => board('b', 'r', name))
+    await settled()
+    const turnAway = (client: string, route = 'r') => queue.turnAway({ client, route })
+    // However many wait: it may be a page with many charts.
+    expect(() => turnAway('b')).not.toThrow()
+    await finish(100, 25)
+    expect(() => turnAway('b')).toThrow(expect.objectContaining({ code: 'unavailable' }))
+    expect(() => turnAway('b', 'other')).not.toThrow()
+    expect(() => turnAway('c')).not.toThrow()
+    expect(state).toMatchObject({ waiting: 24, refused: 1 })
+    await finish(100)
+    expect(await Promise.all(burst)).toHaveLength(50)
+    expect(() => turnAway('b')).not.toThrow()
+  })
+
   it('lets who waits for few wait for seconds in overload too', async () => {
     const { board, finish } = setUp({ modest: 5 })
     const first = board('a', 'r', 'first')

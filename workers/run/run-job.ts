@@ -3,6 +3,7 @@ import type { Config } from '../../shared/config/config.ts'
 import { noteComputed, readEngineTime } from '../../shared/coverage/computations.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { JobPayload, JobReport, SlotPayload } from '../../shared/queue/queues.ts'
+import { toFixed } from '../../shared/registry/living.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
@@ -64,7 +65,7 @@ export async function runJob(
   data: unknown,
 ): Promise<JobReport> {
   // Another registry may come into force meanwhile: a job works with one.
-  const context = { ...surroundings, registry: { ...surroundings.registry } }
+  const context = { ...surroundings, registry: toFixed(surroundings.registry) }
   const payload = parsePayload(job, data)
   const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
   const running: Running = {
