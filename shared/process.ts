@@ -13,7 +13,7 @@ const SAME_SIGNAL_MS = 1_000
 const PARENT_POLL_MS = 500
 
 /** How long a stopping process may finish what it has begun. */
-const STOP_DEADLINE_MS = 25_000
+export const STOP_DEADLINE_MS = 25_000
 
 /** A process in which nothing has begun. */
 const endAtOnce = () => process.exit(0)

@@ -1,4 +1,5 @@
 import { DataError, toReason } from '../shared/errors.ts'
+import { STOP_DEADLINE_MS } from '../shared/process.ts'
 import { type Child, startChild, untilReady } from './children.ts'
 
 /** A program that is to run as long as the system does. */
@@ -17,7 +18,7 @@ export interface Supervisor {
   start(part: Part): Promise<Record<string, unknown>>
   /** Stops one part, which may be started anew. */
   end(part: Part): Promise<void>
-  /** Stops all parts, the last one started first, so that nobody loses what it still needs. */
+  /** Stops all parts, the last one started first, so that nobody loses what it still needs. One that hangs is killed. */
   stop(): Promise<void>
 }
 
@@ -25,6 +26,9 @@ export interface Supervisor {
 const PAUSES_MS: readonly number[] = [500, 1_000, 2_000, 4_000, 8_000, 16_000]
 /** After running this long a part counts as recovered, and its earlier deaths no longer count. */
 const ALIVE_MS = 60_000
+
+/** Every part ends by itself before that: one that does not hangs, and all others would wait for it. */
+const KILLED_AFTER_MS = STOP_DEADLINE_MS + 5_000
 
 interface Supervised {
   readonly part: Part
@@ -43,8 +47,9 @@ export function createSupervisor(options: {
   readonly onLost: (reason: string) => void
   readonly pausesMs?: readonly number[]
   readonly aliveMs?: number
+  readonly killedAfterMs?: number
 }): Supervisor {
-  const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS } = options
+  const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS, killedAfterMs = KILLED_AFTER_MS } = options
   let parts: readonly Supervised[] = []
   let isStopping = false
   /** Whether nobody wants it to run any more. */
@@ -76,6 +81,17 @@ export function createSupervisor(options: {
     }
   }
 
+  const endPart = async ({ part, again, child }: Supervised) => {
+    clearTimeout(again)
+    if (!isRunning(child)) return
+    const late = setTimeout(() => {
+      say(`${part.name} did not end within ${killedAfterMs / 1000} s: it is killed`)
+      child.process.kill('SIGKILL')
+    }, killedAfterMs)
+    await child.stop()
+    clearTimeout(late)
+  }
+
   return {
     start: async (part) => {
       if (isStopping) throw new DataError('config', `${part.name} is not started: everything is being stopped`)
@@ -94,19 +110,14 @@ export function createSupervisor(options: {
     end: async (part) => {
       const ended = parts.filter((supervised) => supervised.part === part)
       parts = parts.filter((supervised) => supervised.part !== part)
-      for (const supervised of ended) await endSupervised(supervised)
+      for (const supervised of ended) await endPart(supervised)
     },
     stop: async () => {
       isStopping = true
       for (const { again } of parts) clearTimeout(again)
-      for (const supervised of [...parts].reverse()) await endSupervised(supervised)
+      for (const supervised of [...parts].reverse()) await endPart(supervised)
     },
   }
-}
-
-async function endSupervised({ again, child }: Supervised): Promise<void> {
-  clearTimeout(again)
-  if (isRunning(child)) await child.stop()
 }
 
 const isRunning = ({ process }: Child): boolean =>

@@ -52,6 +52,18 @@ it('ends one part, which may be started anew', async () => {
   expect([await countStarts(), said.length, lost]).toEqual([3, 2, []])
 })
 
+it('kills a part that hangs instead of ending', async () => {
+  const { part } = await createPart(
+    `process.on('SIGTERM', () => { while (true); }); ${READY} setInterval(() => {}, 1000)`,
+  )
+  const say = (line: string) => void said.push(line)
+  const hasty = createSupervisor({ say, onLost: say, killedAfterMs: 100 })
+  const { pid } = await hasty.start(part)
+  await hasty.stop()
+  expect(() => process.kill(Number(pid), 0)).toThrow('ESRCH')
+  expect(said).toEqual(['part did not end within 0.1 s: it is killed'])
+})
+
 it('gives up, with its last words, when a part keeps dying', async () => {
   const { part, countStarts } = await createPart(
     `${READY} console.error('no use'); setTimeout(() => process.exit(3), 50)`,

@@ -39,7 +39,8 @@ const OPS = {
  * Opens what the part is made of. While ClickHouse or Redis is away it waits: it says so, is alive and not ready, and ends
  * at once when it is told to stop. `start` is what the part itself has to do over ClickHouse before it begins; where
  * ClickHouse leaves in the middle of it, it is done anew.
- * @throws DataError `config` that names every mistake of the settings or of the registry, `storage` when Redis refuses.
+ * @throws DataError `config` that names every mistake of the settings, `registry` where the one in force makes no sense to this
+ * program, `storage` when Redis refuses.
  */
 export async function openProgram(
   name: 'worker' | 'scheduler',
