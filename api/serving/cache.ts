@@ -76,11 +76,12 @@ function createValidity({ commits, basis, now }: Pick<CacheOptions, 'commits' | 
       return true
     },
     /**
-     * Whether a crowd asks for an entry that held until a moment ago. An entry without versions is given to nobody:
-     * when it ceased to hold is not known.
+     * Whether a crowd asks for an entry that held until a moment ago. One without versions, or of another registry, is given
+     * to nobody: when it ceased to hold is not known.
      */
-    isForCrowd: ({ answer, versions, hits }: Entry, datasets: readonly DatasetFacts[]): boolean => {
-      if (hits < CROWD_HITS || versions.includes(undefined)) return false
+    isForCrowd: (entry: Entry, datasets: readonly DatasetFacts[]): boolean => {
+      const { answer, versions, hits } = entry
+      if (entry.basis !== basis() || hits < CROWD_HITS || versions.includes(undefined)) return false
       const over = datasets.flatMap(({ name }, index) =>
         commits.version(name) === versions[index] ? [] : [commits.version(name) ? commits.since(name) : 0],
       )

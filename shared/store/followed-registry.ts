@@ -26,24 +26,29 @@ const ASK_MS = 10_000
 const PATIENCE_MS = 5_000
 
 /**
- * The registry that is in force, with the links that providers found so far, for a program that needs it once: the stored
- * one, or that of the files where none was ever stored.
+ * The registry that is in force, as people wrote it: the stored one, or that of the files where none was ever stored.
  * @throws DataError `storage`, or RegistryError
  */
-export async function readRegistry(db: Database): Promise<Registry> {
+export async function readInForce(db: Database): Promise<Registry> {
   const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
-  const base = stored === undefined ? loadRegistry() : toRegistry(await readStoredSource(db, stored))
-  return withFoundLinks(base, await readFoundLinks(db))
+  return stored === undefined ? loadRegistry() : toRegistry(await readStoredSource(db, stored))
 }
 
 /**
- * As `readRegistry`, for a program that serves without the database as well: while that does not answer the registry is
+ * The registry that is in force, with the links that providers found so far, for a program that needs it once.
+ * @throws DataError `storage`, or RegistryError
+ */
+export const readRegistry = async (db: Database): Promise<Registry> =>
+  withFoundLinks(await readInForce(db), await readFoundLinks(db))
+
+/**
+ * As `readInForce`, for a program that serves without the database as well: while that does not answer the registry is
  * that of the files.
  * @throws RegistryError
  */
 export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Registry> {
   try {
-    return await readRegistry(db)
+    return await readInForce(db)
   } catch (error) {
     log.warn({ reason: toReason(error) }, 'the registry in force cannot be read: that of the files is served meanwhile')
     return loadRegistry()
@@ -51,8 +56,9 @@ export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Re
 }
 
 /**
- * Follows the registry that is in force, beginning with `first`. Links are read with each new registry, and every hour: they
- * are looked for once a day. `onChange` is called when another registry has come into force.
+ * Follows the registry that is in force, beginning with `first`, which must not have found links: another may be found in
+ * their place. They are read by `refresh`, with each new registry, and every hour, as they are looked for once a day.
+ * `onChange` is called when another registry has come into force.
  */
 export function followRegistry(
   db: Database,

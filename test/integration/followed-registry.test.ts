@@ -6,7 +6,12 @@ import { compareInForce, putInForce } from '../../clickhouse/registry.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { type FollowedRegistry, followRegistry, readRegistry } from '../../shared/store/followed-registry.ts'
+import {
+  type FollowedRegistry,
+  followRegistry,
+  readInForce,
+  readRegistry,
+} from '../../shared/store/followed-registry.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
@@ -47,7 +52,7 @@ beforeEach(async () => {
   pipeline = await createPipeline({ now: MORNING + 60_000 })
   ;({ db } = pipeline.database)
   await store()
-  followed = followRegistry(db, await readRegistry(db), { log: createListener(), onChange: () => void changes++ })
+  followed = followRegistry(db, await readInForce(db), { log: createListener(), onChange: () => void changes++ })
 })
 afterEach(async () => {
   followed.stop()
@@ -214,7 +219,7 @@ describe('the API', () => {
   it('answers with the registry in force, whatever it has kept', async () => {
     const reader = createDatabase(pipeline.config.clickhouse, 'read')
     const commits = createHandFeed()
-    const own = followRegistry(reader, await readRegistry(reader), { log: silent, onChange: commits.renew })
+    const own = followRegistry(reader, await readInForce(reader), { log: silent, onChange: commits.renew })
     const api = await startApi({ config: pipeline.config, db: reader, registry: own.registry, commits })
     const ask = async (path: string) => {
       const response = await fetch(`${api.url}${path}`)

@@ -5,7 +5,7 @@ import { discordMembers } from '../../shared/datasets/discord.ts'
 import { twitterCounts } from '../../shared/datasets/twitter.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { type FollowedRegistry, followRegistry } from '../../shared/store/followed-registry.ts'
+import { type FollowedRegistry, followRegistry, readInForce } from '../../shared/store/followed-registry.ts'
 import daos from '../../workers/jobs/daos.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import { runJob } from '../../workers/run/run-job.ts'
@@ -56,6 +56,30 @@ describe('links that providers found', () => {
     expect(daoLinks.entities(registry).length).toBe(daoLinks.entities(pipeline.registry).length)
     const [asked] = daos.entities(registry).filter((dao) => accounts.some(({ id }) => id === dao.id))
     expect(asked).toMatchObject({ missing: expect.arrayContaining(['twitter']) })
+  })
+
+  it('are others when others are found, and gone when they are', async () => {
+    const { db } = pipeline.database
+    const own = followRegistry(db, await readInForce(db), { log: silent })
+    const store = (links: string) =>
+      db.command({
+        name: 'find',
+        sql: `ALTER TABLE daos UPDATE links = ${links} WHERE key = {key: UInt64} SETTINGS mutations_sync = 2`,
+        params: { key: dao?.key },
+      })
+    const [dao] = (await readInForce(db)).daos.filter(({ live, telegram, discord }) => live && !telegram && !discord)
+    const read = async () => {
+      await own.refresh()
+      const { telegram, discord, found } = own.registry.daoById.get(dao?.id ?? '') ?? {}
+      return { telegram, discord, found }
+    }
+    await store(`map('telegram', 'https://t.me/first')`)
+    expect(await read()).toEqual({ telegram: 'https://t.me/first', discord: null, found: ['telegram'] })
+    await store(`map('telegram', 'https://t.me/second', 'discord', 'https://discord.gg/one')`)
+    expect(await read()).toMatchObject({ telegram: 'https://t.me/second', found: ['discord', 'telegram'] })
+    await store(`map()::Map(String, String)`)
+    expect(await read()).toEqual({ telegram: null, discord: null, found: undefined })
+    own.stop()
   })
 
   it('never take the place of what the files say, and stay where they cannot be read', async () => {

@@ -80,7 +80,7 @@ describe('the byte cache', () => {
     const asked = { ...of('a'), datasets: [] }
     const make = async () => ready('a')
     expect((await cache.get(asked, make, stays)).from).toBe('made')
-    expect((await cache.get(asked, make, stays)).from).toBe('cache')
+    for (let hit = 0; hit < 200; hit += 1) expect((await cache.get(asked, make, stays)).from).toBe('cache')
     state.basis = 'another registry'
     state.version = 'v2'
     expect(cache.peek('a', [], state.now)).toBeUndefined()

@@ -9,7 +9,7 @@ import { endOnStopSignal } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { followRegistry, readRegistry } from '../../shared/store/followed-registry.ts'
+import { followRegistry, readInForce } from '../../shared/store/followed-registry.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { startTracing } from '../../shared/telemetry/tracing.ts'
@@ -60,7 +60,7 @@ export async function openProgram(
   const begin = async () => {
     await requireMigrated(db)
     await start?.(db, config)
-    return readRegistry(db)
+    return readInForce(db)
   }
   const [first] = await Promise.all([
     whenClickHouseAnswers(db, config.clickhouse.url, begin, { log }),
@@ -68,6 +68,7 @@ export async function openProgram(
   ])
   const redis = createRedis(config.redis.url, log)
   const followed = followRegistry(db, first, { log })
+  await followed.refresh()
   return {
     config,
     log,
