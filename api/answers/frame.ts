@@ -82,6 +82,9 @@ export async function* holdBack(source: AsyncIterable<Buffer>, least: number): A
 export async function openFramed(answer: StreamAnswer, signal: AbortSignal): Promise<AsyncGenerator<Buffer>> {
   try {
     const source = await answer.open(signal)
+    // It may break off when nobody waits for it any more, because the client has left: a failure that nobody hears of would
+    // end the process.
+    source.on('error', () => {})
     // An empty answer never becomes readable: it ends.
     await Promise.race(['readable', 'end'].map((event) => once(source, event, { signal })))
     if (!answer.isSnapshot) return frame(source, answer, signal)

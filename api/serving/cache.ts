@@ -3,7 +3,6 @@ import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { StreamAnswer } from '../answers/answer.ts'
 import type { Leaving } from '../answers/leaving.ts'
-
 import { createFlights } from './flight.ts'
 import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'

@@ -59,9 +59,7 @@ export function createFlights<T>(queue: Queue): Flights<T> {
         return result
       }
       const flight: QueuedFlight<T> =
-        queue === undefined || asker === undefined
-          ? { ...startFlight(landing), alsoFor: () => {} }
-          : startQueued(queue, asker, landing)
+        asker === undefined ? { ...startFlight(landing), alsoFor: () => {} } : startQueued(queue, asker, landing)
       const land = () => {
         if (underway.get(key) === flight) underway.delete(key)
       }

@@ -62,7 +62,7 @@ function createBell() {
 }
 
 /** The end of a queue of bytes that is on the disk, read and written in turn. */
-function createTail(disk: Disk) {
+function createTail(disk: Disk, open: () => Promise<FileHandle>) {
   let opening: Promise<FileHandle> | undefined
   let [from, to] = [0, 0]
   return {
@@ -78,7 +78,7 @@ function createTail(disk: Disk) {
       }
       if (!disk.claim(bytes.length)) return false
       try {
-        opening ??= openUnnamed()
+        opening ??= open()
         await writeAt(await opening, bytes, to)
       } catch (error) {
         disk.release(bytes.length)
@@ -104,9 +104,9 @@ function createTail(disk: Disk) {
 }
 
 /** The bytes of one answer between its source and its client: the first in memory, then those on the disk. */
-function createSpool(disk: Disk, log: Logger, onBlocked: () => void) {
+function createSpool(disk: Disk, { log, open = openUnnamed }: SpoolOptions, onBlocked: () => void) {
   const memory: Buffer[] = []
-  const tail = createTail(disk)
+  const tail = createTail(disk, open)
   const bell = createBell()
   let [inMemory, waitedMs, isOver] = [0, 0, false]
   let end: { readonly failure?: unknown } | undefined
@@ -131,10 +131,11 @@ function createSpool(disk: Disk, log: Logger, onBlocked: () => void) {
     clearTimeout(timer)
     waitedMs += performance.now() - since
   }
+  const hasRoom = () => tail.isEmpty && inMemory < MEMORY_BYTES
   return {
     put: async (bytes: Buffer): Promise<void> => {
       while (!isOver) {
-        if (tail.isEmpty && inMemory < MEMORY_BYTES) {
+        if (hasRoom()) {
           memory.push(bytes)
           inMemory += bytes.length
           return bell.ring()
@@ -143,7 +144,8 @@ function createSpool(disk: Disk, log: Logger, onBlocked: () => void) {
         else if (await append(bytes)) return bell.ring()
         else {
           onBlocked()
-          await bell.wait()
+          // The client may have taken all while the disk was asked, and waits now: nobody would ring.
+          if (!hasRoom()) await bell.wait()
         }
       }
     },
@@ -174,13 +176,21 @@ function createSpool(disk: Disk, log: Logger, onBlocked: () => void) {
   }
 }
 
+interface SpoolOptions {
+  readonly maxBytes: number
+  readonly log: Logger
+  /** Where bytes go that wait, unless a test has a disk of its own. */
+  readonly open?: () => Promise<FileHandle>
+}
+
 /** Spools with so many bytes of disk, in the system's folder for temporary files. */
-export function createSpools({ maxBytes, log }: { maxBytes: number; log: Logger }): Spools {
+export function createSpools(options: SpoolOptions): Spools {
+  const { maxBytes, log } = options
   const disk = createDisk(maxBytes)
   return {
     through: async function* (source, { blocked, ended }) {
       let isBlocked = false
-      const spool = createSpool(disk, log, () => {
+      const spool = createSpool(disk, options, () => {
         if (!isBlocked) blocked()
         isBlocked = true
       })

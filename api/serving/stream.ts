@@ -156,6 +156,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
   ) => {
     const over = new AbortController()
     let leaveQueue: Leave = () => {}
+    let rest: AsyncGenerator<Buffer> | undefined
     const ended = () => {
       leaveQueue()
       statements.leave(response)
@@ -167,7 +168,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
       leaveQueue = await queue.enter(asker, left).turn
       statements.take(response)
       const opened = await openFramed(answer, AbortSignal.any([left, over.signal]))
-      const rest = spools.through(opened, { blocked: leaveQueue, ended })
+      rest = spools.through(opened, { blocked: leaveQueue, ended })
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
       })
@@ -179,6 +180,9 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     } finally {
       over.abort()
       ended()
+      // Where the client left before the first write nobody else ends it, and its file would stay open. Not waited for: places
+      // are free at once.
+      void rest?.return(undefined)
     }
   }
   return async (exchange, asker, answer, head, now, left) => {

@@ -90,6 +90,9 @@ function toEnvironment({ config }: BenchDatabase, provider: string): Record<stri
     COINMARKETCAP_BASE_URL: `${provider}/coinmarketcap`,
     COINMARKETCAP_API_KEY: 'bench',
     COINMARKETCAP_REQUESTS_PER_MINUTE: '60000',
+    COINMARKETCAP_CREDITS_PER_MONTH: '1000000000',
+    // Not asked; nothing goes out of this machine.
+    COINGECKO_BASE_URL: `${provider}/coingecko`,
     LOG_LEVEL: 'silent',
     API_HOST: '127.0.0.1',
     API_PORT: '0',

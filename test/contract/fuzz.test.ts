@@ -31,3 +31,11 @@ it.each(['with memory', 'without memory'])('answers whatever it is asked, %s', a
   expect(statuses.get(400)).toBeGreaterThan(50)
   expect(statuses.get(404)).toBeGreaterThan(0)
 })
+
+it('serves on while clients leave at any moment', async () => {
+  const url = engine?.url ?? ''
+  const { faults, left } = await runFuzz({ url, requests: 1_500, seed: 20240310, atOnce: 16, leaving: 0.7, now: NOW })
+  expect(faults).toEqual([])
+  expect(left).toBeGreaterThan(100)
+  expect((await fetch(`${url}/data/tokens?limit=1`)).status).toBe(200)
+})

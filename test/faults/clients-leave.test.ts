@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
@@ -25,16 +26,11 @@ async function leave(index: number): Promise<boolean> {
   const downloads = isReader ? api.downloads.slice(1) : api.downloads
   const url = downloads[Math.floor(unit(key, 2 * index) * downloads.length)] as string
   let hasBegun = false
-  let begins = () => {}
-  const begun = new Promise<void>((resolve) => {
-    begins = resolve
-  })
   const request = begin(url, (response) => {
     hasBegun = true
     response.resume()
-    begins()
   })
-  if (isReader) await begun
+  if (isReader) await once(request, 'response')
   await wait(unit(key, 2 * index + 1) * LEAVES_WITHIN_MS)
   request.destroy()
   return hasBegun

@@ -3,9 +3,10 @@ import { SingleBar } from 'cli-progress'
 import { runFuzz } from './run.ts'
 
 const HELP = `npm run fuzz -- [--url http://127.0.0.1:3000] [--requests 100000] [--seed 1] [--at-once 8]
-  [--against http://127.0.0.1:3001]
+  [--against http://127.0.0.1:3001] [--leaving 0.5]
 Sends generated requests over all routes to a running API and checks every answer. With
 --against, another API over the same data, such as one with API_CACHE_MB=0 and the same PUBLIC_URL, has to answer the same bytes.
+With --leaving that share of the clients leaves at any moment before it has its answer.
 Exits with 1 when an answer is not as it may be.`
 
 const { values } = parseArgs({
@@ -15,6 +16,7 @@ const { values } = parseArgs({
     seed: { type: 'string', default: '1' },
     'at-once': { type: 'string', default: '8' },
     against: { type: 'string' },
+    leaving: { type: 'string', default: '0' },
     help: { type: 'boolean', default: false },
   },
 })
@@ -23,18 +25,21 @@ else {
   const requests = Number(values.requests)
   const bar = new SingleBar({ format: '{bar} {value}/{total} requests, {eta_formatted} left', noTTYOutput: false })
   bar.start(requests, 0)
-  const { statuses, faults } = await runFuzz({
+  const { statuses, faults, left } = await runFuzz({
     url: values.url,
     ...(values.against === undefined ? {} : { against: values.against }),
     requests,
     seed: Number(values.seed),
     atOnce: Number(values['at-once']),
+    leaving: Number(values.leaving),
     now: Date.now(),
     onProgress: (done) => bar.update(done),
   })
   bar.stop()
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
-  console.log(`seed ${values.seed}, answers by status: ${counts.join(', ')}`)
+  console.log(
+    `seed ${values.seed}, answers by status: ${counts.join(', ')}${left === 0 ? '' : `; ${left} clients left`}`,
+  )
   for (const { url, fault } of faults) console.log(`${url}\n  ${fault}`)
   console.log(faults.length === 0 ? 'every answer is as it may be' : `${faults.length} answers are not as they may be`)
   process.exitCode = faults.length === 0 ? 0 : 1

@@ -8,11 +8,15 @@ import { type FuzzRequest, type Known, toRequest } from './requests.ts'
 export interface FuzzResult {
   readonly statuses: ReadonlyMap<number, number>
   readonly faults: readonly { readonly url: string; readonly fault: string }[]
+  /** How many clients left before they had their answer. */
+  readonly left: number
 }
 
 /** What only the engine says, or a stack. */
 const ENGINE_TEXT = /DB::|Code: \d+|clickhouse|SELECT |FROM `?\w+`? FINAL|node_modules|\bat \S+ \(.*:\d+:\d+\)/i
 const MAX_FAULTS = 50
+/** Most answers take less: who leaves within this time leaves at any step of making one. */
+const LEAVES_WITHIN_MS = 30
 
 /** The schema of lists of records that have only some of their members. */
 function toSome(schema: z.ZodType): z.ZodType {
@@ -51,10 +55,22 @@ function learn(known: Known, { route }: FuzzRequest, response: Response, body: B
   }
 }
 
+/** The answer, unless the client leaves before it has all of it. */
+async function ask(url: string, left: AbortSignal | undefined) {
+  try {
+    const response = await fetch(url, { signal: left ?? null })
+    return { response, body: Buffer.from(await response.arrayBuffer()) }
+  } catch (error) {
+    if (left?.aborted) return undefined
+    throw error
+  }
+}
+
 /**
  * Sends so many generated requests to an API, some at once, and judges each answer: no failure but 503, every problem and every
  * JSON answer of its documented shape, nothing that the engine says. The same seed asks the same where the answers are the same
- * and one is asked at a time. With `against` each is asked of both services as well, and has to be the same bytes.
+ * and one is asked at a time. With `against` each is asked of both services as well, and has to be the same bytes. Of
+ * `leaving`, a share, the clients leave at any moment. Rejects where nobody answers.
  */
 export async function runFuzz(options: {
   url: string
@@ -63,29 +79,37 @@ export async function runFuzz(options: {
   requests: number
   seed: number
   atOnce: number
+  leaving?: number
   now: number
   onProgress?: (done: number) => void
 }): Promise<FuzzResult> {
-  const { url, against, requests, seed, atOnce, now, onProgress } = options
+  const { url, against, requests, seed, atOnce, leaving = 0, now, onProgress } = options
   const random = createRandom(seed)
+  // Of their own, so that the same seed asks the same, whoever leaves.
+  const moments = createRandom(seed + 1)
   const known: Known = { ids: [], names: [], next: new Map() }
   const statuses = new Map<number, number>()
   const faults: { url: string; fault: string }[] = []
-  let sent = 0
+  let [sent, left] = [0, 0]
   const send = async (): Promise<void> => {
     while (sent < requests && faults.length < MAX_FAULTS) {
       sent += 1
       const request = toRequest(random, known, now)
-      const response = await fetch(url + request.url)
-      const body = Buffer.from(await response.arrayBuffer())
+      const leaves = moments.chance(leaving) ? AbortSignal.timeout(moments.below(LEAVES_WITHIN_MS)) : undefined
+      const answer = await ask(url + request.url, leaves)
+      onProgress?.(sent)
+      if (answer === undefined) {
+        left += 1
+        continue
+      }
+      const { response, body } = answer
       statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
       const own = judge(request, response, body)
       const fault = own ?? (against === undefined ? undefined : await compareAnswers(url, against, request.url))
       if (fault === undefined) learn(known, request, response, body)
       else faults.push({ url: request.url, fault })
-      onProgress?.(sent)
     }
   }
   await Promise.all(Array.from({ length: atOnce }, send))
-  return { statuses, faults }
+  return { statuses, faults, left }
 }

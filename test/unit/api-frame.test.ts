@@ -1,7 +1,8 @@
+import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { frame } from '../../api/answers/frame.ts'
+import { frame, openFramed } from '../../api/answers/frame.ts'
 
 const around = { before: '{"data":', after: '}', holds: async () => true }
 const { signal } = new AbortController()
@@ -37,6 +38,23 @@ describe('the frame around a streamed array', () => {
     await expect(table(end, 'PAR1 and so on')).rejects.toMatchObject({ code: 'storage' })
     await expect(table(end)).rejects.toMatchObject({ code: 'storage' })
     await expect(table(end, 'PAR1\r\n__exception__\r\nPAR1')).rejects.toMatchObject({ code: 'storage' })
+  })
+
+  it('lets a source break off that nobody waits for any more', async () => {
+    const left = new AbortController()
+    const source = Readable.from(
+      (async function* () {
+        await once(left.signal, 'abort')
+        await new Promise((resolve) => setImmediate(resolve))
+        yield Promise.reject(new Error('broken off'))
+      })(),
+    )
+    const opening = openFramed({ ...around, digest: '', open: async () => source } as never, left.signal)
+    await new Promise((resolve) => setImmediate(resolve))
+    left.abort()
+    await expect(opening).rejects.toMatchObject({ code: 'storage' })
+    await new Promise((resolve) => source.once('close', resolve))
+    expect(source.errored).toMatchObject({ message: 'broken off' })
   })
 
   it.each([

@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto'
+import type { FileHandle } from 'node:fs/promises'
 import { describe, expect, it } from 'vitest'
 import { createSpools } from '../../api/serving/spool.ts'
 import { silent } from '../support/silent.ts'
@@ -57,6 +58,29 @@ describe('a spool', () => {
     const rest = await readAll(through)
     expect(hash(Buffer.concat([first, rest]))).toBe(hash(whole))
     expect(told).toEqual({ blocked: 1, ended: 1 })
+  })
+
+  it('goes on when the disk fails, with a client that has taken everything meanwhile', async () => {
+    // Writes wait for the disk to say that it is full.
+    const failing: (() => void)[] = []
+    const write = () => new Promise((_, reject) => failing.push(() => reject(new Error('ENOSPC'))))
+    const open = async () => ({ write, close: async () => {} }) as unknown as FileHandle
+    const source = (async function* () {
+      for (let n = 0; n < 40; n += 1) yield Buffer.alloc(CHUNK, n)
+    })()
+    const spools = createSpools({ maxBytes: 64 * MIB, log: silent, open })
+    const through = spools.through(source, { blocked: () => {}, ended: () => {} })
+    const read: Buffer[] = []
+    const take = async () => read.push((await through.next()).value as Buffer)
+    await take()
+    await expect.poll(() => failing.length).toBe(1)
+    // What waits in memory is taken, and the client waits for more before the write has failed.
+    for (let n = 0; n < 4; n += 1) await take()
+    const more = take()
+    failing.pop()?.()
+    await more
+    for await (const bytes of through) read.push(bytes)
+    expect(read.map((bytes) => [bytes[0], bytes.length])).toEqual(Array.from({ length: 40 }, (_, n) => [n, CHUNK]))
   })
 
   it('gives its room back, also when the client leaves midway', async () => {
