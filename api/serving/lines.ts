@@ -13,8 +13,8 @@ export interface Lines<T> {
   take(may: (client: string) => boolean): T | undefined
   /** How many of a client wait. */
   lengthOf(client: string): number
-  /** About how many have their turn before somebody who comes now. */
-  ahead(asker: Asker): number
+  /** About how many have their turn before somebody who comes now: of all, and of its own client. */
+  ahead(asker: Asker): { readonly ofOwn: number; readonly ofAll: number }
   /**
    * Takes out who came last to the longest line, in favour of an asker whose own line is shorter; undefined where it
    * is not, so that the asker has to go.
@@ -99,7 +99,7 @@ export function createLines<T>(): Lines<T> {
         own.map(([, length]) => length),
       )
       const others = [...clients].flatMap(([name, routes]) => (name === client ? [] : [count(routes)]))
-      return inClient + countBefore(inClient, others)
+      return { ofOwn: inClient, ofAll: inClient + countBefore(inClient, others) }
     },
     giveWay: ({ client, route }) => {
       const totals = [...clients].map(([name, routes]): Length => [name, count(routes)])

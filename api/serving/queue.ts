@@ -15,8 +15,8 @@ interface Ticket {
 /** Places for work that the database has to do, and those who wait for one. */
 export interface Queue {
   /**
-   * Turns away in overload who waits for many of a route already, before it is read what else is asked for: what that takes
-   * is taken from those who are answered.
+   * Turns away in overload who waits for many answers and would wait too long for one more of a route, before it is read what
+   * is asked for: what that takes is taken from those who are answered.
    * @throws Problem `unavailable`
    */
   turnAway(asker: Asker): void
@@ -45,7 +45,7 @@ export interface QueueOptions {
   readonly places: number
   /** Most of the places that one client takes, so that who asks for little finds one free beside a flood; all of them without. */
   readonly perClient?: number
-  /** The same of a flood while others come too, so that it does not slow their work down: who waits for more than `modest`. */
+  /** The same of a flood, who waits for more than `modest`, while others come who are none, so that it does not slow their work down. */
   readonly perFlood?: number
   /** Most that wait. */
   readonly most: number
@@ -105,15 +105,22 @@ const REFUSAL = toUnavailable('Too many answers are waited for at once.')
 
 type Pace = ReturnType<typeof createPace>
 
-/** Tells who would have to wait too long. */
-function createJudge({ patience = PATIENCE, modest = MODEST, clock }: QueueOptions, lines: Lines<Waiting>, pace: Pace) {
+/** Tells who would have to wait too long, where a client has so many of the places. */
+function createJudge(options: QueueOptions, lines: Lines<Waiting>, pace: Pace, toShare: (client: string) => number) {
+  const { patience = PATIENCE, modest = MODEST, clock } = options
   let emptyAt = clock()
   const isOverloaded = () => lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
+  // Whoever is before it in its own line takes its places in turn, whoever else is before it all of them.
+  const expect = (asker: Asker, taken: number): number => {
+    const { ofOwn, ofAll } = lines.ahead(asker)
+    const share = Math.min(taken, toShare(asker.client))
+    return Math.max(pace.expect(ofAll, taken), pace.expect(ofOwn, share))
+  }
   const isTooLong = (asker: Asker, taken: number): boolean => {
     const isOver = isOverloaded()
     const waiting = lines.lengthOf(asker.client)
     const isBurst = !isOver && waiting < BURST
-    const expected = pace.expect(isBurst ? 0 : lines.ahead(asker), taken)
+    const expected = isBurst ? pace.expect(0, taken) : expect(asker, taken)
     return expected > (isOver && waiting >= modest ? patience.overloadMs : patience.usualMs)
   }
   return {
@@ -150,7 +157,7 @@ interface Fates {
   next(): void
   refuse(waiting: Waiting): void
   readonly lateMs: number
-  /** Called whenever somebody has come or gone before its turn. */
+  /** Called whenever somebody has come. */
   changed(): void
 }
 
@@ -170,7 +177,8 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
     giveUp: (error) => {
       stop()
       lines.remove(waiting.asker, waiting)
-      fates.changed()
+      // A line that is no flood's any more may have more places.
+      fates.next()
       reject(error)
     },
   }
@@ -188,7 +196,7 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
     turn,
     alsoFor: (other) => {
       if (isOver || other.client === waiting.asker.client) return
-      if (lines.ahead(other) >= lines.ahead(waiting.asker)) return
+      if (lines.ahead(other).ofAll >= lines.ahead(waiting.asker).ofAll) return
       lines.remove(waiting.asker, waiting)
       waiting.asker = other
       lines.add(other, waiting)
@@ -206,7 +214,6 @@ export function createQueue(options: QueueOptions): Queue {
   const { patience = PATIENCE, meters, clock } = options
   const lines = createLines<Waiting>()
   const pace = createPace(clock)
-  const judge = createJudge(options, lines, pace)
   const company = createCompany(clock)
   const held = new Map<string, number>()
   let taken = 0
@@ -214,6 +221,11 @@ export function createQueue(options: QueueOptions): Queue {
   const heldBy = (client: string) => held.get(client) ?? 0
   const toShare = (client: string) =>
     lines.lengthOf(client) > modest && company.isBesideOthers(client) ? perFlood : perClient
+  const judge = createJudge(options, lines, pace, toShare)
+  // Floods beside each other are no company: each would leave places to the other that nobody takes.
+  const noteCame = ({ client }: Asker) => {
+    if (lines.lengthOf(client) <= modest) company.came(client)
+  }
   const may = (client: string) => taken < places && heldBy(client) < toShare(client)
   const changed = () => {
     if (lines.size === 0) judge.empty()
@@ -224,7 +236,7 @@ export function createQueue(options: QueueOptions): Queue {
     waiting.giveUp(REFUSAL)
   }
   const next = () => {
-    // More than one may begin where a flood is alone again.
+    // More than one may begin where a flood has more places than before, since it is alone or none any more.
     for (let one = lines.take(may); one !== undefined; one = lines.take(may)) one.begin()
     changed()
   }
@@ -256,13 +268,12 @@ export function createQueue(options: QueueOptions): Queue {
     throw REFUSAL
   }
   const admit = (asker: Asker) => {
-    company.came(asker.client)
+    noteCame(asker)
     if (!may(asker.client)) makeRoom(asker)
   }
   return {
     turnAway: (asker) => {
       if (!judge.isOfFlood(asker, taken)) return
-      company.came(asker.client)
       meters.refused()
       throw REFUSAL
     },
@@ -270,7 +281,9 @@ export function createQueue(options: QueueOptions): Queue {
     enter: (asker, left) => {
       left.throwIfAborted()
       const cameAt = clock()
-      company.came(asker.client)
+      // Shares grow with the clock: those in line come before who comes now.
+      next()
+      noteCame(asker)
       if (may(asker.client)) return { turn: Promise.resolve(take(asker.client, cameAt)), alsoFor: () => {} }
       admit(asker)
       const lateMs = GIVEN_UP_AFTER * patience.usualMs

@@ -105,6 +105,50 @@ describe('the queue of answers', () => {
     expect(await Promise.all([...flood, other])).toHaveLength(13)
   })
 
+  it('leaves no place idle between floods that nobody else is beside', async () => {
+    const { state, board, begun, finish } = setUp({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
+    const floods = [...names('a', 10), ...names('b', 10)].map((name) => board(name.slice(0, 1), 'r', name))
+    await settled()
+    expect(begun).toEqual(['a0', 'a1', 'b0', 'b1'])
+    // Since they came as clients like any, both are floods, and more of both come.
+    state.now += 1_000
+    const more = [...names('a-', 5), ...names('b-', 5)].map((name) => board(name.slice(0, 1), 'r', name))
+    await finish(0, 4)
+    expect(begun).toHaveLength(8)
+    await finish()
+    expect(await Promise.all([...floods, ...more])).toHaveLength(30)
+  })
+
+  it('has nobody overtake its own line when there are more places for it', async () => {
+    const { state, board, begun, finish } = setUp({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
+    const flood = names('a', 8).map((name) => board('a', 'r', name))
+    const other = board('b', 'r', 'b0')
+    await finish(0, 2)
+    expect(begun).toEqual(['a0', 'a1', 'b0', 'a2'])
+    state.now += 1_000
+    const late = board('a', 'r', 'late')
+    await settled()
+    expect(begun.slice(4)).toEqual(['a3'])
+    await finish()
+    expect(await Promise.all([...flood, other, late])).toHaveLength(10)
+    expect(begun.at(-1)).toBe('late')
+  })
+
+  it('counts on no more places for a flood than it has', async () => {
+    const { state, board, finish } = setUp({ places: 4, perClient: 4, perFlood: 1, modest: 2 })
+    const first = board('a', 'r', 'first')
+    await finish(50)
+    await first
+    const others = ['b', 'c', 'd'].map((client) => board(client, 'r', client))
+    const flood = names('a', 129).map((name) => board('a', 'r', name))
+    // More than a burst: a quarter of 129 times 0.05 seconds would be borne, but it takes turns on its one place.
+    await expect(board('a', 'r', 'too late')).rejects.toMatchObject({ code: 'unavailable' })
+    const more = board('b', 'r', 'of somebody else')
+    await finish(50)
+    expect(await Promise.all([...others, ...flood, more])).toHaveLength(133)
+    expect(state.refused).toBe(1)
+  })
+
   it('has nobody wait for more than seconds in overload, however many ask for little', async () => {
     const { state, board, finish } = setUp({ modest: 64 })
     const first = board('a', 'r', 'first')
