@@ -11,7 +11,7 @@ export const READS: Readonly<Partial<Record<keyof paths, readonly string[]>>> = 
   '/data/chains': [],
   '/data/daos': ['daos', 'prices', 'twitter'],
   '/data/daos/governance/proposals': ['governance', 'governors'],
-  '/data/daos/governance/summary': ['governance'],
+  '/data/daos/governance/summary': ['governance', 'prices'],
   '/data/daos/governance/voters': ['governance', 'governors'],
   '/data/daos/ratings': ['ratings', 'prices'],
   '/data/daos/socials': ['twitter', 'discord', 'daos', 'prices'],

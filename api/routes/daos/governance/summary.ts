@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { governance } from '../../../../shared/datasets/governance.ts'
+import { tokenPrices } from '../../../../shared/datasets/token-prices.ts'
 import { COUNTED, COUNTS, toScope } from '../../../governance/counted.ts'
 import { findStates, STATE } from '../../../governance/states.ts'
 import { defineList, listedDaos } from '../../../lists/list.ts'
@@ -81,7 +82,7 @@ export const governanceSummaryRoute = defineList({
     "For all live DAOs whose Snapshot space was read, or those that `id` and `name` select: how many votes, voters and proposals there are, counted as `/data/daos/governance` counts them, on Snapshot only, and how many proposals are voted on now. A DAO that is not listed has no space, or its space was not read to its end yet. Exact name matches come first, then by the token's market cap, largest first, then by name.",
   of: listedDaos,
   record: summary,
-  datasets: [governance],
+  datasets: [governance, tokenPrices],
   name: 'dao-governance',
   asOf: 'g.read_at',
   values: `d.id, d.name, tuple(g.votes, g.voters), g.proposals, g.active, toDateTime64(g.last_at, 3, 'UTC'), g.recent`,
