@@ -59,6 +59,16 @@ export function isTransient(error: unknown): boolean {
   return error instanceof DataError && TRANSIENT.has(error.code)
 }
 
+/**
+ * Of failures that may pass, the one that passes soonest, as far as is known: what asks for no wait does so at once. The
+ * first of several alike; undefined of none.
+ */
+export function toSoonest(failures: readonly DataError[]): DataError | undefined {
+  const waitOf = ({ retryAfterMs = 0 }: DataError) => retryAfterMs
+  const [first, ...others] = failures
+  return first && others.reduce((soonest, one) => (waitOf(one) < waitOf(soonest) ? one : soonest), first)
+}
+
 /** A one-line reason for a log line or a report. */
 export function toReason(error: unknown): string {
   return error instanceof Error ? error.message : String(error)

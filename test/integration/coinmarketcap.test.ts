@@ -123,6 +123,41 @@ describe('coinmarketcap', () => {
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[2, 'provider_malformed']])
   })
 
+  it('does not know a coin that no page of its history lists, while one without quotes has no past', async () => {
+    const step = 300_000
+    const split = start + 9_999 * step
+    const quotes = [{ timestamp: new Date(split).toISOString(), quote: { USD: { price: 5 } } }]
+    const { source } = await connectTo(
+      coinmarketcap,
+      (_, response, url) => {
+        const isSecondPage = url.searchParams.get('time_start') === new Date(split - step).toISOString()
+        sendJson(response, { data: { 1: { id: 1, quotes: [] }, ...(isSecondPage ? { 2: { id: 2, quotes } } : {}) } })
+      },
+      'secret',
+    )
+    const { run, refused } = toRun()
+    const rows = await source.fetchHistory(toTestTokens(3), { from: start, to: split + step, interval: '5m' }, run)
+    expect(rows.map(({ token }) => token)).toEqual([2])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[3, 'provider_unknown']])
+    expect(refused.get(3)?.message).toContain('?id=3:')
+  })
+
+  it('has no answer for a coin whose second page failed, whatever the first did not list', async () => {
+    const step = 300_000
+    const split = start + 9_999 * step
+    const { source } = await connectTo(
+      coinmarketcap,
+      (_, response, url) => {
+        const isSecondPage = url.searchParams.get('time_start') === new Date(split - step).toISOString()
+        sendJson(response, isSecondPage ? errors['1010'] : { data: {} }, isSecondPage ? 429 : 200)
+      },
+      'secret',
+    )
+    const { run, refused } = toRun()
+    await source.fetchHistory([alfa], { from: start, to: split + step, interval: '5m' }, run)
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[1, 'provider_exhausted']])
+  })
+
   it('names the path of an answer in another shape', async () => {
     const { source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, { data: [{ name: 'x' }] }))
     await expect(source.fetchLatest([alfa], toRun().run)).rejects.toMatchObject({

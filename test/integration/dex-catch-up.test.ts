@@ -216,6 +216,30 @@ describe('a run about some tokens only', () => {
   })
 })
 
+describe('a pool that opened while nobody ran', () => {
+  it.each([
+    ['the run that finds it', []],
+    ['a later run, as the one that finds it is about another token', ['UNI']],
+  ])('has all trades since the last search, in %s', async (_, first) => {
+    const chain = toTwoPools()
+    let isOpen = false
+    const pool: Chain['pool'] = (question) => {
+      const found = chain.pool(question)
+      return found === QUIET_POOL && !isOpen ? null : found
+    }
+    const run = await start({ ...chain, pool }, nowAt(1_000), 10_000)
+    await run.runSlot()
+    isOpen = true
+    run.clock.now = nowAt(END - 1_000)
+    if (first.length > 0) await run.runSlot({}, first)
+    run.clock.now = nowAt(END + 64)
+    await run.runSlot()
+    const quiet = (await readTrades(run)).filter((trade) => trade.pool === QUIET_POOL)
+    const opened = aaveTrades.filter((block) => block > 1_000)
+    expect(quiet.map((trade) => trade.block_number - FIRST_BLOCK)).toEqual(opened)
+  })
+})
+
 describe('a pool that trades far more than the others', () => {
   it('does not hold them up', async () => {
     const busy = Array.from({ length: 4_000 }, (_, n) => swapAt(n + 1))

@@ -106,6 +106,64 @@ describe('a chain without a node', () => {
     expect(await dump(byMoralis)).toBe(before)
   })
 
+  describe('whose reading is cut off after some pages', () => {
+    const [from, to] = [Date.parse('2024-05-06T00:00:00Z'), Date.parse('2024-05-06T02:00:00Z')]
+    const at = (minute: number) => new Date(from + minute * 60_000).toISOString()
+    // The second page ends within a block.
+    const minutes = [10, 20, 30, 40, 40, 50]
+    const swaps = minutes.map((minute, n) => ({
+      ...swap(hashOf(n), 'buy', POOL, uni, weth),
+      blockTimestamp: at(minute),
+    }))
+
+    /** Pages of two swaps, of which the third is refused as long as `down` says so. */
+    async function startCut() {
+      const stub = { down: true, bought: [] as string[] }
+      const server = await startProviderServer((_, response, url) => {
+        if (url.pathname !== `/erc20/${UNI}/swaps`) return sendJson(response, { cursor: null, result: [] })
+        const { fromDate = '', toDate = '~', cursor = '0' } = Object.fromEntries(url.searchParams)
+        if (stub.down && cursor === '4') return sendJson(response, { message: 'down' }, 503)
+        stub.bought.push(`${fromDate} ${cursor}`)
+        const all = swaps.filter(({ blockTimestamp }) => blockTimestamp >= fromDate && blockTimestamp <= toDate)
+        const end = Number(cursor) + 2
+        sendJson(response, { cursor: end < all.length ? String(end) : null, result: all.slice(Number(cursor), end) })
+      })
+      closers.push(server.close)
+      const settings = { RPC_URLS: '', MORALIS_BASE_URL: server.baseUrl, MORALIS_REQUESTS_PER_MINUTE: '60000' }
+      return { stub, run: await start({ now: to + 3 * 60_000, settings }) }
+    }
+    const toTimes = async (run: Parameters<typeof readTrades>[0]) =>
+      (await readTrades(run)).map(({ traded_at }) => traded_at)
+    const readNotes = ({ database }: Parameters<typeof readTrades>[0]) =>
+      database.db.rows({
+        name: 'notes',
+        sql: "SELECT value FROM job_state FINAL WHERE name LIKE 'moralis.%.%' AND name NOT LIKE '%allowance%'",
+        schema: z.object({ value: z.string() }),
+      })
+
+    it('keeps the whole blocks so far of a range, and buys no page twice', async () => {
+      const { stub, run } = await startCut()
+      await expect(run.runRange(from, to, ['UNI'])).rejects.toMatchObject({ code: 'provider_unavailable' })
+      expect(await toTimes(run)).toEqual([10, 20, 30].map(at))
+      stub.down = false
+      expect(await run.runRange(from, to, ['UNI'])).toMatchObject({ rows: 3, uncovered: 0 })
+      expect(await toTimes(run)).toEqual(minutes.map(at))
+      expect(stub.bought).toEqual([`${at(0)} 0`, `${at(0)} 2`, `${at(40)} 0`, `${at(40)} 2`])
+      expect(await readNotes(run)).toEqual([{ value: '' }])
+    })
+
+    it('keeps them of a slot, whose next try goes on behind them', async () => {
+      const { stub, run } = await startCut()
+      const [uni] = run.registry.tokens.filter(({ symbol }) => symbol === 'UNI')
+      await expect(run.runSlot(to)).rejects.toMatchObject({ code: 'provider_unavailable', entities: [uni?.id] })
+      expect(await toTimes(run)).toEqual([10, 20, 30].map(at))
+      stub.down = false
+      await run.runSlot(to)
+      expect(await toTimes(run)).toEqual(minutes.map(at))
+      expect(stub.bought.slice(2)).toEqual([`${at(40)} 0`, `${at(40)} 2`])
+    })
+  })
+
   it('has no dollars for a trade that the provider values at 0', async () => {
     const server = await startProviderServer((_, response, url) => {
       const result = [{ ...swap(hashOf(1), 'buy', POOL, uni, weth), totalValueUsd: 0 }]

@@ -205,6 +205,32 @@ describe('the trades of a chain', () => {
     expect(await readAggregates(run)).toEqual(before)
   })
 
+  it('of a range are not covered beyond a node that lags behind, and read on when it does no more', async () => {
+    const chain = toChain([swapAt(10), swapAt(7_500)])
+    let head = FIRST_BLOCK + 1_000
+    const lagging = { ...chain, headAt: (now: number) => Math.min(head, chain.headAt(now)) }
+    const run = await start({ now: nowAt(25 * 300 + 310), chains: { ethereum: lagging } })
+    // As a back-fill asks for it: up to the end of the hour.
+    const range = [START * 1000, START * 1000 + 27 * HOUR] as const
+    const blocks = async () => (await readTrades(run)).map(({ block_number }) => block_number - FIRST_BLOCK)
+    const sql = "SELECT count() AS reports FROM coverage WHERE dataset = 'dex-trades'"
+    const schema = z.object({ reports: z.number() })
+    const covered = async () => (await run.database.db.rows({ name: 'covered', sql, schema }))[0]?.reports
+    const lags = {
+      code: 'provider_unavailable',
+      message: expect.stringContaining('rpc-ethereum: the node lags behind'),
+    }
+    await expect(run.runRange(...range, ['UNI'])).rejects.toMatchObject(lags)
+    await expect(run.runRange(range[0] + 12 * HOUR, range[1], ['UNI'])).rejects.toMatchObject(lags)
+    expect(await blocks()).toEqual([10])
+    expect(await covered()).toBe(0)
+    await run.runRange(range[0], range[0] + 3 * HOUR, ['UNI'])
+    expect(await covered()).toBe(1)
+    head = Number.POSITIVE_INFINITY
+    await run.runRange(...range, ['UNI'])
+    expect(await blocks()).toEqual([10, 7_500])
+  })
+
   it('of a node that fails are read from where they stopped, in the next run', async () => {
     const run = await start({ now: nowAt(1_000), chains: { ethereum: toChain([swapAt(10), swapAt(1_100)]) } })
     await run.runSlot()

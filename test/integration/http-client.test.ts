@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
-import { afterEach, describe, expect, it } from 'vitest'
+import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { DataError } from '../../shared/errors.ts'
+import type { HttpClients } from '../../workers/http/client.ts'
 import type { HttpSettings } from '../../workers/http/request.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
 
@@ -18,21 +19,23 @@ async function connect(handler: Handler, settings: Partial<HttpSettings> = {}) {
   const server = await startProviderServer(handler)
   closers.push(server.close)
   const { http, calls } = createObservedClients()
-  const client = http.open({
-    provider: 'acme',
-    baseUrl: server.baseUrl,
-    headers: { 'x-api-key': KEY },
-    timeoutMs: 5000,
-    maxBytes: 1000,
-    requestsPerMinute: 60_000,
-    ...settings,
-  })
+  const open = (clients: HttpClients) =>
+    clients.open({
+      provider: 'acme',
+      baseUrl: server.baseUrl,
+      headers: { 'x-api-key': KEY },
+      timeoutMs: 5000,
+      maxBytes: 1000,
+      requestsPerMinute: 60_000,
+      ...settings,
+    })
+  const client = open(http)
   const fail = (request: Partial<Parameters<typeof client.json>[0]> = {}): Promise<DataError> =>
     client.json({ path: '/things', signal, ...request }).then(
       () => expect.unreachable('the call succeeded'),
       (error: unknown) => error as DataError,
     )
-  return { server, client, calls, fail }
+  return { server, http, open, client, calls, fail }
 }
 
 /** Answers with each handler in turn, then goes on with the last. */
@@ -215,6 +218,55 @@ describe('lasting failures', () => {
       code: 'config',
       message: expect.not.stringContaining('cret'),
     })
+  })
+})
+
+describe('a plan that is used up', () => {
+  const MINUTE = 60_000
+  const start = Date.UTC(2024, 4, 6, 12)
+  const usedUpFor = (minutes: number): Partial<HttpSettings> => ({
+    readError: () => ({ code: 'provider_exhausted', says: 'no credits', retryAfterMs: minutes * MINUTE }),
+  })
+  const at = (minutes: number) => vi.setSystemTime(start + minutes * MINUTE)
+  afterEach(() => void vi.useRealTimers())
+
+  it('is refused unsent, alike and in both lanes, but for one look an hour, until it begins anew', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: start })
+    const { server, http, fail, open } = await connect(refuse(402), usedUpFor(90))
+    const first = await fail()
+    at(20)
+    const second = await fail()
+    expect(second).toMatchObject({ code: first.code, message: first.message, retryAfterMs: 70 * MINUTE })
+    await expect(open(http.history).json({ path: '/others', signal })).rejects.toMatchObject({
+      code: 'provider_exhausted',
+      message: 'acme /others: status 402: no credits',
+    })
+    expect(server.requests).toHaveLength(1)
+    for (const minutes of [60, 61, 119]) {
+      at(minutes)
+      await fail()
+    }
+    expect(server.requests).toHaveLength(2)
+  })
+
+  it('is asked again from its reset on', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: start })
+    const { client, fail } = await connect(inTurn(refuse(402), ok), usedUpFor(5))
+    await fail()
+    at(4)
+    await fail()
+    at(5)
+    expect(await client.json({ path: '/things', signal })).toEqual({ ok: true })
+  })
+
+  it.each([
+    ['a refusal for another reason', { code: 'provider_rejected', says: 'no', retryAfterMs: MINUTE }],
+    ['one that does not say until when', { code: 'provider_exhausted', says: 'no credits' }],
+  ] as const)('is asked again after %s', async (_, reading) => {
+    const { server, fail } = await connect(refuse(402), { readError: () => reading })
+    await fail()
+    await fail()
+    expect(server.requests).toHaveLength(2)
   })
 })
 

@@ -249,6 +249,30 @@ describe('the Index Token as a holder of ether', () => {
     expect(await stored()).toEqual([])
   })
 
+  it.each([
+    ['an hour at most', 59, true],
+    ['more than an hour', 61, false],
+  ])('of a node that is behind its slot by %s is stored or asked for again', async (_, minutes, isStored) => {
+    const block = (await headBlock()) - 12
+    const slot = Math.floor(NOW / 300_000) * 300_000
+    const late = block - Math.ceil(((await blockTime()) - (slot / 1000 - minutes * 60)) / 12)
+    const { url } = await startNode(({ method }) =>
+      method === 'eth_blockNumber' ? { result: `0x${(late + 12).toString(16)}` } : undefined,
+    )
+    const run = collect({ index, rpcUrl: url })
+    if (isStored) await run
+    else {
+      const says = expect.stringContaining('rpc-ethereum: the node lags behind')
+      await expect(run).rejects.toMatchObject({ code: 'provider_unavailable', message: says })
+    }
+    expect((await stored()).map(({ block_number }) => block_number)).toEqual(isStored ? [late] : [])
+    // A bucket that is noted as stored is never asked for again.
+    const states = z.object({ state: z.string() })
+    const sql = "SELECT toString(state) AS state FROM coverage FINAL WHERE dataset = 'index-token'"
+    const reports = await pipeline.database.db.rows({ name: 'reports', sql, schema: states })
+    expect(reports.map(({ state }) => state)).toEqual(isStored ? ['stored'] : [])
+  })
+
   it('is not read where the contract is none, and says so', async () => {
     const elsewhere = { ...index.token, contractAddress: `0x${'9'.repeat(40)}` }
     const reason = await collect({ index: { token: elsewhere } }).catch((error: unknown) => error)
@@ -262,14 +286,16 @@ describe('the Index Token as a holder of ether', () => {
   })
 })
 
+async function askNode(method: string, params: readonly unknown[]): Promise<unknown> {
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method, params })
+  const answer = await fetch(`${pipeline.upstream.url}/rpc/ethereum`, { method: 'POST', body })
+  return z.object({ result: z.unknown() }).parse(await answer.json()).result
+}
+
+const headBlock = async () => Number(await askNode('eth_blockNumber', []))
+
 async function blockTime(): Promise<number> {
-  const ask = async (method: string, params: readonly unknown[]) => {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 0, method, params })
-    const answer = await fetch(`${pipeline.upstream.url}/rpc/ethereum`, { method: 'POST', body })
-    return z.object({ result: z.unknown() }).parse(await answer.json()).result
-  }
-  const head = Number(await ask('eth_blockNumber', []))
-  const block = await ask('eth_getBlockByNumber', [`0x${(head - 12).toString(16)}`, false])
+  const block = await askNode('eth_getBlockByNumber', [`0x${((await headBlock()) - 12).toString(16)}`, false])
   return Number(z.object({ timestamp: z.string() }).parse(block).timestamp)
 }
 

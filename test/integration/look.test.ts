@@ -207,4 +207,38 @@ describe('a chunk', () => {
       'prices: no live entity has any of the ids gone, left',
     )
   })
+
+  it('is tried again as soon as one of its failures may have passed, whatever the others wait for', async () => {
+    const tokens = prices.entities(pipeline.registry).slice(0, 3)
+    const failures = [
+      new DataError('provider_exhausted', 'coinmarketcap: used up', { retryAfterMs: 25 * DAY_MS }),
+      new DataError('provider_unavailable', 'coinmarketcap: 503', { retryAfterMs: 2_000 }),
+      new DataError('provider_exhausted', 'coinmarketcap: used up today', { retryAfterMs: DAY_MS }),
+    ]
+    const failing: Collector = {
+      provider: 'coinmarketcap',
+      covers: () => true,
+      collect: async ({ entities, refuse }) => {
+        for (const [at, failure] of failures.entries()) {
+          const token = entities.find(({ key }) => key === tokens[at]?.key)
+          if (token !== undefined) refuse(token, failure)
+        }
+        return []
+      },
+    }
+    const payload = { ...range, entities: tokens.map(({ id }) => id) }
+    await expect(runJob(prices, [failing], pipeline.context, payload)).rejects.toMatchObject({
+      code: 'provider_unavailable',
+      retryAfterMs: 2_000,
+      entities: expect.arrayContaining(payload.entities),
+    })
+    const notes = await readNotes(
+      pipeline.context.db,
+      prices.dataset,
+      tokens.map(({ key }) => key),
+      range,
+    )
+    const waits = notes.map(({ nextTry }) => nextTry - NOW)
+    expect(waits.sort((a, b) => a - b)).toEqual([5 * 60_000, DAY_MS, 25 * DAY_MS])
+  })
 })

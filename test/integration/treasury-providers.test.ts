@@ -250,13 +250,42 @@ describe('goldrush', () => {
     expect(asked.map(({ url }) => url.search)).toEqual(['?days=7', '?days=7'])
   })
 
-  it('has no history of a DAO whose portfolio is empty while it holds something', async () => {
+  it('takes an empty portfolio for no answer where the address holds something', async () => {
     const { source } = await connect(
       goldrush,
       answering({ balances: () => data([item('0x1', 'A')]), portfolio: () => data([]) }),
     )
     const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
-    expect(await source.fetchHistory(alfa, range, signal)).toEqual([])
+    await expect(source.fetchHistory(alfa, range, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+
+  it('does not know the past of a DAO of which no day of the range is told', async () => {
+    const told = [[holding(0, 5)], [{ ...holding(1, 5), open: null }]]
+    for (const holdings of told) {
+      const { source } = await connect(
+        goldrush,
+        answering({
+          balances: () => data([item('0x1', 'A')]),
+          portfolio: () => data([item('0x1', 'A', { holdings })]),
+        }),
+      )
+      const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+      await expect(source.fetchHistory(alfa, range, signal)).rejects.toMatchObject({ code: 'provider_unknown' })
+    }
+  })
+
+  it('does not take an address for unused that was emptied in the days of the range', async () => {
+    const emptied = [holding(20, 5), { ...holding(1, 0), open: { balance: '0', quote: 0 } }]
+    const { source } = await connect(goldrush, (_, response, url) => {
+      const isOther = url.pathname.includes(address(2))
+      if (url.pathname.includes('/balances_v2/')) return sendJson(response, data(isOther ? [] : [item('0x1', 'A')]))
+      const holdings = isOther ? emptied : [holding(1, 5), holding(20, 5)]
+      const isTold = !isOther || Number(url.searchParams.get('days')) > 20
+      sendJson(response, data(isTold ? [item('0x1', 'A', { holdings })] : []))
+    })
+    const range = { from: TODAY - 30 * DAY, to: TODAY, interval: '1d' } as const
+    const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
+    await expect(source.fetchHistory(two, range, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
   })
 })
 

@@ -98,9 +98,11 @@ describe('X counts', () => {
         { 'x-rate-limit-reset': String(Math.ceil(Date.now() / 1000) + 2) },
       ),
     )
-    const { code, message } = await failure(source.fetchCounts([alfa], slot, signal))
+    const { code, message, retryAfterMs = 0 } = await failure(source.fetchCounts([alfa], slot, signal))
     expect(code).toBe('provider_exhausted')
     expect(message).toContain('usage is capped')
+    // Not the reset of the rate limit, which is seconds away.
+    expect((Date.now() + retryAfterMs) % 86_400_000).toSatisfy((ms: number) => ms < 60_000 || ms > 86_340_000)
     expect(server.requests).toHaveLength(1)
   })
 

@@ -102,6 +102,28 @@ describe('collect', () => {
     expect(collected.answers.all()[0]).toMatchObject({ provider: 'first', failure: unavailable })
   })
 
+  it.each([
+    ['asks for no wait', undefined],
+    ['asks for a shorter one', 1_000],
+  ])('fails, where a plan is used up and the next provider %s, with what passes soonest', async (_, retryAfterMs) => {
+    const failures = [
+      new DataError('provider_exhausted', 'first: used up', { retryAfterMs: 25 * 86_400_000 }),
+      new DataError('provider_unavailable', 'second: 503', { retryAfterMs }),
+      // This one never passes.
+      new DataError('provider_unconfigured', 'third: no key'),
+    ]
+    const collectors = failures.map(
+      (fails, at) => provider(['first', 'second', 'third'][at] ?? '', { fails }).collector,
+    )
+    const collected = await collect(collectors, wanted, silent)
+    expect(collected.answers.all()[0]).toMatchObject({
+      state: 'failed',
+      provider: 'first',
+      reason: 'first: used up; third: no key',
+      failure: failures[1],
+    })
+  })
+
   it('takes no rows for an answer in a range, where a token may have no history', async () => {
     const [first, second] = [provider('first', { answers: [1] }), provider('second', {})]
     const collected = await collect([first.collector, second.collector], { ...wanted, range }, silent)

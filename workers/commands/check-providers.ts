@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   try {
     const probes = await probeProviders({
       config,
-      registry: await readRegistryOrFiles(db, createLog('providers', 'silent')),
+      registry: await readRegistryOrFiles(db, createLog('providers', 'warn')),
       db,
       log: createLog('providers', 'silent'),
       now,

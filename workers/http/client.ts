@@ -8,6 +8,7 @@ import type { RateLimit } from './rate-limit.ts'
 import type { Exchange, HttpRequest, HttpSettings } from './request.ts'
 import { LONGEST_WAIT_MS, sleep, toBackoffMs } from './retry.ts'
 import { type Target, toExcerpt, toTarget } from './target.ts'
+import { createUsedUp, type UsedUp } from './used-up.ts'
 
 /**
  * Sends requests, within the provider's rate limit, again after network errors, timeouts, 408, 429 and 5xx.
@@ -16,7 +17,7 @@ import { type Target, toExcerpt, toTarget } from './target.ts'
  *   the requests of the hour are used up for longer; `retryAfterMs` is the wait.
  * - `provider_rejected` for any other error status and for redirects to another host, or what the provider's own reading
  *   of it says: `provider_exhausted` for a plan that is used up, `provider_unconfigured` for one that does not have what
- *   was asked for; never sent again.
+ *   was asked for; never sent again. Of a plan that says when it begins anew, further requests fail alike unsent.
  * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
  * An aborted signal rejects with the signal's reason.
  */
@@ -63,19 +64,23 @@ interface Progress {
 
 const DEFAULT_RETRIES = 3
 
-/** Opens the clients of all providers. It holds the rate limits, so a process creates one. */
+/** Opens the clients of all providers. It holds the rate limits and whose plan is used up, so a process creates one. */
 export function createHttpClients(options: Options): LaneClients {
-  const limits = new Map<string, { whole: RateLimit; history: RateLimit }>()
+  const providers = new Map<string, { whole: RateLimit; history: RateLimit; usedUp: UsedUp }>()
   const toOpen = (lane: 'whole' | 'history') => (settings: HttpSettings) => {
-    const limit = limits.get(settings.provider) ?? toLimits(settings, options)
-    limits.set(settings.provider, limit)
+    const held = providers.get(settings.provider) ?? { ...toLimits(settings, options), usedUp: createUsedUp() }
+    providers.set(settings.provider, held)
     toHeaders(settings.provider, settings.headers)
-    return createClient(settings, limit[lane], options)
+    return createClient(settings, { limit: held[lane], usedUp: held.usedUp }, options)
   }
   return { open: toOpen('whole'), history: { open: toOpen('history') } }
 }
 
-function createClient(settings: HttpSettings, limit: RateLimit, options: Options): HttpClient {
+function createClient(
+  settings: HttpSettings,
+  { limit, usedUp }: { limit: RateLimit; usedUp: UsedUp },
+  options: Options,
+): HttpClient {
   const { provider } = settings
   const { backoffMs = 500, log, observe, record } = options
 
@@ -105,6 +110,7 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
   async function sendUntilAnswered(request: HttpRequest, headers: Headers, target: Target, progress: Progress) {
     const { signal, retries = DEFAULT_RETRIES } = request
     for (;;) {
+      refuseUsedUp(target)
       await limit.take(signal, request.cost, request.units)
       const traced = { provider, request, target, retries: progress.retries }
       const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
@@ -112,6 +118,7 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
       progress.status = result.status
       progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
       if ('body' in result) return result
+      usedUp.note(result)
       const { code, reason, retryAfterMs } = result
       const failed = `${provider} ${target.shown}: ${reason}`
       const isPatient = (retryAfterMs ?? 0) <= LONGEST_WAIT_MS
@@ -124,6 +131,13 @@ function createClient(settings: HttpSettings, limit: RateLimit, options: Options
       log.warn({ provider, retry: progress.retries, waitMs, reason: failed }, 'provider call failed, trying again')
       await sleep(waitMs, signal)
     }
+  }
+
+  function refuseUsedUp({ shown }: Target): void {
+    const told = usedUp.get()
+    if (told === undefined) return
+    const { reason, retryAfterMs } = told
+    throw new DataError('provider_exhausted', `${provider} ${shown}: ${reason}`, { retryAfterMs })
   }
 
   return {

@@ -9,5 +9,6 @@ export default defineJob({
   dataset: indexToken,
   providers: [indexTokenContract],
   entities: indexToken.entities,
-  run: ({ provider, entities, signal }) => Promise.all(entities.map((index) => provider.fetchToken(index, signal))),
+  run: ({ provider, entities, slot, signal }) =>
+    Promise.all(entities.map((index) => provider.fetchToken(index, slot, signal))),
 })

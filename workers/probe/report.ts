@@ -22,11 +22,11 @@ const isGood = ({ finding }: Probe): boolean => finding === 'works' || finding =
 
 /**
  * Whether somebody has to do something. What is not set up is a choice, what needs the database is known elsewhere, and
- * history may have nothing of an entity.
+ * history may have nothing of an entity, or not know it that long ago; whether its id is right is told by what is asked now.
  */
 export function isWrong(probe: Probe): boolean {
   if (isGood(probe) || probe.finding === 'unconfigured' || probe.finding === 'no-store') return false
-  return probe.asked === 'now' || probe.finding !== 'nothing'
+  return probe.asked === 'now' || (probe.finding !== 'nothing' && probe.finding !== 'unknown')
 }
 
 /**

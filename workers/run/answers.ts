@@ -1,4 +1,4 @@
-import { DataError, isTransient, toReason } from '../../shared/errors.ts'
+import { DataError, isTransient, toReason, toSoonest } from '../../shared/errors.ts'
 import type { Entity } from '../job/define-job.ts'
 
 /**
@@ -15,7 +15,10 @@ export interface Answer {
   readonly provider: string
   /** The first provider's reason and the last one's, when nobody or only a later one answered. */
   readonly reason: string
-  /** What failed in a way that may pass, also when a later provider answered. */
+  /**
+   * What failed in a way that may pass, also when a later provider answered. Of several it is the one that passes soonest:
+   * a plan that is used up for a month delays no try of the provider after it.
+   */
   readonly failure: DataError | undefined
 }
 
@@ -72,7 +75,7 @@ export function createAnswers(entities: readonly Entity[], isRange: boolean): An
     all: () =>
       entities.map((entity) => {
         const told = refusals.get(entity.key) ?? []
-        const failure = told.find(({ error }) => isTransient(error))?.error
+        const failure = toSoonest(told.map(({ error }) => error).filter(isTransient))
         const found = settled.get(entity.key)
         const reason = toReasons(told)
         if (found !== undefined) return { entity, ...found, reason, failure }

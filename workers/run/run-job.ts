@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import { noteComputed, readEngineTime } from '../../shared/coverage/computations.ts'
-import { DataError } from '../../shared/errors.ts'
+import { DataError, toSoonest } from '../../shared/errors.ts'
 import type { JobPayload, JobReport, SlotPayload } from '../../shared/queue/queues.ts'
 import { toFixed } from '../../shared/registry/living.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
@@ -135,16 +135,17 @@ function toLeft(collected: Collected): Entity[] {
 
 /**
  * What failed in a way that may pass is tried again, as are those that are left: the job's time was over, or only a part
- * of a range came, or a coarser one, because an earlier provider failed.
+ * of a range came, or a coarser one, because an earlier provider failed. The next try is for whoever may have an answer first.
  * @throws PendingError that names them.
  */
 function refusePending(answers: readonly Answer[], left: readonly Entity[], report: JobReport): void {
   const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
-  const ids = [...left, ...failed.map(({ entity }) => entity)].map(({ id }) => id)
-  if (ids.length === 0) return
-  const failure = failed[0]?.failure ?? answers.find((answer) => answer.failure !== undefined)?.failure
-  const cause = failure ?? new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
-  throw new PendingError(cause, [...new Set(ids)], report)
+  const waiting = [...left, ...failed.map(({ entity }) => entity)]
+  if (waiting.length === 0) return
+  const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
+  const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
+  const soonest = toSoonest(waiting.map(({ key }) => failures.get(key) ?? unfinished))
+  throw new PendingError(soonest ?? unfinished, [...new Set(waiting.map(({ id }) => id))], report)
 }
 
 const TOO_LONG = 'there is more to read than the time of a job'

@@ -3,6 +3,7 @@ import { DataError } from '../../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Provider, Range, Run } from '../../job/define-job.ts'
+import { toUnknown } from '../answer.ts'
 import { askBatches, type Batch } from '../ask-batches.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { askWithinBudget, requireHistory } from '../month-budget.ts'
@@ -59,15 +60,20 @@ function fetchLatest(client: CoinMarketCap, tokens: readonly Token[], { signal, 
   return askBatches(batches, ask, { refuse })
 }
 
-function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Range, { signal, refuse }: AskRun) {
+/** A coin that no answer of the range has is unknown here; only one that is listed without quotes has no past. */
+async function fetchHistory(
+  client: CoinMarketCap,
+  tokens: readonly Token[],
+  range: Range,
+  { signal, refuse: tell }: AskRun,
+) {
+  const unlisted = new Set(tokens)
+  const refuse: AskRun['refuse'] = (token, reason) => {
+    unlisted.delete(token)
+    tell(token, reason)
+  }
   const stepMs = INTERVAL_SECONDS[range.interval] * 1000
-  const mostPoints = Math.min(POINTS_PER_CALL, toMostCredits(client) * POINTS_PER_CREDIT)
-  const pages = toPages(range, Math.min(POINTS_PER_COIN - 1, mostPoints) * stepMs)
-  const batches = pages.flatMap((page) => {
-    const coins = Math.min(IDS_PER_CALL, Math.max(1, Math.floor(mostPoints / countSteps(page))))
-    return toBatches(tokens, coins).map((entities) => ({ entities, page }))
-  })
-  const ask = async ({ entities, page }: Batch<Token> & { page: Range }) => {
+  const ask = async ({ entities, page }: HistoryBatch) => {
     const query = {
       id: toIds(entities),
       // The provider's start is exclusive: its first step is the one after it.
@@ -81,10 +87,28 @@ function fetchHistory(client: CoinMarketCap, tokens: readonly Token[], range: Ra
     }
     const credits = Math.ceil((entities.length * countSteps(page)) / POINTS_PER_CREDIT)
     const coins = await client.fetch(HISTORICAL, query, historicalAnswer, signal, credits)
+    const listed = new Set<string | null>(coins.map(({ id }) => id))
+    for (const token of entities) if (listed.has(token.cmcId)) unlisted.delete(token)
     refuseFaulty(coins, entities, refuse)
     return toHistoryRows(coins, entities, page)
   }
-  return askBatches(batches, ask, { refuse })
+  const rows = await askBatches(toHistoryBatches(client, tokens, range), ask, { refuse })
+  for (const token of unlisted) tell(token, toUnknown('coinmarketcap', `${HISTORICAL}?id=${token.cmcId}`))
+  return rows
+}
+
+interface HistoryBatch extends Batch<Token> {
+  readonly page: Range
+}
+
+/** The calls of a range, each within the points that the provider, the plan and our own bound allow. */
+function toHistoryBatches(client: CoinMarketCap, tokens: readonly Token[], range: Range): HistoryBatch[] {
+  const mostPoints = Math.min(POINTS_PER_CALL, toMostCredits(client) * POINTS_PER_CREDIT)
+  const pages = toPages(range, Math.min(POINTS_PER_COIN - 1, mostPoints) * INTERVAL_SECONDS[range.interval] * 1000)
+  return pages.flatMap((page) => {
+    const coins = Math.min(IDS_PER_CALL, Math.max(1, Math.floor(mostPoints / countSteps(page))))
+    return toBatches(tokens, coins).map((entities) => ({ entities, page }))
+  })
 }
 
 /** The credits of one call of history: of what a day has for it half, because a call for more than all of it would never be made. */

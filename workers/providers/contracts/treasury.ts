@@ -12,6 +12,9 @@ export interface TreasurySource {
    * @throws DataError `provider_unknown` where it does not know the DAO or one of its addresses.
    */
   fetchTreasury(dao: TreasuryDao, slot: number, signal: AbortSignal): Promise<Candidate<DaoTreasuryRow> | undefined>
-  /** A row for each day inside the range for which the provider knows the whole treasury. */
+  /**
+   * A row for each day inside the range for which the provider knows the whole treasury.
+   * @throws DataError `provider_unknown` where it does not know the DAO or one of its addresses, or no day of the range.
+   */
   fetchHistory(dao: TreasuryDao, range: Range, signal: AbortSignal): Promise<Candidate<DaoTreasuryRow>[]>
 }

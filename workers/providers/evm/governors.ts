@@ -148,7 +148,7 @@ async function readGovernors(
   log.info(told, 'events of governors read')
   const rows = [...happened.flatMap(toRows), ...times]
   const isBusy = turns.logs.length > mostPerRun / 2
-  return { ...toReading({ governors, turns, rows }, toLag(node, head, slot), slot), isBusy }
+  return { ...toReading({ governors, turns, rows }, toLag(node.rpc, head.timestamp, slot), slot), isBusy }
 }
 
 /** Reads what the node's pages allow; where they are so narrow that it would take weeks, it is told instead. */

@@ -38,9 +38,10 @@ export const ethereum: Provider<TradeSource, Token> = {
   connect(context) {
     const readers = openReaders(context)
     const firstRunMs = context.config.dex.firstRunHours * 3_600_000
+    const now = context.now ?? Date.now
     return {
       fetchNew: (request) => eachChain(readers, request, (reader, own) => fetchNew(reader, own, firstRunMs)),
-      fetchHistory: (request) => eachChain(readers, request, fetchRange),
+      fetchHistory: (request) => eachChain(readers, request, (reader, own) => fetchRange(reader, own, now())),
     }
   },
 }
@@ -90,8 +91,8 @@ async function eachChain<R extends TradeRequest>(
 }
 
 /**
- * Trades from each pool's cursor on, towards the newest final block. A pool without a cursor starts `firstRunMs` before
- * the slot.
+ * Trades from each pool's cursor on, towards the newest final block. Pools without a cursor start `firstRunMs` before the
+ * slot; earlier where the last search without one of them was: its token counts as read since then.
  */
 async function fetchNew(
   reader: ChainReader,
@@ -101,14 +102,15 @@ async function fetchNew(
   const { state, slot, signal } = request
   const head = await reader.node.finalized(signal)
   const pools = await refreshPools(reader, request)
-  const resumed = await resume(state, reader.slug, { contracts: pools, head: head.number }, () =>
-    findBlockAt(reader.node, (slot - firstRunMs) / 1000, head, signal),
-  )
+  const resumed = await resume(state, reader.slug, { contracts: pools, head: head.number }, (unread) => {
+    const absent = pools.flatMap(({ address, absentAt }) => (unread.has(address) ? (absentAt ?? []) : []))
+    return findBlockAt(reader.node, Math.min(slot - firstRunMs, ...absent) / 1000, head, signal)
+  })
   const { rows, turns, finished } = await readOn(reader, request, {
     ...{ pools, firstOf: resumed.firstOf, to: head.number },
   })
   resumed.note(turns)
-  const lag = toLag(reader.node, head, slot)
+  const lag = toLag(reader.node.rpc, head.timestamp, slot)
   if (lag === undefined) request.noteRead(finished)
   else {
     for (const token of finished) request.refuse(token, lag)
@@ -147,28 +149,35 @@ async function readOn(reader: ChainReader, request: TradeRequest, { pools, first
 
 /**
  * The trades in [from, to) of a range, as far as its blocks are final, or the next piece of them. How far a piece came is
- * remembered for each token by itself, because the next piece is only about those that are not done.
+ * remembered for each token by itself, because the next piece is only about those that are not done. While the node lags
+ * behind the range, or behind `now` (Unix milliseconds) where the range goes on after it, nobody is.
  */
 async function fetchRange(
   reader: ChainReader,
   request: TradeRequest & { readonly range: Range },
+  now: number,
 ): Promise<Candidate<DexTradeRow>[]> {
   const { entities, range, state, signal } = request
   const head = await reader.node.finalized(signal)
   const from = await findBlockAt(reader.node, range.from / 1000, head, signal)
   const to = (await findBlockAt(reader.node, range.to / 1000, head, signal)) - 1
-  if (from > to) return []
+  const lag = toLag(reader.node.rpc, head.timestamp, Math.min(range.to, now))
+  if (from > to) {
+    if (lag !== undefined) throw lag
+    return []
+  }
   const pools = await findRangePools(reader, request)
   const begun = await Promise.all(entities.map((token) => readCursors(state, toRangeName(token, range))))
   const cursors = new Map(begun.flatMap((each) => [...each]))
   const firstOf = (address: string) => (cursors.get(address) ?? from - 1) + 1
   const { rows, turns, finished } = await readOn(reader, request, { pools, firstOf, to })
+  if (lag !== undefined) for (const token of finished) request.refuse(token, lag)
   for (const [at, token] of entities.entries()) {
     const own = toPoolsOf([token.contractAddress], pools).flatMap(({ address }) => {
       const cursor = turns.cursors.get(address) ?? cursors.get(address)
       return cursor === undefined ? [] : [[address, cursor] as const]
     })
-    if (!finished.includes(token)) noteCursors(state, toRangeName(token, range), new Map(own))
+    if (lag !== undefined || !finished.includes(token)) noteCursors(state, toRangeName(token, range), new Map(own))
     else if (begun[at]?.size !== 0) dropCursors(state, toRangeName(token, range))
   }
   return rows

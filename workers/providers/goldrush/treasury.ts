@@ -49,9 +49,13 @@ export const goldrush: Provider<TreasurySource, TreasuryDao> = {
         const times = [...daily.keys()]
         const holdings = await toHoldings(daily, signal, (coins) => prices.past(coins, times, signal))
         // The past is told without a mark of what is spam.
-        return [...holdings].flatMap(
+        const rows = [...holdings].flatMap(
           ([day, held]) => toTreasuryRow(dao, day, 'goldrush', { holdings: held, spamCount: null }) ?? [],
         )
+        // A day that is not told here may be told by the next provider: it is not one without a treasury.
+        if (rows.length === 0)
+          throw new DataError('provider_unknown', `goldrush: no day of the range for all addresses of ${dao.name}`)
+        return rows
       },
     }
   },
@@ -87,7 +91,7 @@ async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: Abor
   const positions: Position[] = []
   let [isUsed, spamCount] = [false, 0]
   for (const wallet of dao.wallets) {
-    const found = await fetchBalances(client, wallet, signal)
+    const found = await fetchBalances(client, wallet, DAYS_BEFORE, signal)
     if (found === undefined) return undefined
     if (found === UNUSED) continue
     isUsed = true
@@ -101,17 +105,23 @@ async function fetchPositions(client: HttpClient, dao: TreasuryDao, signal: Abor
 const UNUSED = 'unused'
 const DAYS_BEFORE = 7
 
-/** Undefined for an empty answer about an address that held something in the days before: something is wrong with it. */
-async function fetchBalances(client: HttpClient, wallet: Wallet, signal: AbortSignal) {
+/**
+ * Undefined for an empty answer about an address that held something in so many days before: something is wrong with it,
+ * or it was emptied.
+ */
+async function fetchBalances(client: HttpClient, wallet: Wallet, days: number, signal: AbortSignal) {
   // Spam comes with a mark, so that it is counted here.
   const query = { 'quote-currency': 'USD', nft: 'false' }
   const data = await fetchData(client, wallet, 'balances_v2', balancesData, query, signal)
   if (data.items.length > 0) return { positions: toPositions(data, wallet), spamCount: countSpam(data) }
-  const before = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days: DAYS_BEFORE }, signal)
+  const before = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal)
   return before.items.length === 0 ? UNUSED : undefined
 }
 
-/** What all addresses held, by day; only days of which every address tells. */
+/**
+ * What all addresses held, by day; only days of which every address tells.
+ * @throws DataError `provider_malformed` for an empty answer that another one contradicts, and where all are empty.
+ */
 async function fetchDailyPositions(
   client: HttpClient,
   dao: TreasuryDao,
@@ -122,17 +132,20 @@ async function fetchDailyPositions(
   const byWallet: Map<number, Position[]>[] = []
   let isUsed = false
   for (const wallet of dao.wallets) {
-    const current = await fetchBalances(client, wallet, signal)
-    if (current === undefined)
-      throw new DataError('provider_malformed', `goldrush: an empty answer for ${wallet.address}`)
+    // What was emptied before the last days, but in the range, is no unused address of the range.
+    const current = await fetchBalances(client, wallet, days, signal)
+    if (current === undefined) throw toContradicted(wallet)
     if (current === UNUSED) continue
     isUsed = true
     const data = await fetchData(client, wallet, 'portfolio_v2', portfolioData, { days }, signal)
     if (data.items.length > 0) byWallet.push(toDailyPositions(data, current.positions, wallet, range))
-    else if (current.positions.length > 0) return new Map()
+    else if (current.positions.length > 0) throw toContradicted(wallet)
   }
   if (!isUsed) throw new DataError('provider_malformed', `goldrush: empty answers for all addresses of ${dao.name}`)
   const [first = new Map<number, Position[]>(), ...others] = byWallet
   const shared = [...first.keys()].filter((day) => others.every((other) => other.has(day)))
   return new Map(shared.map((day) => [day, byWallet.flatMap((wallet) => wallet.get(day) ?? [])]))
 }
+
+const toContradicted = ({ address }: Wallet) =>
+  new DataError('provider_malformed', `goldrush: an empty answer for ${address}`)

@@ -8,6 +8,7 @@ import type { Candidate, Provider } from '../../job/define-job.ts'
 import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { toCoin } from '../defillama/prices.ts'
 import { fetchPrices } from '../evm/dex/quote-prices.ts'
+import { toLag } from '../evm/logs/node.ts'
 import { createJsonRpc, type JsonRpc } from '../evm/rpc/json-rpc.ts'
 import { askAll, type BlockState, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
 import { type Decimal, dividedBy, times, toText } from './decimal.ts'
@@ -16,7 +17,8 @@ import { ETHER_PLACES, findWrappedEther, type PriceForeign, readComponents, toLo
 
 /** The Index Token as it is now. */
 export interface IndexTokenSource {
-  fetchToken(index: BasketIndex, signal: AbortSignal): Promise<Candidate<IndexTokenRow>>
+  /** @throws DataError `provider_unavailable` where the node lags behind the slot (Unix milliseconds). */
+  fetchToken(index: BasketIndex, slot: number, signal: AbortSignal): Promise<Candidate<IndexTokenRow>>
 }
 
 /**
@@ -39,10 +41,10 @@ export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
     const { urls, batchSize, ...settings } = context.config.providers.rpc
     const prices = openDefiLlamaCoins(context)
     return {
-      fetchToken: (index, signal) => {
+      fetchToken: (index, slot, signal) => {
         const name = `rpc-${index.token.chain}`
         const client = context.http.open({ provider: name, baseUrl: urls[index.token.chain] ?? '', ...settings })
-        return readToken(createJsonRpc(name, client, batchSize), prices, context.db, index, signal)
+        return readToken(createJsonRpc(name, client, batchSize), prices, context.db, { index, slot }, signal)
       },
     }
   },
@@ -52,7 +54,7 @@ async function readToken(
   rpc: JsonRpc,
   prices: HttpClient,
   db: Database,
-  index: BasketIndex,
+  { index, slot }: { index: BasketIndex; slot: number },
   signal: AbortSignal,
 ): Promise<Candidate<IndexTokenRow>> {
   const { chain, contractAddress, mode } = index.token
@@ -67,6 +69,9 @@ async function readToken(
     ] as const,
     signal,
   )
+  // A row of an old block would fill the bucket of each slot, as if the token had been read in it.
+  const lag = toLag(rpc, seconds, slot)
+  if (lag !== undefined) throw lag
   const supply = { units, places }
   if (units === 0n) throw new DataError('provider_unavailable', `${rpc.name}: no Index Token is in circulation`)
   const ether = await toEtherPrice(feed, seconds, prices, signal)

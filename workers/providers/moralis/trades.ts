@@ -1,10 +1,11 @@
 import type { Config } from '../../../shared/config/config.ts'
+import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError } from '../../../shared/errors.ts'
 import { HOUR_MS } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import { type Allowance, openSlotAllowance, toShare } from '../../job/allowance.ts'
-import type { Provider } from '../../job/define-job.ts'
+import type { Candidate, Provider, Range } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
@@ -37,6 +38,7 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
         const allowance = await openSlotAllowance(state, { name: 'moralis', slot, calls, piece })
         const asked = new Set(entities.map(({ key }) => key))
         const tokens = ranked.filter(({ key }) => asked.has(key))
+        const cutOff: Candidate<DexTradeRow>[] = []
         const fetchSince = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
           // Before anything is waited for, so that the first in order have the first calls.
@@ -44,27 +46,47 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           const last = await state.get(toStateName(token))
           // An hour is read again, because the newest blocks of the last run may not have been final.
           const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
-          const { swaps, next } = isAsked
+          const { swaps, next, failure } = isAsked
             ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
-            : { swaps: [], next: from }
+            : { swaps: [], next: from, failure: undefined }
+          const trades = toMoralisTrades(swaps, token)
+          state.set(toStateName(token), String(next === undefined ? slot : next + HOUR_MS))
+          if (failure !== undefined) {
+            cutOff.push(...trades)
+            throw failure
+          }
           // Read on from here in the next slot, where the calls of this one did not do.
           if (next !== undefined) refuse(token, toOverBudget(context.config))
           else noteRead([token])
-          state.set(toStateName(token), String(next === undefined ? slot : next + HOUR_MS))
-          return toMoralisTrades(swaps, token)
+          return trades
         }
         try {
-          return (await askEach(tokens, fetchSince, { concurrency: CONCURRENCY, log, refuse })).flat()
+          const whole = await askEach(tokens, fetchSince, { concurrency: CONCURRENCY, log, refuse })
+          return [...whole.flat(), ...cutOff]
         } finally {
           await allowance.save()
         }
       },
-      fetchHistory: async ({ entities, range, refuse, log, signal }) => {
+      fetchHistory: async ({ entities, range, state, refuse, log, signal }) => {
+        const cutOff: Candidate<DexTradeRow>[] = []
         const fetchIn = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
-          return toMoralisTrades((await fetchSwaps(client, token, range, signal)).swaps, token)
+          const name = toRangeName(token, range)
+          const begun = await state.get(name)
+          const from = begun ? Number(begun) : range.from
+          const { swaps, next, failure } = await fetchSwaps(client, token, { from, to: range.to }, signal)
+          const trades = toMoralisTrades(swaps, token)
+          if (failure !== undefined) {
+            // The pages so far were paid for: the next try goes on behind them.
+            state.set(name, String(next))
+            cutOff.push(...trades)
+            throw failure
+          }
+          if (begun) state.set(name, DONE)
+          return trades
         }
-        return (await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse, range })).flat()
+        const whole = await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse, range })
+        return [...whole.flat(), ...cutOff]
       },
     }
   },
@@ -86,6 +108,11 @@ function toCalls(
 
 const toStateName = ({ id }: Token) => `moralis.${id}`
 
+/** Where a range is read on, as long as it is not done. */
+const toRangeName = (token: Token, { from, to }: Range) => `${toStateName(token)}.${from}.${to}`
+/** The state has no way to take a name out; an empty text says that there is nothing under it. */
+const DONE = ''
+
 function missingKey({ chain }: Token): DataError {
   const message = `moralis: MORALIS_API_KEY is not set, and RPC_URLS names no node to read the trades on ${chain} from`
   return new DataError('provider_unconfigured', message)
@@ -97,52 +124,76 @@ function toOverBudget({ providers }: Config): DataError {
   return new DataError('provider_unconfigured', message)
 }
 
+/** Unix milliseconds; without an end up to now. */
+interface Span {
+  readonly from: number
+  readonly to: number | undefined
+}
+
 interface Swaps {
   readonly swaps: readonly MoralisSwap[]
   /** Where the reading ended early, in Unix milliseconds: all swaps before it are there. */
   readonly next: number | undefined
+  /** Why it ended there; undefined where the allowance was used up. */
+  readonly failure: DataError | undefined
 }
 
 /**
- * All swaps of a token in [from, to), both in Unix milliseconds; up to now without an end. They come oldest first, with as
- * many further pages as the allowance has, and with those that the first block takes whatever it has: where a reading
- * ended in the block that it began with, the next one would have the same pages.
- * @throws DataError `provider_unknown` for a token that the provider does not know.
+ * All swaps of a token in [from, to). They come oldest first, with as many further pages as the allowance has, and with
+ * those that the first block takes whatever it has: where a reading ended in the block that it began with, the next one
+ * would have the same pages. A page that fails ends the reading before the last block of the pages so far, which may go on
+ * in it.
+ * @throws DataError of a page before which there is nothing to keep; `provider_unknown` for a token that the provider does
+ *   not know.
  */
 async function fetchSwaps(
   client: HttpClient,
   token: Token,
-  { from, to }: { readonly from: number; readonly to: number | undefined },
+  { from, to }: Span,
   signal: AbortSignal,
   allowance?: Allowance,
 ): Promise<Swaps> {
-  const path = `/erc20/${token.contractAddress}/swaps`
   const swaps: MoralisSwap[] = []
-  const isInside = ({ blockTimestamp }: MoralisSwap) => {
-    const ms = Date.parse(String(blockTimestamp))
-    // A time that cannot be read is the row check's to reject, and to count.
-    return !(ms < from) && !(to !== undefined && ms >= to)
-  }
+  // A time that cannot be read is the row check's to reject, and to count.
+  const isInside = (swap: MoralisSwap) => !(toTime(swap) < from) && !(to !== undefined && toTime(swap) >= to)
   let cursor: string | null | undefined
   do {
-    if (cursor && allowance?.take() === false) {
-      const last = Date.parse(String(swaps.at(-1)?.blockTimestamp))
-      if (!(last <= from)) return { swaps: swaps.filter(isInside), next: Number.isNaN(last) ? from : last }
+    const last = toTime(swaps.at(-1))
+    if (cursor && allowance?.take() === false && !(last <= from))
+      return { swaps: swaps.filter(isInside), next: Number.isNaN(last) ? from : last, failure: undefined }
+    try {
+      const page = await fetchPage(client, token, { from, to }, cursor, signal)
+      swaps.push(...page.result)
+      cursor = page.result.length === 0 ? null : page.cursor
+    } catch (failure) {
+      if (!(failure instanceof DataError) || !(last > from)) throw failure
+      return { swaps: swaps.filter((swap) => isInside(swap) && !(toTime(swap) >= last)), next: last, failure }
     }
-    const query = {
-      chain: MORALIS_CHAINS[token.chain],
-      fromDate: new Date(from).toISOString(),
-      toDate: to === undefined ? undefined : new Date(to).toISOString(),
-      limit: SWAPS_PER_PAGE,
-      order: 'ASC',
-      transactionTypes: 'buy,sell',
-      cursor: cursor ?? undefined,
-    }
-    const answer = await client.json({ path, route: '/erc20/{address}/swaps', query, signal, absent: NO_SUCH_TOKEN })
-    if (answer === undefined) throw toUnknown('moralis', path)
-    const page = checkAnswer(swapsAnswer, answer, { provider: 'moralis', path })
-    swaps.push(...page.result)
-    cursor = page.result.length === 0 ? null : page.cursor
   } while (cursor)
-  return { swaps: swaps.filter(isInside), next: undefined }
+  return { swaps: swaps.filter(isInside), next: undefined, failure: undefined }
+}
+
+/** The time of a swap's block in Unix milliseconds; NaN where there is none. */
+const toTime = (swap: MoralisSwap | undefined): number => Date.parse(String(swap?.blockTimestamp))
+
+async function fetchPage(
+  client: HttpClient,
+  token: Token,
+  { from, to }: Span,
+  cursor: string | null | undefined,
+  signal: AbortSignal,
+) {
+  const path = `/erc20/${token.contractAddress}/swaps`
+  const query = {
+    chain: MORALIS_CHAINS[token.chain],
+    fromDate: new Date(from).toISOString(),
+    toDate: to === undefined ? undefined : new Date(to).toISOString(),
+    limit: SWAPS_PER_PAGE,
+    order: 'ASC',
+    transactionTypes: 'buy,sell',
+    cursor: cursor ?? undefined,
+  }
+  const answer = await client.json({ path, route: '/erc20/{address}/swaps', query, signal, absent: NO_SUCH_TOKEN })
+  if (answer === undefined) throw toUnknown('moralis', path)
+  return checkAnswer(swapsAnswer, answer, { provider: 'moralis', path })
 }

@@ -3,6 +3,7 @@ import { DataError } from '../../../shared/errors.ts'
 import type { ErrorReading, HttpRequest } from '../../http/request.ts'
 import type { ProviderContext } from '../../job/define-job.ts'
 import { toJsonValue } from '../answer.ts'
+import { toNextDay } from '../plan-resets.ts'
 
 export interface XClient {
   /** One GET. Throws DataError, `provider_unconfigured` without a bearer token. */
@@ -31,15 +32,16 @@ const problem = z.object({ type: z.string() })
 const USAGE_CAPPED = /\/usage-capped$/
 
 /**
- * Reads the time at which a rate limit ends from its header; that of a plan which is used up is not documented. For all
- * other statuses the client decides whether to try again.
+ * Reads the time at which a rate limit ends from its header. That of a plan which is used up is not documented: it is asked
+ * again on the next day. For all other statuses the client decides whether to try again.
  */
 function readError(status: number, body: string, headers: Headers): ErrorReading | undefined {
   if (status === 401 || status === 403) return { code: 'provider_rejected', says: `${body} (check X_BEARER_TOKEN)` }
   if (status !== 429) return undefined
   const parsed = problem.safeParse(toJsonValue(body))
   if (parsed.success && USAGE_CAPPED.test(parsed.data.type)) {
-    return { code: 'provider_exhausted', says: `the plan's usage is capped: ${body}` }
+    const says = `the plan's usage is capped: ${body}`
+    return { code: 'provider_exhausted', says, retryAfterMs: toNextDay(Date.now()) }
   }
   return { code: 'provider_unavailable', says: body, retryAfterMs: toResetMs(headers.get('x-rate-limit-reset')) }
 }

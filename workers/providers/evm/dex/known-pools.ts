@@ -2,7 +2,7 @@ import { DAY_MS } from '../../../../shared/intervals.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
 import type { NewTradeRequest, TradeRequest } from '../../contracts/trades.ts'
 import type { ChainReader } from './chain-reader.ts'
-import { noteFoundPools, readFoundPools } from './chain-state.ts'
+import { type FoundPools, noteFoundPools, readFoundPools } from './chain-state.ts'
 import { findPools, type Pool } from './pools.ts'
 
 /**
@@ -20,10 +20,25 @@ export async function refreshPools(
   const known = new Set(isFresh ? found.tokens : [])
   const wanted = all.filter((address) => !known.has(address))
   if (isFresh && wanted.length === 0) return toPoolsOf(tokens, found.pools)
-  const searched = await findPools(reader.node.rpc, reader.chain, wanted, signal)
+  const searched = toDated(await findPools(reader.node.rpc, reader.chain, wanted, signal), found)
   const pools = isFresh ? toDistinct([...found.pools, ...searched]) : searched
   noteFoundPools(state, reader.slug, { foundAt: isFresh ? found.foundAt : slot, tokens: all, pools })
   return toPoolsOf(tokens, pools)
+}
+
+/**
+ * Says of each pool when it was not there yet. That stays with the pool: a search is about the tokens of other runs too,
+ * and theirs may be read long after it.
+ */
+function toDated(pools: readonly Pool[], before: FoundPools | undefined): readonly Pool[] {
+  if (before === undefined) return pools
+  const known = new Map(before.pools.map((pool) => [pool.address, pool]))
+  const searched = new Set(before.tokens)
+  return pools.map((pool) => {
+    const own = known.get(pool.address)
+    const absentAt = searched.has(pool.token) ? before.foundAt : undefined
+    return { ...pool, absentAt: own === undefined ? absentAt : own.absentAt }
+  })
 }
 
 /** The pools that are known, and those of tokens that were never looked for. */

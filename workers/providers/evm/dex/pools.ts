@@ -10,10 +10,18 @@ export interface Pool {
   readonly exchange: string
   readonly token: string
   readonly quote: string
+  /** When a search (Unix milliseconds) did not find it yet; not known of one that the first search for its token found. */
+  readonly absentAt?: number | undefined
 }
 
 export const poolList = z.array(
-  z.object({ address: z.string(), exchange: z.string(), token: z.string(), quote: z.string() }),
+  z.object({
+    address: z.string(),
+    exchange: z.string(),
+    token: z.string(),
+    quote: z.string(),
+    absentAt: z.number().optional(),
+  }),
 )
 
 const factoryAbi = parseAbi([

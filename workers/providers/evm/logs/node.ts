@@ -87,8 +87,8 @@ const TOO_WIDE_STATUSES = [400, 413]
 const TOO_MANY_REQUESTS = 429
 
 /**
- * Blocks are final after a quarter of an hour. When a node's final block is older than this, what it tells is not up to date
- * with the slot.
+ * Blocks are final after a quarter of an hour. When the block that is read of a node is older than this, what it tells is not
+ * up to date with the slot.
  */
 const LONGEST_LAG_MS = 3_600_000
 
@@ -106,10 +106,13 @@ export function createNode(rpc: JsonRpc): Node {
   }
 }
 
-/** What it means for a slot (Unix milliseconds) that a node's newest final block is this one; undefined where it is up to date. */
-export function toLag({ rpc }: Node, { timestamp }: Block, slot: number): DataError | undefined {
+/**
+ * What it means for a slot (Unix milliseconds) that the newest block that is read of a node has this time (Unix seconds);
+ * undefined where it is up to date.
+ */
+export function toLag({ name }: JsonRpc, timestamp: number, slot: number): DataError | undefined {
   if (slot - timestamp * 1000 <= LONGEST_LAG_MS) return undefined
-  return new DataError('provider_unavailable', `${rpc.name}: the node lags behind`)
+  return new DataError('provider_unavailable', `${name}: the node lags behind`)
 }
 
 /** The result of a reply. @throws DataError for an error in its place, and for a result of another shape. */
