@@ -20,14 +20,22 @@ const tokenRecord = z.object({
 
 type TokenRecord = z.infer<typeof tokenRecord>
 
-/** Brings the `tokens` table in step with the registry's files. */
+/** A record as it is stored, and when it was, in Unix milliseconds by the clock of who stored it. */
+const storedToken = tokenRecord.extend({ at: z.int() })
+
+/**
+ * Brings the `tokens` table in step with the registry's files. Of two versions of a record the later one counts: what is
+ * written is later than what was stored, also by a machine whose clock is ahead.
+ */
 export async function storeTokens(db: Database, registry: Registry, log: Logger): Promise<void> {
   const columns = Object.keys(tokenRecord.shape).join(', ')
-  const stored = await db.rows({
+  const rows = await db.rows({
     name: 'stored-tokens',
-    sql: `SELECT ${columns} FROM tokens FINAL`,
-    schema: tokenRecord,
+    sql: `SELECT ${columns}, toUnixTimestamp64Milli(changed_at) AS at FROM tokens FINAL`,
+    schema: storedToken,
   })
+  const storedAt = new Map(rows.map(({ key, at }) => [key, at]))
+  const stored = rows.map(({ at: _, ...record }): TokenRecord => record)
   const wanted = toRecords(registry)
   const wantedKeys = new Set(wanted.map(({ key }) => key))
   const gone = stored
@@ -36,8 +44,12 @@ export async function storeTokens(db: Database, registry: Registry, log: Logger)
   const known = new Map(stored.map((record) => [record.key, JSON.stringify(record)]))
   const changed = [...wanted.filter((record) => known.get(record.key) !== JSON.stringify(record)), ...gone]
   if (changed.length === 0) return
-  const changed_at = new Date().toISOString()
-  await db.insert({ table: 'tokens', rows: changed.map((record) => ({ ...record, changed_at })) })
+  const now = Date.now()
+  const toChangedAt = (key: number) => new Date(Math.max(now, (storedAt.get(key) ?? 0) + 1)).toISOString()
+  await db.insert({
+    table: 'tokens',
+    rows: changed.map((record) => ({ ...record, changed_at: toChangedAt(record.key) })),
+  })
   log.info({ tokens: wanted.length, changed: changed.length, gone: gone.length }, 'tokens of the registry stored')
 }
 

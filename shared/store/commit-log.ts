@@ -151,7 +151,8 @@ export function followCommitLog(
   const tellFailure = (error: unknown) => {
     const reason = toReason(error)
     // Redis that is away, or still starting, comes back; what it refuses stays so until somebody mends it.
-    const isRefusal = error instanceof ReplyError && !reason.startsWith('LOADING')
+    const isStarting = reason.startsWith('LOADING')
+    const isRefusal = error instanceof ReplyError && !isStarting
     const isNews = isRefusal && reason !== refusal
     if (isRefusal) refusal = reason
     log[isNews ? 'warn' : 'debug']({ reason }, 'the log of commits cannot be read')
@@ -172,6 +173,7 @@ export function followCommitLog(
     while (!closing.signal.aborted) {
       try {
         await step()
+        refusal = undefined
       } catch (error) {
         if (closing.signal.aborted) return
         tellFailure(error)

@@ -26,11 +26,12 @@ const ASK_MS = 10_000
 const PATIENCE_MS = 5_000
 
 /**
- * The registry that is in force, as people wrote it: the stored one, or that of the files where none was ever stored.
+ * The registry that is in force, as people wrote it: the stored one, or that of the files where none was ever stored. Which
+ * one it is has to be known before the signal is aborted.
  * @throws DataError `storage`, or RegistryError
  */
-export async function readInForce(db: Database): Promise<Registry> {
-  const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
+export async function readInForce(db: Database, signal?: AbortSignal): Promise<Registry> {
+  const stored = await findRegistryVersion(db, signal)
   return stored === undefined ? loadRegistry() : toRegistry(await readStoredSource(db, stored))
 }
 
@@ -48,8 +49,9 @@ export const readRegistry = async (db: Database): Promise<Registry> =>
  */
 export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Registry> {
   try {
-    return await readInForce(db)
+    return await readInForce(db, AbortSignal.timeout(PATIENCE_MS))
   } catch (error) {
+    if (!(error instanceof DataError)) throw error
     log.warn({ reason: toReason(error) }, 'the registry in force cannot be read: that of the files is served meanwhile')
     return loadRegistry()
   }

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { backUp } from '../../clickhouse/backup.ts'
 import { renderStatement } from '../../clickhouse/cluster/render.ts'
 import { loadMigrations, migrate, requireMigrated } from '../../clickhouse/migrate.ts'
+import { putInForce } from '../../clickhouse/registry.ts'
 import { restore } from '../../clickhouse/restore.ts'
 import { MIGRATIONS_TABLE } from '../../clickhouse/schema/stored.ts'
 import { addCoverage, readCoverage } from '../../shared/coverage/ledger.ts'
@@ -14,6 +15,7 @@ import { removeUnfounded } from '../../shared/coverage/repair.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { findFreePort } from '../../shared/free-port.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { readInForce } from '../../shared/store/followed-registry.ts'
 import { onCluster } from '../../shared/store/topology.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { rebuild } from '../../workers/rebuild/rebuild.ts'
@@ -24,6 +26,7 @@ import { createTestConfig, createTestDatabase, type TestDatabase } from '../supp
 import { copyMigrations } from '../support/migration-files.ts'
 import { startOwnClickHouse } from '../support/own-clickhouse.ts'
 import type { Pipeline } from '../support/pipeline.ts'
+import { createRegistryFolder } from '../support/registry-folder.ts'
 import { silent } from '../support/silent.ts'
 import { createSite, EVERY_REQUEST, readAnswers, SITE_NOW, withoutStoredTimes } from '../support/site.ts'
 
@@ -131,6 +134,22 @@ describe('two shards', () => {
       await removeUnfounded(db, tokenPrices, [unfounded])
       expect(await readAll(db)).toEqual(whole)
     }
+  })
+
+  it('have each registry that came into force whole on one of them, and are read like a single server', async () => {
+    const folder = createRegistryFolder()
+    onTestFinished(() => folder.remove())
+    for (const slug of ['made-up-1', 'made-up-2', 'made-up-3']) {
+      folder.edit('categories', (rows) => [...rows, { slug, name: slug }])
+      for (const { db } of [one.database, two.database]) await putInForce(db, silent, folder.dir)
+      const [ofOne, ofTwo] = await Promise.all([readInForce(one.database.db), readInForce(two.database.db)])
+      expect(ofTwo.categoryBySlug.has(slug)).toBe(true)
+      expect({ ...ofTwo, changedAt: 0 }).toEqual({ ...ofOne, changedAt: 0 })
+    }
+    const sql = 'SELECT version, uniqExact(shardNum()) AS shards FROM registry_records GROUP BY version'
+    const schema = z.object({ version: z.string(), shards: z.int() })
+    const versions = await two.database.db.rows({ name: 'versions', sql, schema })
+    expect(versions.map(({ shards }) => shards)).toEqual([1, 1, 1])
   })
 
   it('are not mixed with a single server', async () => {

@@ -67,9 +67,21 @@ describe('a token that ended', () => {
 
   it('is wanted up to its end, apart from everybody else', () => {
     const wanted: Wanted[] = [{ entity: 0, from: END - DAY, to: END + DAY, seconds: 300, askedAt: 0 }]
-    const [all, ...alone] = groupByWanted(tokenPrices.entities(registry), wanted)
+    const entities = tokenPrices.entities(registry)
+    const [all, ...alone] = groupByWanted(entities, wanted)
     expect(alone.map(([token]) => token)).toContainEqual(maker)
     expect(all).not.toContainEqual(maker)
+    // Everybody is in one group, with all who have the same end.
+    const groups = [all ?? [], ...alone]
+    expect(
+      groups
+        .flat()
+        .map(({ key }) => key)
+        .toSorted(),
+    ).toEqual(entities.map(({ key }) => key).toSorted())
+    const ends = groups.map((group) => [...new Set(group.map(({ until }) => until))])
+    expect(ends.map(({ length }) => length)).toEqual(groups.map(() => 1))
+    expect(new Set(ends.flat()).size).toBe(groups.length)
     const slots = DAY / 300_000
     const lengths = [tokenOf('UNI'), maker].map((token) =>
       toWantedRuns(wanted, token, tokenPrices, END + DAY).map(({ first, last }) => last - first + 1),
