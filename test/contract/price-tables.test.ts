@@ -82,10 +82,16 @@ describe('tables of several tokens', () => {
     expect(new Set((await rowsOf(await ask(`id=${idsOf([first, second])}&${query}`))).map(({ id }) => id)).size).toBe(2)
   })
 
-  it.each([1, 7, 25, 40])('are walked in pages of %i as in one', async (limit) => {
-    const query = `id=${idsOf(tokens)}&interval=5m&start=2024-03-10T04:00:00Z&format=ndjson`
+  it.each([
+    [1, '10:00'],
+    [7, '04:00'],
+    [25, '04:00'],
+    [40, '04:00'],
+  ])('are walked in pages of %i as in one', async (limit, start) => {
+    const query = `id=${idsOf(tokens)}&interval=5m&start=2024-03-10T${start}:00Z&format=ndjson`
     const whole = await ask(query)
     const expected = await rowsOf(whole)
+    expect(expected.length).toBeGreaterThan(2 * limit)
     const walked: Row[] = []
     let missing = 0
     let url: string | undefined = `${api.url}${SERIES}?${query}&limit=${limit}`

@@ -50,7 +50,7 @@ const SOURCES: readonly Source[] = [
     dataset: 'prices',
     provider: 'coinmarketcap',
     payload: rangeOf(HOUR - 4 * HOUR_MS, HOUR - 2 * HOUR_MS, '5m'),
-    empty: 'nothing',
+    empty: 'unserved',
   },
   { dataset: 'prices', provider: 'coingecko', payload: slotAt(HOUR), empty: 'unserved' },
   {

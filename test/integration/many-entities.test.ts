@@ -94,8 +94,9 @@ describe('a registry of tens of thousands of tokens', () => {
     const statuses = new Map<string, number>()
     for (const { path } of plain) {
       const response = await fetch(`${api.url}${path}`)
-      await response.arrayBuffer()
+      const body = await response.text()
       statuses.set(path, response.status)
+      if (response.status === 400) expect(JSON.parse(body), path).toMatchObject({ code: 'missing_parameter' })
     }
     // Those that need one say so, and of the Index Token nothing was collected.
     expect(statuses.get('/data/index/token-data')).toBe(404)

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import type { Dao } from '../../shared/registry/entities.ts'
 import type { Entity, Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { PendingError } from '../../workers/run/pending.ts'
@@ -105,9 +106,12 @@ export function toSome(
   // Of the links that DAOs lack, the one provider has no more than a logo.
   const lacks = (entity: Entity) =>
     provider !== 'defillama' || (Reflect.get(entity, 'missing') ?? ['image']).includes('image')
+  // The hundreds of millions of Arbitrum's blocks take a node's stand-in half a minute.
+  const isQuick = (entity: Entity) =>
+    dataset !== 'governors' || (entity as Dao).governors.every(({ chain }) => chain === 'ethereum')
   return job
     .entities(pipeline.registry)
-    .filter((entity) => collector?.covers(entity) && lacks(entity))
+    .filter((entity) => collector?.covers(entity) && lacks(entity) && isQuick(entity))
     .slice(0, count)
 }
 
