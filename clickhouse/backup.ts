@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util'
 import { runCommand } from '../shared/command.ts'
+import { readCommandLine } from '../shared/command-line.ts'
 import { loadCommandConfig } from '../shared/config/config.ts'
 import { DataError } from '../shared/errors.ts'
 import { isMain } from '../shared/process.ts'
@@ -44,7 +44,7 @@ export async function backUp(
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
       'dry-run': { type: 'boolean', default: false },

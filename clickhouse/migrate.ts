@@ -2,8 +2,8 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
-import { parseArgs } from 'node:util'
 import { runCommand } from '../shared/command.ts'
+import { readCommandLine } from '../shared/command-line.ts'
 import { type Config, loadCommandConfig } from '../shared/config/config.ts'
 import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
@@ -166,7 +166,7 @@ const HELP = `npm run migrate             brings the schema up to the files and 
 npm run migrate -- --check  compares both with the files and changes nothing; exits 1 where they differ`
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
+  const { values } = readCommandLine({ options: { check: { type: 'boolean' }, help: { type: 'boolean' } } })
   if (values.help) return console.log(HELP)
   const config = loadCommandConfig().clickhouse
   const log = createLog('migrate', values.check ? 'warn' : 'info')

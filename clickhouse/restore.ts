@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util'
 import { runCommand } from '../shared/command.ts'
+import { readCommandLine } from '../shared/command-line.ts'
 import { loadCommandConfig } from '../shared/config/config.ts'
 import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
@@ -20,8 +20,8 @@ const HELP = `npm run restore -- <folder> [options]
 
 Puts a backup into the database that CLICKHOUSE_DATABASE names, which is made where it is missing and has to be empty.
 Every file is checked before the first row is stored, every table is compared with the backup afterwards. A backup of an
-older version is stored as it was, and then upgraded. One that was stopped goes on when it is started again. Stop workers
-and the scheduler first; docs/operations.md says what to do with the queues.
+older version is stored as it was, and then upgraded. One that was stopped goes on when it is started again. What uses
+that database has to be stopped first; docs/operations.md says how to go back to a backup beside what runs.
 
   --into-existing   stores the rows beside what is there; of two rows with one key the newer one stays
   --dry-run         checks the files, prints the tables and stores nothing
@@ -149,7 +149,7 @@ async function refuseRows(db: Database): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
       'into-existing': { type: 'boolean', default: false },

@@ -1,5 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import { isStartedByNpm } from './config/started-by.ts'
+import { refuseSwallowed } from './config/swallowed-options.ts'
 import { DataError, toReason } from './errors.ts'
 
 /** Whether a module is the program itself and not an import of another one. */
@@ -95,7 +96,7 @@ export function runPart(help: string, main: () => Promise<void>): void {
   const [word] = process.argv.slice(2)
   if (word === undefined) runProgram(main)
   else {
-    console.log(`${help}\nIt takes its settings from the environment and .env: see README.md, Settings.`)
+    console.log(`${help}\nIt takes its settings from the environment and .env: see docs/settings.md.`)
     process.exitCode = word === '--help' ? 0 : 2
   }
 }
@@ -109,16 +110,18 @@ function outliveReaders(): void {
   process.stderr.on('error', ignoreBrokenPipe)
 }
 
-/** Whether `parseArgs` refused what stands on the command line. */
-const isMistyped = (error: unknown) =>
-  error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_')
-
-/** Runs a program. A DataError and a mistyped option are for the operator, and are printed without a stack. */
+/** Runs a program. A DataError is for the operator, and is printed without a stack. */
 export function runProgram(main: () => Promise<void>): void {
   watchStarter()
   outliveReaders()
-  main().catch((error: unknown) => {
-    console.error(error instanceof DataError || isMistyped(error) ? toReason(error) : error)
+  start(main).catch((error: unknown) => {
+    console.error(error instanceof DataError ? toReason(error) : error)
     process.exit(1)
   })
+}
+
+/** Before any word is looked at: the value of an option that npm kept for itself is one of them. */
+async function start(main: () => Promise<void>): Promise<void> {
+  refuseSwallowed(process.env)
+  await main()
 }

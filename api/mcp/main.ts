@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain, onStopSignal, runProgram } from '../../shared/process.ts'
@@ -19,7 +19,7 @@ function toBase(url: string): string {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values } = readCommandLine({
     options: { url: { type: 'string' }, text: { type: 'boolean' }, help: { type: 'boolean' } },
   })
   if (values.help) return void console.log(HELP)

@@ -9,7 +9,6 @@ import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
 import { toHint, withRunningStack } from './running-stack.ts'
-import { findSwallowed } from './swallowed-options.ts'
 
 const text = z.string().trim().min(1)
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
@@ -18,8 +17,8 @@ const count = z.coerce.number().int().min(1)
 const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
 
 /**
- * Every setting, with its default. The keys are the environment's names; `.env.example` and the README's table list
- * the same names, and a test holds them together.
+ * Every setting, with its default. The keys are the environment's names; `.env.example` and the tables of
+ * `docs/settings.md` list the same names, and a test holds them together.
  */
 export const settings = z.object({
   DAO_DATA_MODE: z.enum(['demo', 'live']).default('live'),
@@ -180,7 +179,7 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
  * @throws DataError `config` that lists every mistake at once, each by the setting's name.
  */
 export function parseConfig(env: Environment): Config {
-  const mistakes = findSwallowed(env)
+  const mistakes: string[] = []
   const parsed = settings.safeParse(withSecretFiles(env, mistakes))
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0])

@@ -1,3 +1,5 @@
+import { DataError } from '../errors.ts'
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
@@ -9,12 +11,16 @@ const OPTIONS = [
   ...['dataset', 'state', 'reason', 'limit', 'url', 'text'],
 ] as const
 
-/** Without an option that npm kept for itself the program would do something else than it was asked to. */
-export function findSwallowed(env: Environment): string[] {
-  if (env.npm_lifecycle_event === undefined) return []
+/**
+ * Without an option that npm kept for itself the program would do something else than it was asked to.
+ * @throws DataError `payload` that says how it is written.
+ */
+export function refuseSwallowed(env: Environment): void {
+  if (env.npm_lifecycle_event === undefined) return
   const isTaken = (option: string) => Boolean(env[`npm_config_${option.replaceAll('-', '_')}`])
   const taken = OPTIONS.filter(isTaken).map((option) => `--${option}`)
-  if (taken.length === 0) return []
+  if (taken.length === 0) return
   const example = `npm run ${env.npm_lifecycle_event} -- ${taken[0]}`
-  return [`npm took ${taken.join(' and ')} for itself: put -- before the options, as in ${example}`]
+  const names = taken.join(' and ')
+  throw new DataError('payload', `npm took ${names} for itself: put -- before the options, as in ${example}`)
 }

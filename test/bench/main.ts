@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
-import { parseArgs } from 'node:util'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
 import { buildForThisRun } from '../../tools/build.ts'
@@ -25,8 +25,8 @@ benchmarks that did not run stay as they are. Without names, all of them run.
   --json      prints the results as JSON
   --help`
 
-function readCommandLine() {
-  const { values, positionals } = parseArgs({
+function readWords() {
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
       list: { type: 'boolean', default: false },
@@ -75,7 +75,7 @@ function writePage(sections: ReadonlyMap<string, string>): void {
 }
 
 async function main(): Promise<void> {
-  const options = readCommandLine()
+  const options = readWords()
   if (options.help) return console.log(HELP)
   if (options.list) return console.log(benchmarks.map(({ name, about }) => `${name.padEnd(12)}${about}`).join('\n'))
   const dataDir = process.env.UPSTREAM_DATA_DIR || join(root, '../shared/data')

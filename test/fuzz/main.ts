@@ -1,5 +1,7 @@
-import { parseArgs } from 'node:util'
 import { SingleBar } from 'cli-progress'
+import { readCommandLine } from '../../shared/command-line.ts'
+import { DataError } from '../../shared/errors.ts'
+import { runProgram } from '../../shared/process.ts'
 import { runFuzz } from './run.ts'
 
 const HELP = `npm run fuzz -- [--url http://127.0.0.1:3000] [--requests 100000] [--seed 1] [--at-once 8]
@@ -9,32 +11,32 @@ Sends generated requests over all routes to a running API and checks every answe
 With --leaving that share of the clients leaves at any moment before it has its answer.
 Exits with 1 when an answer is not as it may be.`
 
-const { values } = parseArgs({
-  options: {
-    url: { type: 'string', default: 'http://127.0.0.1:3000' },
-    requests: { type: 'string', default: '100000' },
-    seed: { type: 'string', default: '1' },
-    'at-once': { type: 'string', default: '8' },
-    against: { type: 'string' },
-    leaving: { type: 'string', default: '0' },
-    help: { type: 'boolean', default: false },
-  },
-})
-if (values.help) console.log(HELP)
-else {
-  const requests = Number(values.requests)
-  const bar = new SingleBar({ format: '{bar} {value}/{total} requests, {eta_formatted} left', noTTYOutput: false })
-  bar.start(requests, 0)
-  const { statuses, faults, left } = await runFuzz({
+async function main(): Promise<void> {
+  const { values } = readCommandLine({
+    options: {
+      url: { type: 'string', default: 'http://127.0.0.1:3000' },
+      requests: { type: 'string', default: '100000' },
+      seed: { type: 'string', default: '1' },
+      'at-once': { type: 'string', default: '8' },
+      against: { type: 'string' },
+      leaving: { type: 'string', default: '0' },
+      help: { type: 'boolean', default: false },
+    },
+  })
+  if (values.help) return console.log(HELP)
+  const requests = toNumber('requests', values.requests)
+  const options = {
     url: values.url,
     ...(values.against === undefined ? {} : { against: values.against }),
     requests,
-    seed: Number(values.seed),
-    atOnce: Number(values['at-once']),
-    leaving: Number(values.leaving),
+    seed: toNumber('seed', values.seed),
+    atOnce: toNumber('at-once', values['at-once'], 1),
+    leaving: toNumber('leaving', values.leaving),
     now: Date.now(),
-    onProgress: (done) => bar.update(done),
-  })
+  }
+  const bar = new SingleBar({ format: '{bar} {value}/{total} requests, {eta_formatted} left', noTTYOutput: false })
+  bar.start(requests, 0)
+  const { statuses, faults, left } = await runFuzz({ ...options, onProgress: (done) => bar.update(done) })
   bar.stop()
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
   console.log(
@@ -44,3 +46,12 @@ else {
   console.log(faults.length === 0 ? 'every answer is as it may be' : `${faults.length} answers are not as they may be`)
   process.exitCode = faults.length === 0 ? 0 : 1
 }
+
+/** @throws DataError `payload` for what is no number, or less than the least. */
+function toNumber(option: string, given: string, least = 0): number {
+  const number = given.trim() === '' ? Number.NaN : Number(given)
+  if (!(number >= least)) throw new DataError('payload', `--${option} ${given}: not a number from ${least} on`)
+  return number
+}
+
+runProgram(main)

@@ -152,6 +152,8 @@ describe('dead letters', () => {
     expect(() => toRequest(given)).toThrow(/weather.*retry is for jobs that are failed, delayed/s)
     expect(() => toRequest({ ...given, action: undefined, state: 'gone' })).toThrow(/list, retry, drop.*--state gone/s)
     expect(toRequest({ ...given, dataset: 'prices', state: undefined }).state).toBe('failed')
+    const drop = { action: 'drop', dataset: undefined, state: undefined, reason: undefined }
+    expect(() => toRequest({ ...drop, more: ['tvl'] })).toThrow(/tvl: .*--dataset/)
   })
 })
 

@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { parseArgs } from 'node:util'
 import type { Page } from 'playwright-core'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, runProgram } from '../../shared/process.ts'
 import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
@@ -78,7 +78,7 @@ async function takeAll(browser: TestBrowser, address: string): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: { help: { type: 'boolean', default: false } },
   })

@@ -169,6 +169,12 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
     }
   })
 
+  it('leaves the API the most of its memory: what it keeps in /tmp is memory as well', () => {
+    const { API_SPOOL_MB } = services.api?.environment ?? {}
+    expect(services.api?.mem_limit).toBe('1g')
+    expect(Number(API_SPOOL_MB)).toBeLessThanOrEqual(256)
+  })
+
   it('gives each node of the cluster its place', () => {
     const topology = read('clickhouse/server/cluster-topology.xml')
     const nodes = all.filter(([, one]) => 'CLICKHOUSE_SHARD' in one.environment)

@@ -29,15 +29,6 @@ describe('configuration', () => {
     expect(error.message).toContain('"70000"')
   })
 
-  it('refuses a run whose options npm kept for itself, and says how they are written', () => {
-    const npm = { npm_lifecycle_event: 'rebuild' }
-    const { message } = failure({ ...npm, npm_config_dry_run: 'true', npm_config_from: '2024-01-01' })
-    expect(message).toContain(
-      'npm took --dry-run and --from for itself: put -- before the options, as in npm run rebuild -- --dry-run',
-    )
-    expect(parseConfig({ ...npm, npm_config_dry_run: '' }).mode).toBe('live')
-  })
-
   it('takes an empty value for a setting that is not set', () => {
     expect(parseConfig({ API_PORT: '', COINMARKETCAP_API_KEY: '' }).api.port).toBe(3000)
   })

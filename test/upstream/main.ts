@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { onStopSignal } from '../../shared/process.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createUpstream } from './server.ts'
@@ -7,7 +7,7 @@ import { createUpstream } from './server.ts'
  * Runs the stand-in: `tsx test/upstream/main.ts [--port 0] [--host 127.0.0.1] [--seed N] [--data DIR]`. `--data`
  * defaults to UPSTREAM_DATA_DIR. Prints one JSON line `{"url", "port"}` once it listens; ends on SIGTERM or SIGINT.
  */
-const { values } = parseArgs({
+const { values } = readCommandLine({
   options: {
     port: { type: 'string', default: '0' },
     host: { type: 'string', default: '127.0.0.1' },

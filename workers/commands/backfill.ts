@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
-import { DataError, toReason } from '../../shared/errors.ts'
+import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
@@ -113,31 +113,21 @@ export async function runBackfills(
   return outcomes.every(isComplete)
 }
 
-/** @throws DataError `payload` for options and words that the command does not know. */
-function readCommandLine() {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        ...RANGE_OPTIONS,
-        tokens: { type: 'string' },
-        daos: { type: 'string' },
-        'dry-run': { type: 'boolean', default: false },
-        again: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-      },
-    })
-    if (values.tokens !== undefined && values.daos !== undefined) throw new TypeError('either --tokens or --daos')
-    return { values, positionals }
-  } catch (error) {
-    throw new DataError('payload', `${toReason(error)}\nSee: npm run backfill -- --help`, { cause: error })
-  }
-}
-
 async function main(): Promise<void> {
-  const { values, positionals } = readCommandLine()
+  const { values, positionals } = readCommandLine({
+    allowPositionals: true,
+    options: {
+      ...RANGE_OPTIONS,
+      tokens: { type: 'string' },
+      daos: { type: 'string' },
+      'dry-run': { type: 'boolean', default: false },
+      again: { type: 'boolean', default: false },
+      help: { type: 'boolean', default: false },
+    },
+  })
   if (values.help) return console.log(HELP)
-  // Before the words are looked at: the value of an option that npm kept for itself is one of them.
+  if (values.tokens !== undefined && values.daos !== undefined)
+    throw new DataError('payload', 'either --tokens or --daos')
   const config = loadCommandConfig()
   const [dataset, ...more] = positionals
   if (more.length > 0) throw new DataError('payload', `one dataset at a time, not ${positionals.join(' and ')}`)

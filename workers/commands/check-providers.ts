@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
@@ -28,7 +28,7 @@ Stores nothing. A full run sends about 80 requests for one chain; of X it buys o
 Exits with 1 when a provider that is set up does not answer as expected.`
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values } = readCommandLine({
     options: {
       short: { type: 'boolean', default: false },
       record: { type: 'string' },

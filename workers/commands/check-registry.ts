@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { loadConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
@@ -42,7 +42,7 @@ function print(judged: readonly Judged[], unread: Lists['unread'], withExplained
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
       data: { type: 'string' },

@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util'
 import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
@@ -147,7 +147,7 @@ function print(found: readonly Found[], json: boolean): void {
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
       ...RANGE_OPTIONS,

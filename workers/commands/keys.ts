@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { allowance } from '../../shared/keys/allowance.ts'
@@ -58,7 +58,7 @@ function revoke(path: string, id: string, now: number): string {
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: { limit: { type: 'string', default: DEFAULT_LIMIT }, help: { type: 'boolean', default: false } },
   })

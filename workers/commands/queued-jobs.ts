@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util'
 import type { Job as QueuedJob } from 'bullmq'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
@@ -84,11 +84,17 @@ export interface Request extends Selection {
  * @throws DataError `payload` that names every mistake at once.
  */
 export function toRequest(
-  given: Readonly<Record<'action' | 'dataset' | 'state' | 'reason', string | undefined>>,
+  given: Readonly<Record<'action' | 'dataset' | 'state' | 'reason', string | undefined>> & {
+    readonly more?: readonly string[]
+  },
 ): Request {
   const mistakes: string[] = []
   const action = ACTIONS.find((known) => known === given.action)
   if (action === undefined) mistakes.push(`say what to do: ${ACTIONS.join(', ')}`)
+  // Whoever names a dataset without its option must not have the jobs of all of them dropped.
+  const { more = [] } = given
+  if (more.length > 0)
+    mistakes.push(`${more.join(' ')}: which jobs are meant is said by --dataset, --state and --reason`)
   const state = STATES.find((known) => known === (given.state ?? 'failed'))
   if (state === undefined) mistakes.push(`--state ${given.state}: there are ${STATES.join(', ')}`)
   if (given.dataset !== undefined && !jobs.some(({ name }) => name === given.dataset))
@@ -194,7 +200,8 @@ async function run(request: Request, options: { dryRun: boolean; json: boolean }
     progress.stop(`${found.length - missed.length} of ${found.length} jobs`)
   }
   if (options.json) console.log(JSON.stringify({ ...request, dryRun: options.dryRun, jobs: listed, missed }, null, 2))
-  else if (action === 'list' || options.dryRun) console.log(listed.length === 0 ? 'none' : toJobsTable(listed))
+  else if (listed.length === 0) console.log('none')
+  else if (action === 'list' || options.dryRun) console.log(toJobsTable(listed))
   for (const { id, why } of missed) console.error(`${id}: ${why}`)
   await Promise.all(queues.map((queue) => queue.close()))
   redis.disconnect()
@@ -202,7 +209,7 @@ async function run(request: Request, options: { dryRun: boolean; json: boolean }
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
       dataset: { type: 'string' },
@@ -215,7 +222,7 @@ async function main(): Promise<void> {
   })
   if (values.help) return console.log(HELP)
   const { dataset, reason, state } = values
-  await run(toRequest({ action: positionals[0], dataset, reason, state }), {
+  await run(toRequest({ action: positionals[0], more: positionals.slice(1), dataset, reason, state }), {
     dryRun: values['dry-run'],
     json: values.json,
   })

@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util'
 import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
@@ -54,7 +54,7 @@ async function runRebuild(db: Database, rollUp: RollUp, force: boolean): Promise
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
       'dry-run': { type: 'boolean', default: false },

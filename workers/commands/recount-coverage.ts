@@ -1,6 +1,6 @@
-import { parseArgs } from 'node:util'
 import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { countBuckets } from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
@@ -61,7 +61,7 @@ function toRecountTable(recounts: readonly Recount[]): string {
 }
 
 async function main(): Promise<void> {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readCommandLine({
     allowPositionals: true,
     options: {
       repair: { type: 'boolean', default: false },

@@ -1,5 +1,5 @@
-import { parseArgs } from 'node:util'
 import { runCommand } from '../../shared/command.ts'
+import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { completenessOf, readCompleteness } from '../../shared/coverage/completeness.ts'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
@@ -91,7 +91,7 @@ export function isAlarming(statuses: readonly DatasetStatus[]): boolean {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
+  const { values } = readCommandLine({ options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
   if (values.help) return console.log(HELP)
   const db = createDatabase(loadCommandConfig().clickhouse, 'read')
   const statuses = await readStatus(db, datasets, await readRegistry(db), Date.now())

@@ -1,0 +1,25 @@
+import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { DataError, toReason } from './errors.ts'
+
+interface CommandLine extends ParseArgsConfig {
+  readonly options: NonNullable<ParseArgsConfig['options']>
+}
+
+/**
+ * Reads the options and words of a command. Node's `parseArgs` keeps the last of two values, and whoever writes two means
+ * both.
+ * @throws DataError `payload` for an option that is not known, lacks its value or has two.
+ */
+export function readCommandLine<const T extends CommandLine>(config: T): ReturnType<typeof parseArgs<T>> {
+  try {
+    const { tokens } = parseArgs({ ...config, tokens: true } as CommandLine & { tokens: true })
+    const names = tokens.flatMap((token) => (token.kind === 'option' && token.value !== undefined ? [token.name] : []))
+    const twice = names.find((name, at) => names.indexOf(name) !== at && config.options[name]?.multiple !== true)
+    if (twice !== undefined) throw new TypeError(`--${twice} is given twice`)
+    return parseArgs(config)
+  } catch (error) {
+    const command = process.env.npm_lifecycle_event
+    const hint = command === undefined ? '' : `\nSee: npm run ${command} -- --help`
+    throw new DataError('payload', `${toReason(error)}${hint}`, { cause: error })
+  }
+}

@@ -1,0 +1,48 @@
+import { afterEach, describe, expect, it, vi } from 'vitest'
+import { readCommandLine } from '../../shared/command-line.ts'
+import { refuseSwallowed } from '../../shared/config/swallowed-options.ts'
+import { DataError } from '../../shared/errors.ts'
+
+const read = (...args: string[]) =>
+  readCommandLine({
+    args,
+    allowPositionals: true,
+    options: {
+      tokens: { type: 'string' },
+      interval: { type: 'string', default: '1d' },
+      json: { type: 'boolean', default: false },
+    },
+  })
+
+afterEach(() => vi.unstubAllEnvs())
+
+describe('a command line', () => {
+  it('is read into options and words', () => {
+    expect(read('prices', '--tokens', 'UNI', '--json', '--json')).toMatchObject({
+      positionals: ['prices'],
+      values: { tokens: 'UNI', interval: '1d', json: true },
+    })
+  })
+
+  it.each([
+    ['--tokens UNI --tokens=AAVE', '--tokens is given twice'],
+    ['--interval 1d prices --interval 1h', '--interval is given twice'],
+    ['--token UNI', "Unknown option '--token'"],
+    ['--tokens', "Option '--tokens <value>' argument missing"],
+  ])('is refused with a hint: %s', (words, reason) => {
+    vi.stubEnv('npm_lifecycle_event', 'backfill')
+    const failed = () => read(...words.split(' '))
+    expect(failed).toThrow(DataError)
+    expect(failed).toThrow(reason)
+    expect(failed).toThrow('See: npm run backfill -- --help')
+  })
+})
+
+it('options that npm kept for itself are refused, and how they are written is said', () => {
+  const npm = { npm_lifecycle_event: 'rebuild' }
+  expect(() => refuseSwallowed({ ...npm, npm_config_dry_run: 'true', npm_config_from: '2024-01-01' })).toThrow(
+    'npm took --dry-run and --from for itself: put -- before the options, as in npm run rebuild -- --dry-run',
+  )
+  expect(() => refuseSwallowed({ ...npm, npm_config_dry_run: '' })).not.toThrow()
+  expect(() => refuseSwallowed({ npm_config_from: '2024-01-01' })).not.toThrow()
+})
