@@ -52,7 +52,7 @@ export const METRICS = {
   apiRefused: {
     kind: 'counter',
     name: 'api_refused_total',
-    help: 'Requests refused because too many waited already, by queue.',
+    help: 'Requests refused by queue: answers and downloads (too many waited already), limits (those of its key or address are used up, or could not be counted).',
     labels: ['queue'],
   },
   apiStreams: {
