@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { type AppOptions, createApp } from './app.ts'
 import { FIXED_HEADERS } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
+import { breakOff } from './serving/break-off.ts'
 import { createReaders } from './serving/slow-readers.ts'
 
 /** A hundred names of 200 characters, each up to nine bytes long as percent-encoded UTF-8 (contract section 2). */
@@ -54,10 +55,13 @@ export function createApiServer(options: AppOptions): Server {
   const app = createApp({ ...options, readers })
   const refuse = ({ socket }: IncomingMessage, problem: Problem) =>
     socket.end(toRawResponse(problem, options.config.api.publicUrl))
+  // The newest response of each connection: earlier ones have ended when it has.
+  const responses = new WeakMap<Duplex, ServerResponse>()
   const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS }
   const server = createServer(limits, (request, response) => {
     const problem = toHeadProblem(request)
     if (problem !== undefined) return void refuse(request, problem)
+    responses.set(request.socket, response)
     // Whoever keeps its connection learns with the answer that the next request belongs elsewhere.
     if (options.stopping?.aborted) response.shouldKeepAlive = false
     app(request, response)
@@ -67,7 +71,10 @@ export function createApiServer(options: AppOptions): Server {
   })
   readers.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
+    const response = responses.get(socket)
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    // Anything that is written now would be read as a part of the answer that is under way.
+    else if (response?.writableFinished === false) breakOff(response)
     else socket.end(toRawResponse(toRequestProblem(error.code), options.config.api.publicUrl))
   })
   return server

@@ -8,6 +8,7 @@ import type { FlatHeaders } from '../http/headers.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
+import { breakOff } from './break-off.ts'
 import { createByteCache } from './cache.ts'
 import { createKnownUrls } from './known-urls.ts'
 import type { Asker } from './lines.ts'
@@ -99,8 +100,7 @@ function createTell(log: Logger) {
 function createFail(log: Logger, tell: ReturnType<typeof createTell>, publicUrl: string): Serving['fail'] {
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
-      // Half an answer must not look like a whole one.
-      exchange.response.destroy()
+      breakOff(exchange.response)
       log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
       return
     }

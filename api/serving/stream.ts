@@ -10,6 +10,7 @@ import { createEncoder } from '../http/encoding.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
 import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
 import { toUnavailable } from '../problem/problem.ts'
+import { breakOff } from './break-off.ts'
 import type { Asker } from './lines.ts'
 import type { Leave, Queue } from './queue.ts'
 import type { Head } from './ready.ts'
@@ -171,6 +172,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
       rest = spools.through(opened, { blocked: leaveQueue, ended })
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
         failure = error
+        breakOff(response)
       })
       response.writeHead(200, toHeaders())
       const encoder = createEncoder(encoding)

@@ -16,8 +16,8 @@ export interface WholeFile {
 
 export interface WholeFiles {
   /**
-   * The bytes that an entity tag names, written by `open` where they are not there yet; undefined where there is no room.
-   * Rejects with the reason of `left` when the client leaves.
+   * The bytes that an entity tag names, written by `open` where they are not there yet; undefined where there is no room, or
+   * the disk fails. Rejects with the reason of `left` when the client leaves.
    */
   get(
     tag: string,
@@ -38,10 +38,15 @@ interface Options {
   readonly maxBytes: number
   readonly queue: Queue
   readonly log: Logger
+  /** Where the bytes go, unless a test has a disk of its own. */
+  readonly openFile?: () => Promise<FileHandle>
 }
 
+/** Most files that are kept: each is open, and small ones would be as many as there is room for. */
+const MOST_FILES = 256
+
 /** Files that are kept while there is room: whoever reads a part of a table comes back for the next. */
-export function createWholeFiles({ maxBytes, queue, log }: Options): WholeFiles {
+export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed }: Options): WholeFiles {
   // In the order in which they were asked for.
   const kept = new Map<string, Kept>()
   const flights = createFlights<Kept | undefined>(queue)
@@ -55,34 +60,51 @@ export function createWholeFiles({ maxBytes, queue, log }: Options): WholeFiles 
     entry.isGone = true
     close(entry.file)
   }
-  /** Makes room by giving up what nobody reads and has been asked for least lately. */
-  const claim = (bytes: number): boolean => {
+  /** Gives up what nobody reads and has been asked for least lately, until there is room for as many bytes and files. */
+  const makeRoom = (bytes: number, files: number): boolean => {
+    const isEnough = () => used + bytes <= maxBytes && kept.size + files <= MOST_FILES
     for (const [tag, entry] of kept) {
-      if (used + bytes <= maxBytes) break
+      if (isEnough()) break
       if (entry.readers === 0) drop(tag, entry)
     }
-    if (used + bytes > maxBytes) return false
-    used += bytes
-    return true
+    return isEnough()
   }
-  const write = async (tag: string, source: AsyncIterable<Buffer>): Promise<Kept | undefined> => {
-    const file = await openUnnamed()
+  /** Without a disk there is no room. */
+  const onDisk = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (err) {
+      log.warn({ err }, 'an answer cannot be kept on the disk')
+      throw new NoRoom()
+    }
+  }
+  const fill = async (file: FileHandle, open: () => Promise<AsyncIterable<Buffer>>): Promise<Kept> => {
     let length = 0
     try {
-      for await (const bytes of source) {
-        if (!claim(bytes.length)) throw new NoRoom()
+      for await (const bytes of await open()) {
+        if (!makeRoom(bytes.length, 0)) throw new NoRoom()
+        used += bytes.length
         length += bytes.length
-        await writeAt(file, bytes, length - bytes.length)
+        await onDisk(() => writeAt(file, bytes, length - bytes.length))
       }
+      if (!makeRoom(0, 1)) throw new NoRoom()
+      return { file, length, readers: 0, isGone: false }
     } catch (error) {
       used -= length
       close(file)
+      throw error
+    }
+  }
+  const write = async (tag: string, open: () => Promise<AsyncIterable<Buffer>>): Promise<Kept | undefined> => {
+    try {
+      // First, so that nothing is asked of ClickHouse that cannot be kept.
+      const entry = await fill(await onDisk(openFile), open)
+      kept.set(tag, entry)
+      return entry
+    } catch (error) {
       if (error instanceof NoRoom) return undefined
       throw error
     }
-    const entry = { file, length, readers: 0, isGone: false }
-    kept.set(tag, entry)
-    return entry
   }
   const toWhole = (entry: Kept): WholeFile => ({
     length: entry.length,
@@ -103,7 +125,7 @@ export function createWholeFiles({ maxBytes, queue, log }: Options): WholeFiles 
           kept.delete(tag)
           kept.set(tag, known)
         }
-        const make = async (abandoned: AbortSignal) => write(tag, await open(abandoned))
+        const make = (abandoned: AbortSignal) => write(tag, () => open(abandoned))
         const entry = known ?? (await flights.board(tag, make, asker).flight.join(left))
         if (entry === undefined) return undefined
         // Another one may have needed its room already.
@@ -113,5 +135,5 @@ export function createWholeFiles({ maxBytes, queue, log }: Options): WholeFiles 
   }
 }
 
-/** What is to be kept is larger than the room for it. */
+/** What is to be kept is larger than the room for it, or the disk does not take it. */
 class NoRoom extends Error {}

@@ -1,0 +1,92 @@
+import type { FileHandle } from 'node:fs/promises'
+import { buffer } from 'node:stream/consumers'
+import { describe, expect, it } from 'vitest'
+import { createQueue } from '../../api/serving/queue.ts'
+import { openUnnamed } from '../../api/serving/unnamed-file.ts'
+import { createWholeFiles } from '../../api/serving/whole-files.ts'
+import { silent } from '../support/silent.ts'
+
+const meters = { waiting: () => {}, waited: () => {}, refused: () => {} }
+const ASKER = { client: 'one', route: '/data/tokens' }
+const stays = new AbortController().signal
+const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' })
+
+/** How many files are open, and what is asked of the source. */
+function createWatched(openFile: () => Promise<FileHandle> = openUnnamed) {
+  const seen = { open: 0, asked: 0 }
+  const files = createWholeFiles({
+    maxBytes: 1_000_000,
+    queue: createQueue({ places: 4, most: 16, clock: () => 0, meters }),
+    log: silent,
+    openFile: async () => {
+      const file = await openFile()
+      const close = file.close.bind(file)
+      seen.open += 1
+      file.close = async () => {
+        seen.open -= 1
+        await close()
+      }
+      return file
+    },
+  })
+  const get = (tag: string, text = tag) => {
+    const open = async () => {
+      seen.asked += 1
+      return (async function* () {
+        yield Buffer.from(text)
+      })()
+    }
+    return files.get(tag, ASKER, open, stays)
+  }
+  return { seen, get, files }
+}
+
+describe('a whole file', () => {
+  it('is written once, and read in parts', async () => {
+    const { seen, get } = createWatched()
+    const [whole] = await Promise.all([get('a', 'abcdef'), get('a', 'abcdef')])
+    expect(whole?.length).toBe(6)
+    if (whole === undefined) throw new Error('there is no file')
+    expect(String(await buffer(whole.read({ start: 2, end: 4 })))).toBe('cde')
+    await get('a')
+    expect(seen).toEqual({ open: 1, asked: 1 })
+  })
+
+  it('is none where the disk takes no file, and nothing is asked for that cannot be kept', async () => {
+    const { seen, get } = createWatched(() => Promise.reject(full))
+    expect(await get('a')).toBeUndefined()
+    expect(seen).toEqual({ open: 0, asked: 0 })
+  })
+
+  it('is none where the disk takes no bytes, and gives its room and its file back', async () => {
+    let isFull = true
+    const { seen, get } = createWatched(async () => {
+      const file = await openUnnamed()
+      if (isFull) file.write = () => Promise.reject(full)
+      return file
+    })
+    for (let n = 0; n < 3; n += 1) expect(await get('a', 'x'.repeat(900_000))).toBeUndefined()
+    expect(seen.open).toBe(0)
+    isFull = false
+    expect((await get('a', 'x'.repeat(900_000)))?.length).toBe(900_000)
+  })
+
+  it('fails with its source, and leaves no file open', async () => {
+    const { seen, files } = createWatched()
+    const failing = files.get('a', ASKER, () => Promise.reject(new Error('ClickHouse is away')), stays)
+    await expect(failing).rejects.toThrow('ClickHouse is away')
+    expect(seen.open).toBe(0)
+  })
+
+  it('gives way when there are too many, the least lately asked for first', async () => {
+    const { seen, get } = createWatched()
+    for (let n = 0; n < 256; n += 1) await get(`${n}`)
+    await get('0')
+    await get('one more')
+    expect(seen).toEqual({ open: 256, asked: 257 })
+    await get('0')
+    expect(seen.asked).toBe(257)
+    await get('1')
+    expect(seen.asked).toBe(258)
+  })
+})
