@@ -4,9 +4,9 @@ import type { Database } from '../shared/store/clickhouse.ts'
 import { findRegistryVersion, readStoredSource } from '../shared/store/stored-registry.ts'
 import type { Logger } from '../shared/telemetry/log.ts'
 import { compareSources } from './registry/compare.ts'
-import { storeDaos } from './registry/daos.ts'
+import { compareDaos, storeDaos } from './registry/daos.ts'
 import { storeRecords } from './registry/records.ts'
-import { storeTokens } from './registry/tokens.ts'
+import { compareTokens, storeTokens } from './registry/tokens.ts'
 
 /**
  * Puts the registry of the files in `dir` into force, the shipped ones by default. Whoever has it finds what statements
@@ -20,14 +20,19 @@ export async function putInForce(db: Database, log: Logger, dir: string = SHIPPE
 }
 
 /**
- * What `putInForce` would change, a line for each record; undefined where nothing was ever stored.
+ * What `putInForce` would change, a line for each record, in what whoever runs has and in the tables that statements join;
+ * undefined where nothing was ever stored.
  * @throws RegistryError, or DataError `storage`
  */
 export async function compareInForce(db: Database, dir: string = SHIPPED): Promise<string[] | undefined> {
   const files = readFiles(dir)
-  toRegistry(files)
+  const registry = toRegistry(files)
   const stored = await findRegistryVersion(db)
-  return stored && compareSources(await readStoredSource(db, stored), files)
+  if (stored === undefined) return undefined
+  const others = compareSources(await readStoredSource(db, stored), files)
+  if (others.length > 0) return others
+  // Those of another registry, where a migrate that was to bring it was stopped midway.
+  return [...(await compareTokens(db, registry)), ...(await compareDaos(db, registry))]
 }
 
 /**

@@ -57,6 +57,13 @@ export async function storeDaos(db: Database, registry: Registry, log: Logger): 
   }
 }
 
+/** Which records of the `daos` table are not as the registry has them, a line for each. */
+export async function compareDaos(db: Database, registry: Registry): Promise<string[]> {
+  const wanted = registry.daos.map((dao) => toCurated(dao, registry))
+  const changed = toChanged(wanted, await readDaos(db), new Date().toISOString())
+  return changed.map(({ slug }) => `daos: ${slug} differs in the table`)
+}
+
 function readDaos(db: Database): Promise<StoredDao[]> {
   const columns = Object.keys(storedDao.shape).join(', ')
   return db.rows({ name: 'stored-daos', sql: `SELECT ${columns} FROM daos FINAL`, schema: storedDao })

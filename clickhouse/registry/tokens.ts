@@ -28,6 +28,25 @@ const storedToken = tokenRecord.extend({ at: z.int() })
  * written is later than what was stored, also by a machine whose clock is ahead.
  */
 export async function storeTokens(db: Database, registry: Registry, log: Logger): Promise<void> {
+  const { changed, storedAt } = await findChanged(db, registry)
+  if (changed.length === 0) return
+  const now = Date.now()
+  const toChangedAt = (key: number) => new Date(Math.max(now, (storedAt.get(key) ?? 0) + 1)).toISOString()
+  await db.insert({
+    table: 'tokens',
+    rows: changed.map((record) => ({ ...record, changed_at: toChangedAt(record.key) })),
+  })
+  log.info({ tokens: registry.tokens.length, changed: changed.length }, 'tokens of the registry stored')
+}
+
+/** Which records of the `tokens` table are not as the registry has them, a line for each. */
+export async function compareTokens(db: Database, registry: Registry): Promise<string[]> {
+  const { changed } = await findChanged(db, registry)
+  return changed.map(({ symbol, contract_address }) => `tokens: ${symbol} (${contract_address}) differs in the table`)
+}
+
+/** The records to write, so that the table has what the registry has. Those that left it stay, as not live. */
+async function findChanged(db: Database, registry: Registry) {
   const columns = Object.keys(tokenRecord.shape).join(', ')
   const rows = await db.rows({
     name: 'stored-tokens',
@@ -43,14 +62,7 @@ export async function storeTokens(db: Database, registry: Registry, log: Logger)
     .map((record) => ({ ...record, live: false }))
   const known = new Map(stored.map((record) => [record.key, JSON.stringify(record)]))
   const changed = [...wanted.filter((record) => known.get(record.key) !== JSON.stringify(record)), ...gone]
-  if (changed.length === 0) return
-  const now = Date.now()
-  const toChangedAt = (key: number) => new Date(Math.max(now, (storedAt.get(key) ?? 0) + 1)).toISOString()
-  await db.insert({
-    table: 'tokens',
-    rows: changed.map((record) => ({ ...record, changed_at: toChangedAt(record.key) })),
-  })
-  log.info({ tokens: wanted.length, changed: changed.length, gone: gone.length }, 'tokens of the registry stored')
+  return { changed, storedAt }
 }
 
 function toRecords(registry: Registry): TokenRecord[] {

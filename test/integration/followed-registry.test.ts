@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import pino from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { compareInForce, putInForce } from '../../clickhouse/registry.ts'
+import { compareInForce, putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
@@ -108,6 +108,24 @@ describe('what would come into force', () => {
       'categories: made-up-3 added',
       'chains: in another order',
       'tokens: UNI (ethereum/0x1f9840a85d5af5bf1d1762f925bdaddc4201f984) changed',
+    ])
+    await store()
+    expect(await compareInForce(db, folder.dir)).toEqual([])
+  })
+
+  it('is told of what statements join too, where a migrate was stopped and its files were taken back', async () => {
+    const change = (cmcId: string, mission: string) => {
+      folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, cmcId } : row)))
+      folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, mission } : row)))
+    }
+    change('2', 'Another mission')
+    await store()
+    change('1', 'One that never came into force')
+    await storeRegistry(db, loadRegistry(folder.dir), silent)
+    change('2', 'Another mission')
+    expect(await compareInForce(db, folder.dir)).toEqual([
+      'tokens: UNI (0x1f9840a85d5af5bf1d1762f925bdaddc4201f984) differs in the table',
+      'daos: uniswap differs in the table',
     ])
     await store()
     expect(await compareInForce(db, folder.dir)).toEqual([])
