@@ -31,7 +31,9 @@ export function planRebalance(proposed: unknown, at: string, registry: Registry)
   const time = compositionRecord.shape.validFrom.safeParse(at)
   if (!time.success) mistakes.push(`--at ${at}: ${time.error.issues[0]?.message}`)
   const parsed = proposal.safeParse(proposed)
-  for (const { path, message } of parsed.error?.issues ?? []) mistakes.push(`${z.core.toDotPath(path)}: ${message}`)
+  for (const { path, message } of parsed.error?.issues ?? []) {
+    mistakes.push(`${path.length > 0 ? z.core.toDotPath(path) : 'the proposal'}: ${message}`)
+  }
   const records = parsed.data ?? []
   const elements = toElements(records, registry, 'the proposal', mistakes)
   for (const { token } of elements) {

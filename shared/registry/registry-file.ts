@@ -86,7 +86,8 @@ function readContent(dir: string, file: string, mistakes: string[]): { value: un
   const path = join(dir, file)
   let source: string
   try {
-    source = readFileSync(path, 'utf8')
+    // Some editors begin a file with a byte order mark, which is no JSON.
+    source = readFileSync(path, 'utf8').replace(/^\uFEFF/, '')
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown'
     mistakes.push(code === 'ENOENT' ? `${file}: missing, expected at ${path}` : `${file}: cannot be read (${code})`)

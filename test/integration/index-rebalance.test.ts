@@ -98,7 +98,7 @@ describe('a rebalance', () => {
     ['a quantity below nothing', [{ token: 'UNI', quantity: '-1' }], AT, /quantity: must be a decimal number/],
     ['a quantity as a number', [{ token: 'UNI', quantity: 1 }], AT, /quantity/],
     ['nothing at all', [], AT, /at least one element/],
-    ['no list', { UNI: 1 }, AT, /expected array/],
+    ['no list', { UNI: 1 }, AT, /^the proposal: .*expected array/],
     ['a time that is none', [uni], 'tomorrow', /--at tomorrow: must be an ISO date/],
     ['the time of the newest composition', [uni], '2025-05-19', /--at 2025-05-19 is not after the newest/],
     ['a time before it', [uni], '2025-05-18T23:59:59Z', /is not after the newest/],

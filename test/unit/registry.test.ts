@@ -136,6 +136,12 @@ describe('loading', () => {
     })
   })
 
+  it('reads what an editor began with a byte order mark', () => {
+    write({ daos: `\uFEFF${JSON.stringify([dao])}` })
+    expect(loadRegistry(dir).daos[0]?.name).toBe(dao.name)
+    expect(mistakesOf({ daos: '\uFEFF[] x' })).toEqual(['daos.json: not JSON, line 1 column 4'])
+  })
+
   it('keeps the case of addresses on other chains', () => {
     write({ tokens: [{ ...token, chain: 'solana', contractAddress: 'JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN' }] })
     expect(loadRegistry(dir).tokens[0]?.contractAddress).toBe('JUPyiwrYJFskUPiHa7hkeR8VUtAeFoSYbKedZNsDvCN')

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { z } from 'zod'
 import { toUrlSecrets } from '../../../shared/config/secrets.ts'
 import type { DaoRatingRow } from '../../../shared/datasets/ratings.ts'
-import { DataError, toReason } from '../../../shared/errors.ts'
+import { DataError } from '../../../shared/errors.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Database } from '../../../shared/store/clickhouse.ts'
 import type { Provider, ProviderContext, Run } from '../../job/define-job.ts'
@@ -80,7 +80,9 @@ async function readLocal(path: string): Promise<string> {
   try {
     return await readFile(path, 'utf8')
   } catch (cause) {
-    throw new DataError('provider_unavailable', `ratings-file: RATINGS_SOURCE: ${toReason(cause)}`, { cause })
+    const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown'
+    const reason = `ratings-file: RATINGS_SOURCE: ${toFileName(path)} cannot be read (${code})`
+    throw new DataError('provider_unavailable', reason, { cause })
   }
 }
 
@@ -92,7 +94,7 @@ function readLiveDaos(db: Database) {
   })
 }
 
-/** A URL's query may hold a key, and is no part of the name. */
+/** The API tells it: where the file is stays the operator's, and a URL's query may hold a key. */
 function toFileName(source: string): string {
-  return source.replace(/\?.*$/s, '')
+  return source.replace(/\?.*$/s, '').replace(/^.*\//s, '')
 }
