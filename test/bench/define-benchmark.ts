@@ -38,7 +38,7 @@ export interface BenchRow {
   readonly rounds?: number
   /** Judged by the ratio where there is one, else by the figure. */
   readonly target?: Target
-  /** Why it is as it is, above all where the target is not met. */
+  /** Why it is as it is; shown unless the target is met. */
   readonly reason?: string
 }
 

@@ -135,6 +135,9 @@ async function measureBest(load: Load): Promise<Best> {
   return best
 }
 
+const REFUSING_COSTS =
+  'refusing costs too: the process that answers reads each request and refuses it, and clients, API and ClickHouse share the cores'
+
 /** So many times what it can bear: what is answered, how soon the rest is refused, and how soon it is as before. */
 async function measureLoad(load: Load, { perSecond }: Best, times: number): Promise<BenchRow[]> {
   const { clients, toPath, sizes, say } = load
@@ -161,6 +164,7 @@ async function measureLoad(load: Load, { perSecond }: Best, times: number): Prom
       b: { name: 'the most that it answers', value: perSecond, unit: 'req/s' },
       ratio: good / perSecond,
       target: atLeast(0.9),
+      reason: REFUSING_COSTS,
     },
     {
       what: `${what}: a refusal, 95 of 100`,
@@ -170,6 +174,7 @@ async function measureLoad(load: Load, { perSecond }: Best, times: number): Prom
       what: `${what}: until who comes then is answered as before`,
       a: { name: 'since the last request', value: recoveredMs, unit: 'ms' },
       target: atMost(1_000, ' ms'),
+      reason: 'what waits when the load ends is answered before who comes then',
     },
   ]
 }

@@ -14,6 +14,8 @@ export interface PriceData {
   readonly about: string
   /** Why its points may not get much smaller, and cannot be rolled up; absent where they are 5 minutes apart. */
   readonly coarse?: string
+  /** What a point may cost at most, as a share of what it costs with default codecs. */
+  readonly most?: number
   series(): Iterable<readonly Point[]>
 }
 
@@ -33,6 +35,7 @@ function toCandleData(dataDir: string): PriceData | null {
   return {
     name: 'candles',
     about: `recorded opening prices of ${symbols.length} tokens every 5 minutes, in few decimals; volumes to the cent`,
+    most: 0.26,
     *series() {
       const coins = new Map([...readListing(dataDir).values()].map((coin) => [coin.symbol, coin]))
       for (const symbol of symbols) {

@@ -32,7 +32,7 @@ function toCells(row: BenchRow): string[] {
     ratio === undefined ? '' : toRatioText(ratio),
     spread === undefined ? '' : `${rounds}: ${spread.map(toRatioText).join(' to ')}`,
     target?.text ?? '',
-    [verdict, reason ?? ''].filter((text) => text !== '').join(': '),
+    [verdict, met === true ? '' : (reason ?? '')].filter((text) => text !== '').join(': '),
   ]
 }
 

@@ -38,7 +38,7 @@ async function measure(engine: OwnClickHouse, context: BenchContext, tables: rea
   const [dayOfMiddle, dayOfLarge] = await against('one day', day, 21, 20)
   const rows = [
     ...(dayOfMiddle ? [dayOfMiddle] : []),
-    ...(dayOfLarge ? [{ ...dayOfLarge, target: atMost(1.3) }] : []),
+    ...(dayOfLarge ? [{ ...dayOfLarge, target: atMost(1.1) }] : []),
     ...(await against('one year', year, 7, 1)),
     ...(await against('the whole history', all, 5, 1)),
   ]
