@@ -27,10 +27,24 @@ function toRequestProblem(code: string | undefined): Problem {
   return new Problem('invalid_parameter', 'The bytes received are not an HTTP request.')
 }
 
-/** What is wrong with a request that Node itself would refuse without a word (RFC 9112, section 3.2). */
-function toHeadProblem({ httpVersion, headers }: IncomingMessage): Problem | undefined {
-  if (httpVersion !== '1.1' || headers.host !== undefined) return undefined
-  return new Problem('invalid_parameter', 'The request has no Host header, which HTTP/1.1 asks for.')
+/** Whether a header stands more than once in a head; Node tells of the first one only. */
+function isTwice(name: string, rawHeaders: readonly string[]): boolean {
+  let found = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const header = rawHeaders[at]
+    if (header?.length === name.length && header.toLowerCase() === name) found += 1
+  }
+  return found > 1
+}
+
+/** What is wrong with the Host of a request: Node would refuse some without a word, and take others (RFC 9112, section 3.2). */
+function toHeadProblem({ httpVersion, headers, rawHeaders }: IncomingMessage): Problem | undefined {
+  if (headers.host === undefined) {
+    if (httpVersion !== '1.1') return undefined
+    return new Problem('invalid_parameter', 'The request has no Host header, which HTTP/1.1 asks for.')
+  }
+  if (!isTwice('host', rawHeaders)) return undefined
+  return new Problem('invalid_parameter', 'The request has more than one Host header.')
 }
 
 /** A whole response, headers and problem, for a connection without a request that could be answered. */

@@ -161,7 +161,7 @@ async function measureLists(
   const what = '10 tokens, kept'
   return [
     await compare({ what, unit, a: counted, b: kept, rounds: ROUNDS, target: atLeast(0.85), reason: COUNTING_COSTS }),
-    await compare({ what, unit, a: kept, b: identical, rounds: ROUNDS, target: atLeast(0.92) }),
+    await compare({ what, unit, a: kept, b: identical, rounds: ROUNDS, target: atLeast(0.92), reason: KEPT_COSTS }),
     await compare({ what, unit, a: kept, b: fewer, rounds: ROUNDS }),
     await compareWithItself(identical, unit, ROUNDS),
     await compare({
@@ -175,6 +175,7 @@ async function measureLists(
   ]
 }
 
+const KEPT_COSTS = 'finding the bytes, their headers and the metrics are 2 microseconds of 17'
 const COUNTING_COSTS =
   'each request is counted for its address, whose limits stand in the head of each answer: as many microseconds as it takes to find the bytes'
 

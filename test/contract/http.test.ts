@@ -97,7 +97,9 @@ describe('failures', () => {
     expect((await send('what?\r\n\r\n')).code).toBe('invalid_parameter')
     const endless = await send(`GET /${'x'.repeat(300_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)
     expect(endless.detail).toContain('262144 bytes')
-    expect((await send('GET /data/tokens HTTP/1.1\r\n\r\n')).detail).toContain('Host')
+    expect((await send('GET /data/tokens HTTP/1.1\r\n\r\n')).detail).toContain('no Host')
+    const twice = await send('GET /data/tokens HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n')
+    expect(twice.detail).toContain('more than one Host')
     expect((await send('GET /data/tokens HTTP/1.1\r\nHost: a\r\nExpect: wonders\r\n\r\n')).detail).toContain('Expect')
   })
 
