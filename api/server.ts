@@ -67,29 +67,30 @@ function toRawResponse(problem: Problem, publicUrl: string): string {
 export function createApiServer(options: AppOptions): Server {
   const readers = createReaders(options.log, options.pace)
   const app = createApp({ ...options, readers })
-  const refuse = ({ socket }: IncomingMessage, problem: Problem) =>
-    socket.end(toRawResponse(problem, options.config.api.publicUrl))
   // The newest response of each connection: earlier ones have ended when it has.
   const responses = new WeakMap<Duplex, ServerResponse>()
+  const refuse = (socket: Duplex, problem: Problem) => {
+    const response = responses.get(socket)
+    // Anything that is written now would be read as a part of the answer that is under way.
+    if (response?.writableFinished === false) breakOff(response)
+    else socket.end(toRawResponse(problem, options.config.api.publicUrl))
+  }
   const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS }
   const server = createServer(limits, (request, response) => {
     const problem = toHeadProblem(request)
-    if (problem !== undefined) return void refuse(request, problem)
+    if (problem !== undefined) return void refuse(request.socket, problem)
     responses.set(request.socket, response)
     // Whoever keeps its connection learns with the answer that the next request belongs elsewhere.
     if (options.stopping?.aborted) response.shouldKeepAlive = false
     app(request, response)
   })
   server.on('checkExpectation', (request: IncomingMessage) => {
-    refuse(request, new Problem('invalid_parameter', 'Expect takes 100-continue and nothing else here.'))
+    refuse(request.socket, new Problem('invalid_parameter', 'Expect takes 100-continue and nothing else here.'))
   })
   readers.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    const response = responses.get(socket)
     if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
-    // Anything that is written now would be read as a part of the answer that is under way.
-    else if (response?.writableFinished === false) breakOff(response)
-    else socket.end(toRawResponse(toRequestProblem(error.code), options.config.api.publicUrl))
+    else refuse(socket, toRequestProblem(error.code))
   })
   return server
 }

@@ -1,5 +1,5 @@
 import type { FileHandle } from 'node:fs/promises'
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import type { ByteRange } from '../http/range.ts'
 import { createFlights } from './flight.ts'
@@ -14,17 +14,15 @@ export interface WholeFile {
   read(range: ByteRange): Readable
 }
 
+/** Begins to write the bytes, until the signal is aborted. */
+type Open = (signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
+
 export interface WholeFiles {
   /**
    * The bytes that an entity tag names, written by `open` where they are not there yet; undefined where there is no room, or
    * the disk fails. Rejects with the reason of `left` when the client leaves.
    */
-  get(
-    tag: string,
-    asker: Asker,
-    open: (signal: AbortSignal) => Promise<AsyncIterable<Buffer>>,
-    left: AbortSignal,
-  ): Promise<WholeFile | undefined>
+  get(tag: string, asker: Asker, open: Open, left: AbortSignal): Promise<WholeFile | undefined>
 }
 
 interface Kept {
@@ -44,6 +42,20 @@ interface Options {
 
 /** Most files that are kept: each is open, and small ones would be as many as there is room for. */
 const MOST_FILES = 256
+
+/** What is read from the disk at once. */
+const READ_BYTES = 64 * 1024
+
+/** Not a stream of the file itself: when its client leaves it closes the file, which others read too. */
+async function* readPart(file: FileHandle, { start, end }: ByteRange): AsyncGenerator<Buffer> {
+  for (let at = start; at <= end; ) {
+    const bytes = Buffer.allocUnsafe(Math.min(READ_BYTES, end + 1 - at))
+    const { bytesRead } = await file.read(bytes, 0, bytes.length, at)
+    if (bytesRead === 0) throw new Error('a temporary file has lost its end')
+    at += bytesRead
+    yield bytes.subarray(0, bytesRead)
+  }
+}
 
 /** Files that are kept while there is room: whoever reads a part of a table comes back for the next. */
 export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed }: Options): WholeFiles {
@@ -78,16 +90,18 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
       throw new NoRoom()
     }
   }
-  const fill = async (file: FileHandle, open: () => Promise<AsyncIterable<Buffer>>): Promise<Kept> => {
+  const fill = async (file: FileHandle, open: Open, abandoned: AbortSignal): Promise<Kept> => {
     let length = 0
     try {
-      for await (const bytes of await open()) {
+      for await (const bytes of await open(abandoned)) {
         if (!makeRoom(bytes.length, 0)) throw new NoRoom()
         used += bytes.length
         length += bytes.length
         await onDisk(() => writeAt(file, bytes, length - bytes.length))
       }
       if (!makeRoom(0, 1)) throw new NoRoom()
+      // Somebody else may be writing the same by now.
+      abandoned.throwIfAborted()
       return { file, length, readers: 0, isGone: false }
     } catch (error) {
       used -= length
@@ -95,10 +109,10 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
       throw error
     }
   }
-  const write = async (tag: string, open: () => Promise<AsyncIterable<Buffer>>): Promise<Kept | undefined> => {
+  const write = async (tag: string, open: Open, abandoned: AbortSignal): Promise<Kept | undefined> => {
     try {
       // First, so that nothing is asked of ClickHouse that cannot be kept.
-      const entry = await fill(await onDisk(openFile), open)
+      const entry = await fill(await onDisk(openFile), open, abandoned)
       kept.set(tag, entry)
       return entry
     } catch (error) {
@@ -108,10 +122,9 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
   }
   const toWhole = (entry: Kept): WholeFile => ({
     length: entry.length,
-    read: ({ start, end }) => {
+    read: (range) => {
       entry.readers += 1
-      const stream = entry.file.createReadStream({ start, end, autoClose: false })
-      return stream.once('close', () => {
+      return Readable.from(readPart(entry.file, range), { objectMode: false }).once('close', () => {
         entry.readers -= 1
       })
     },
@@ -125,7 +138,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
           kept.delete(tag)
           kept.set(tag, known)
         }
-        const make = (abandoned: AbortSignal) => write(tag, () => open(abandoned))
+        const make = (abandoned: AbortSignal) => write(tag, open, abandoned)
         const entry = known ?? (await flights.board(tag, make, asker).flight.join(left))
         if (entry === undefined) return undefined
         // Another one may have needed its room already.

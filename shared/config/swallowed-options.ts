@@ -8,7 +8,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  */
 const OPTIONS = [
   ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'into-existing'],
-  ...['dataset', 'state', 'reason', 'limit', 'url', 'text'],
+  ...['dataset', 'state', 'reason', 'limit', 'url', 'text', 'short', 'record'],
 ] as const
 
 /**

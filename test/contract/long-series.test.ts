@@ -149,11 +149,15 @@ it('breaks off by a reset where nothing else tells a client that it is not whole
   }
 })
 
-it('breaks off when what comes behind its request is none, and nothing is written into it', async () => {
+it.each([
+  ['none', 'what?'],
+  ['one without a Host', 'GET /data/tokens HTTP/1.1'],
+  ['one that expects wonders', 'GET /data/tokens HTTP/1.1\r\nHost: a\r\nExpect: wonders'],
+])('breaks off when what comes behind its request is %s, and nothing is written into it', async (_what, behind) => {
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
   socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
   await once(socket, 'readable')
-  socket.write('what?\r\n\r\n')
+  socket.write(`${behind}\r\n\r\n`)
   const read: Buffer[] = []
   for await (const bytes of socket) read.push(bytes as Buffer)
   const answer = String(Buffer.concat(read))

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import type { FileHandle } from 'node:fs/promises'
 import { buffer } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
@@ -52,6 +53,21 @@ describe('a whole file', () => {
     expect(seen).toEqual({ open: 1, asked: 1 })
   })
 
+  it('stays for others when a client leaves in the middle of it', async () => {
+    const { seen, get } = createWatched()
+    const text = 'x'.repeat(900_000)
+    const whole = async () => (await get('a', text)) ?? Promise.reject(new Error('there is no file'))
+    const range = { start: 0, end: text.length - 1 }
+    const beside = (await whole()).read(range)
+    const leaving = (await whole()).read(range)
+    await once(leaving, 'readable')
+    leaving.destroy()
+    await once(leaving, 'close')
+    expect(String(await buffer(beside))).toBe(text)
+    expect(String(await buffer((await whole()).read(range)))).toBe(text)
+    expect(seen).toEqual({ open: 1, asked: 1 })
+  })
+
   it('is none where the disk takes no file, and nothing is asked for that cannot be kept', async () => {
     const { seen, get } = createWatched(() => Promise.reject(full))
     expect(await get('a')).toBeUndefined()
@@ -80,7 +96,10 @@ describe('a whole file', () => {
 
   it('gives way when there are too many, the least lately asked for first', async () => {
     const { seen, get } = createWatched()
-    for (let n = 0; n < 256; n += 1) await get(`${n}`)
+    for (let n = 0; n < 256; n += 1) {
+      const stream = (await get(`${n}`))?.read({ start: 0, end: 0 })
+      if (stream !== undefined) await Promise.all([once(stream, 'close'), buffer(stream)])
+    }
     await get('0')
     await get('one more')
     expect(seen).toEqual({ open: 256, asked: 257 })

@@ -96,5 +96,6 @@ function readLiveDaos(db: Database) {
 
 /** The API tells it: where the file is stays the operator's, and a URL's query may hold a key. */
 function toFileName(source: string): string {
-  return source.replace(/\?.*$/s, '').replace(/^.*\//s, '')
+  const path = /^https?:/.test(source) ? new URL(source).pathname : source
+  return path.split('/').findLast((part) => part !== '') ?? 'the file'
 }
