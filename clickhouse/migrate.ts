@@ -8,7 +8,7 @@ import { type Config, loadCommandConfig } from '../shared/config/config.ts'
 import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
-import { isMain } from '../shared/process.ts'
+import { isMain, onStopSignal } from '../shared/process.ts'
 import { createDatabase, type Database, toClickHouseCode } from '../shared/store/clickhouse.ts'
 import { onCluster } from '../shared/store/topology.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
@@ -181,17 +181,25 @@ async function main(): Promise<void> {
   await Promise.all([server.close(), db.close()])
 }
 
+/** How a check ends that was stopped: nothing is known. */
+const STOPPED = 130
+
 async function check(server: Database, db: Database, config: Config['clickhouse'], log: Logger): Promise<void> {
   const scratchName = toScratchName()
   const scratch = createDatabase(config, 'write', { database: scratchName })
   const on = config.cluster === undefined ? '' : `${onCluster(config.cluster)} SYNC`
   await readSchema(db, loadReleased())
+  const drop = () => server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${scratchName}${on}` })
+  onStopSignal(async () => {
+    process.exitCode = STOPPED
+    await drop()
+  })
   let differences: string[]
   try {
     await migrate(server, scratch, scratchName, log)
     differences = await findDrift(db, config.database, scratch, scratchName)
   } finally {
-    await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${scratchName}${on}` })
+    await drop()
     await scratch.close()
   }
   console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))

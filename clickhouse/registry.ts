@@ -20,8 +20,8 @@ export async function putInForce(db: Database, log: Logger, dir: string = SHIPPE
 }
 
 /**
- * What `putInForce` would change, a line for each record, in what whoever runs has and in the tables that statements join;
- * undefined where nothing was ever stored.
+ * What `putInForce` would change in what whoever runs has, a line for each record; where that is nothing, in the tables that
+ * statements join. Undefined where nothing was ever stored.
  * @throws RegistryError, or DataError `storage`
  */
 export async function compareInForce(db: Database, dir: string = SHIPPED): Promise<string[] | undefined> {

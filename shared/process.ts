@@ -122,6 +122,6 @@ export function runProgram(main: () => Promise<void>): void {
 
 /** Before any word is looked at: the value of an option that npm kept for itself is one of them. */
 async function start(main: () => Promise<void>): Promise<void> {
-  refuseSwallowed(process.env)
+  refuseSwallowed()
   await main()
 }

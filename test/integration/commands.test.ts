@@ -1,7 +1,10 @@
-import { spawnSync } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { storeRegistry } from '../../clickhouse/registry.ts'
+import { z } from 'zod'
+import { putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { union } from '../../shared/coverage/grid.ts'
 import { addCoverage } from '../../shared/coverage/ledger.ts'
 import { type Note, writeNotes } from '../../shared/coverage/notes.ts'
@@ -139,6 +142,34 @@ it('status and gaps count those DAOs too whose links were found', async () => {
   const { complete } = run('status').find(({ dataset }: { dataset: string }) => dataset === 'telegram')
   expect(complete).toBeCloseTo(known.length / (known.length + 1), 12)
   expect(run('find-gaps', 'telegram')).toMatchObject([{ id: found?.id, missing: 4, state: 'pending' }])
+})
+
+describe('migrate -- --check', () => {
+  const command = [...toProgram(join(ROOT, 'clickhouse/migrate.ts')), '--check']
+  const scratches = async () => {
+    const sql = `SELECT name FROM system.databases WHERE startsWith(name, 'dao_data_schema_check_')`
+    return database.server.rows({ name: 'scratches', sql, schema: z.object({ name: z.string() }) })
+  }
+
+  it('tells what a migrate would change, and leaves nothing behind', async () => {
+    await putInForce(database.db, silent)
+    const { status, stdout } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
+    expect(stdout).toContain('the schema is what the files say')
+    expect(stdout).toContain('the registry in force is that of the files')
+    expect(status).toBe(0)
+    expect(await scratches()).toEqual([])
+  })
+
+  it('leaves nothing behind when it is stopped, and does not say that all is well', async () => {
+    const child = spawn(process.execPath, command, { env: env() })
+    const ended = once(child, 'exit')
+    const said = text(child.stdout)
+    await expect.poll(scratches).toHaveLength(1)
+    child.kill('SIGINT')
+    expect(await ended).not.toEqual([0, null])
+    expect(await said).toBe('')
+    expect(await scratches()).toEqual([])
+  })
 })
 
 describe('options that npm keeps for itself', () => {
