@@ -1,4 +1,5 @@
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { toNpmScript } from './config/started-by.ts'
 import { DataError, toReason } from './errors.ts'
 
 interface CommandLine extends ParseArgsConfig {
@@ -18,8 +19,8 @@ export function readCommandLine<const T extends CommandLine>(config: T): ReturnT
     if (twice !== undefined) throw new TypeError(`--${twice} is given twice`)
     return parseArgs(config)
   } catch (error) {
-    const command = process.env.npm_lifecycle_event
-    const hint = command === undefined ? '' : `\nSee: npm run ${command} -- --help`
+    const script = toNpmScript()
+    const hint = script === undefined ? '' : `\nSee: npm run ${script} -- --help`
     throw new DataError('payload', `${toReason(error)}${hint}`, { cause: error })
   }
 }

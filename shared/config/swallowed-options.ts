@@ -3,19 +3,20 @@ import { DataError } from '../errors.ts'
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Options of the commands that change what is done, and that npm has no use of its own for. `npm run` keeps them for itself
- * unless `--` stands before them.
+ * The options of all commands but `--json`, `--force` and `--help`, which npm has in its own settings too. `npm run` keeps each
+ * for itself unless `--` stands before it. A part that takes none is refused them as well.
  */
 const OPTIONS = [
   ...['dry-run', 'check', 'from', 'to', 'interval', 'tokens', 'daos', 'again', 'fix', 'repair', 'into-existing'],
-  ...['dataset', 'state', 'reason', 'limit', 'url', 'text', 'short', 'record'],
+  ...['dataset', 'state', 'reason', 'limit', 'url', 'text', 'short', 'record', 'timeout', 'at', 'data', 'explained'],
+  ...['requests', 'seed', 'at-once', 'against', 'leaving', 'list', 'quick', 'rows', 'postgres'],
 ] as const
 
 /**
  * Without an option that npm kept for itself the program would do something else than it was asked to.
  * @throws DataError `payload` that says how it is written.
  */
-export function refuseSwallowed(env: Environment): void {
+export function refuseSwallowed(env: Environment = process.env): void {
   if (env.npm_lifecycle_event === undefined) return
   const isTaken = (option: string) => Boolean(env[`npm_config_${option.replaceAll('-', '_')}`])
   const taken = OPTIONS.filter(isTaken).map((option) => `--${option}`)

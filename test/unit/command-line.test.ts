@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { refuseSwallowed } from '../../shared/config/swallowed-options.ts'
@@ -36,6 +38,31 @@ describe('a command line', () => {
     expect(failed).toThrow(reason)
     expect(failed).toThrow('See: npm run backfill -- --help')
   })
+})
+
+const ROOT = join(import.meta.dirname, '../..')
+const isProgram = (path: string) => /\.ts$/.test(path) && !path.includes('node_modules') && !path.endsWith('.test.ts')
+const readFiles = (folder: string) =>
+  readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter(isProgram)
+    .map((path) => readFileSync(join(ROOT, folder, path), 'utf8'))
+
+it('options of every command are looked for among those that npm kept, but for three of its own', () => {
+  const sources = ['api', 'clickhouse', 'workers', 'test/bench', 'test/fuzz'].flatMap(readFiles)
+  const declared = sources
+    .filter((source) => /readCommandLine\(|RANGE_OPTIONS =/.test(source))
+    .flatMap((source) => [...source.matchAll(/'?([\w-]+)'?: \{ type: '(?:string|boolean)'/g)].map(([, name]) => name))
+  expect(declared.length).toBeGreaterThan(40)
+  const isLookedFor = (name: string | undefined) => {
+    try {
+      refuseSwallowed({ npm_lifecycle_event: 'this', [`npm_config_${name?.replaceAll('-', '_')}`]: 'true' })
+      return false
+    } catch {
+      return true
+    }
+  }
+  const passed = new Set(declared.filter((name) => !isLookedFor(name)))
+  expect([...passed].sort()).toEqual(['force', 'help', 'json'])
 })
 
 it('options that npm kept for itself are refused, and how they are written is said', () => {
