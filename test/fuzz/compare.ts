@@ -1,3 +1,5 @@
+import { setTimeout as wait } from 'node:timers/promises'
+
 /** What an answer is, beside what is of its moment. */
 interface Answer {
   readonly status: number
@@ -33,11 +35,16 @@ const ATTEMPTS = 5
 /** These say how things stand at the moment of the question. */
 const OF_THE_MOMENT = /^\/data\/(status|usage)|^\/(healthz|readyz|metrics)/
 
+/** A service holds its answer of these for so long, whatever is stored meanwhile. */
+const HELD = /^\/data\/changes/
+const HELD_MS = 5_000
+
 /** How the answers of two services over the same data differ; undefined where they are the same bytes. */
 export async function compareAnswers(one: string, other: string, path: string): Promise<string | undefined> {
   if (OF_THE_MOMENT.test(path)) return undefined
   let difference: string | undefined
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    if (attempt > 0 && HELD.test(path)) await wait(HELD_MS)
     const [here, there] = await Promise.all([ask(one + path), ask(other + path)])
     difference = findDifference(here, there)
     if (difference === undefined) return undefined

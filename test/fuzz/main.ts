@@ -24,14 +24,14 @@ async function main(): Promise<void> {
     },
   })
   if (values.help) return console.log(HELP)
-  const requests = toNumber('requests', values.requests)
+  const requests = toNumber('requests', values.requests, 0, 1e9)
   const options = {
     url: values.url,
     ...(values.against === undefined ? {} : { against: values.against }),
     requests,
-    seed: toNumber('seed', values.seed),
-    atOnce: toNumber('at-once', values['at-once'], 1),
-    leaving: toNumber('leaving', values.leaving),
+    seed: toNumber('seed', values.seed, 0, 2 ** 32 - 1),
+    atOnce: toNumber('at-once', values['at-once'], 1, 1_000),
+    leaving: toNumber('leaving', values.leaving, 0, 1),
     now: Date.now(),
   }
   const bar = new SingleBar({ format: '{bar} {value}/{total} requests, {eta_formatted} left', noTTYOutput: false })
@@ -47,10 +47,11 @@ async function main(): Promise<void> {
   process.exitCode = faults.length === 0 ? 0 : 1
 }
 
-/** @throws DataError `payload` for what is no number, or less than the least. */
-function toNumber(option: string, given: string, least = 0): number {
+/** @throws DataError `payload` for what is no number from the least to the most. */
+function toNumber(option: string, given: string, least: number, most: number): number {
   const number = given.trim() === '' ? Number.NaN : Number(given)
-  if (!(number >= least)) throw new DataError('payload', `--${option} ${given}: not a number from ${least} on`)
+  if (!(number >= least && number <= most))
+    throw new DataError('payload', `--${option} ${given}: not a number from ${least} to ${most}`)
   return number
 }
 
