@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { createLog } from '../shared/telemetry/log.ts'
 import { createHttpClients, type ProviderCall } from '../workers/http/client.ts'
 
-type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => void
+export type Handler = (request: IncomingMessage, response: ServerResponse, url: URL) => void
 
 /** A provider on a port of its own, that answers as a test says and keeps the URLs and headers it was asked with. */
 export async function startProviderServer(handler: Handler) {

@@ -1,57 +1,10 @@
 import { gzipSync } from 'node:zlib'
-import { afterEach, describe, expect, it, vi } from 'vitest'
-import type { DataError } from '../../shared/errors.ts'
-import type { HttpClients } from '../../workers/http/client.ts'
-import type { HttpSettings } from '../../workers/http/request.ts'
-import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createObservedClients, type Handler, sendJson, startProviderServer } from '../provider-server.ts'
+import { connectClient, inTurn, KEY, ok, refuse } from '../support/provider-client.ts'
 
-type Handler = Parameters<typeof startProviderServer>[0]
-
-const KEY = 'k-3f1b9c-not-to-be-shown'
 const { signal } = new AbortController()
-const closers: (() => Promise<void>)[] = []
 
-afterEach(async () => {
-  await Promise.all(closers.splice(0).map((close) => close()))
-})
-
-async function connect(handler: Handler, settings: Partial<HttpSettings> = {}) {
-  const server = await startProviderServer(handler)
-  closers.push(server.close)
-  const { http, calls } = createObservedClients()
-  const open = (clients: HttpClients) =>
-    clients.open({
-      provider: 'acme',
-      baseUrl: server.baseUrl,
-      headers: { 'x-api-key': KEY },
-      timeoutMs: 5000,
-      maxBytes: 1000,
-      requestsPerMinute: 60_000,
-      ...settings,
-    })
-  const client = open(http)
-  const fail = (request: Partial<Parameters<typeof client.json>[0]> = {}): Promise<DataError> =>
-    client.json({ path: '/things', signal, ...request }).then(
-      () => expect.unreachable('the call succeeded'),
-      (error: unknown) => error as DataError,
-    )
-  return { server, http, open, client, calls, fail }
-}
-
-/** Answers with each handler in turn, then goes on with the last. */
-function inTurn(...handlers: Handler[]): Handler {
-  let next = 0
-  return (request, response, url) => {
-    handlers[Math.min(next, handlers.length - 1)]?.(request, response, url)
-    next += 1
-  }
-}
-
-const ok: Handler = (_, response) => sendJson(response, { ok: true })
-const refuse =
-  (status: number, headers: Record<string, string> = {}): Handler =>
-  (_, response) =>
-    sendJson(response, { message: `status ${status}` }, status, headers)
 const hang: Handler = () => undefined
 const stall: Handler = (_, response) => {
   response.writeHead(200, { 'content-type': 'application/json' })
@@ -66,7 +19,7 @@ const truncate: Handler = (request, response) => {
 describe('answers', () => {
   it('sends query, headers and body, and reads JSON', async () => {
     let received = ''
-    const { client, server, calls } = await connect((request, response) => {
+    const { client, server, calls } = await connectClient((request, response) => {
       request.on('data', (chunk) => {
         received += chunk
       })
@@ -85,7 +38,7 @@ describe('answers', () => {
 
   it('keeps the path of the base URL', async () => {
     const server = await startProviderServer(ok)
-    closers.push(server.close)
+    onTestFinished(server.close)
     const { http } = createObservedClients()
     const settings = { provider: 'acme', timeoutMs: 5000, maxBytes: 1000, requestsPerMinute: 60_000 }
     await http.open({ ...settings, baseUrl: `${server.baseUrl}/api/v3/` }).json({ path: '/things', signal })
@@ -93,20 +46,20 @@ describe('answers', () => {
   })
 
   it('reads text of any type', async () => {
-    const { client } = await connect((_, response) =>
+    const { client } = await connectClient((_, response) =>
       response.writeHead(200, { 'content-type': 'text/html' }).end('hé'),
     )
     expect(await client.text({ path: '/page', signal })).toBe('hé')
   })
 
   it('answers undefined for the statuses that mean absence', async () => {
-    const { client, calls } = await connect(refuse(404))
+    const { client, calls } = await connectClient(refuse(404))
     expect(await client.json({ path: '/things', signal, absent: [404] })).toBeUndefined()
     expect(calls).toMatchObject([{ outcome: 'ok', status: 404 }])
   })
 
   it('follows a redirect on the same host', async () => {
-    const { client, server } = await connect((_, response, url) => {
+    const { client, server } = await connectClient((_, response, url) => {
       if (url.pathname === '/new') sendJson(response, { ok: true })
       else response.writeHead(301, { location: '/new' }).end()
     })
@@ -128,7 +81,7 @@ describe('transient failures', () => {
     ['a reset connection', reset],
     ['a truncated body', truncate],
   ])('tries again after %s', async (_, failing) => {
-    const { client, server, calls } = await connect(inTurn(failing, ok))
+    const { client, server, calls } = await connectClient(inTurn(failing, ok))
     expect(await client.json({ path: '/things', signal })).toEqual({ ok: true })
     expect(server.requests).toHaveLength(2)
     expect(calls).toMatchObject([{ outcome: 'ok', status: 200, retries: 1 }])
@@ -138,7 +91,7 @@ describe('transient failures', () => {
     ['an answer that does not come', hang],
     ['a body that does not end', stall],
   ])('gives up on %s', async (_, failing) => {
-    const { fail, calls } = await connect(failing, { timeoutMs: 50 })
+    const { fail, calls } = await connectClient(failing, { timeoutMs: 50 })
     const error = await fail({ retries: 1 })
     expect(error.code).toBe('provider_unavailable')
     expect(error.message).toBe('acme /things: no whole answer within 50 ms')
@@ -146,20 +99,20 @@ describe('transient failures', () => {
   })
 
   it('gives up after three retries by default', async () => {
-    const { fail, server, calls } = await connect(refuse(503))
+    const { fail, server, calls } = await connectClient(refuse(503))
     expect(await fail()).toMatchObject({ code: 'provider_unavailable', retryAfterMs: undefined })
     expect(server.requests).toHaveLength(4)
     expect(calls).toMatchObject([{ outcome: 'unavailable', status: 503, retries: 3 }])
   })
 
   it('leaves a wait of over a minute to the caller', async () => {
-    const { fail, server } = await connect(refuse(429, { 'retry-after': '90' }))
+    const { fail, server } = await connectClient(refuse(429, { 'retry-after': '90' }))
     expect(await fail()).toMatchObject({ code: 'provider_unavailable', retryAfterMs: 90_000 })
     expect(server.requests).toHaveLength(1)
   })
 
   it('names the reason when nobody listens', async () => {
-    const { fail, server } = await connect(ok)
+    const { fail, server } = await connectClient(ok)
     await server.close()
     const error = await fail({ retries: 0 })
     expect(error.code).toBe('provider_unavailable')
@@ -169,7 +122,7 @@ describe('transient failures', () => {
 
 describe('lasting failures', () => {
   it.each([400, 401, 402, 403, 404, 422, 304])('does not repeat a %i', async (status) => {
-    const { fail, server, calls } = await connect(refuse(status))
+    const { fail, server, calls } = await connectClient(refuse(status))
     const error = await fail()
     expect(error.code).toBe('provider_rejected')
     expect(error.message).toContain(`acme /things: status ${status}`)
@@ -178,8 +131,8 @@ describe('lasting failures', () => {
   })
 
   it('never follows a redirect to another host', async () => {
-    const other = await connect(ok)
-    const { fail } = await connect((_, response) => {
+    const other = await connectClient(ok)
+    const { fail } = await connectClient((_, response) => {
       response.writeHead(302, { location: `${other.server.baseUrl}/things` }).end()
     })
     const error = await fail()
@@ -189,7 +142,9 @@ describe('lasting failures', () => {
   })
 
   it('does not go round in circles', async () => {
-    const { fail, server } = await connect((_, response) => response.writeHead(302, { location: '/things' }).end())
+    const { fail, server } = await connectClient((_, response) =>
+      response.writeHead(302, { location: '/things' }).end(),
+    )
     expect((await fail()).code).toBe('provider_rejected')
     expect(server.requests).toHaveLength(4)
   })
@@ -199,13 +154,15 @@ describe('lasting failures', () => {
       status === 429 && body.includes('status 429')
         ? ({ code: 'provider_rejected', says: 'no more' } as const)
         : undefined
-    const { fail, server } = await connect(refuse(429), { readError })
+    const { fail, server } = await connectClient(refuse(429), { readError })
     expect(await fail()).toMatchObject({ code: 'provider_rejected', message: 'acme /things: status 429: no more' })
     expect(server.requests).toHaveLength(1)
   })
 
   it('shows no key, wherever the answer or the query has one', async () => {
-    const { fail } = await connect((_, response) => sendJson(response, { message: `bad key ${KEY} or q-secret` }, 401))
+    const { fail } = await connectClient((_, response) =>
+      sendJson(response, { message: `bad key ${KEY} or q-secret` }, 401),
+    )
     const { message } = await fail({ query: { apiKey: 'q-secret', id: 7 } })
     expect(message).toContain('/things?apiKey=[redacted]&id=7')
     expect(message).toContain('bad key [redacted] or [redacted]')
@@ -214,59 +171,10 @@ describe('lasting failures', () => {
   })
 
   it('names the header, not the key, that no header may carry', async () => {
-    await expect(connect(ok, { headers: { 'x-api-key': 'se\ncret' } })).rejects.toMatchObject({
+    await expect(connectClient(ok, { headers: { 'x-api-key': 'se\ncret' } })).rejects.toMatchObject({
       code: 'config',
       message: expect.not.stringContaining('cret'),
     })
-  })
-})
-
-describe('a plan that is used up', () => {
-  const MINUTE = 60_000
-  const start = Date.UTC(2024, 4, 6, 12)
-  const usedUpFor = (minutes: number): Partial<HttpSettings> => ({
-    readError: () => ({ code: 'provider_exhausted', says: 'no credits', retryAfterMs: minutes * MINUTE }),
-  })
-  const at = (minutes: number) => vi.setSystemTime(start + minutes * MINUTE)
-  afterEach(() => void vi.useRealTimers())
-
-  it('is refused unsent, alike and in both lanes, but for one look an hour, until it begins anew', async () => {
-    vi.useFakeTimers({ toFake: ['Date'], now: start })
-    const { server, http, fail, open } = await connect(refuse(402), usedUpFor(90))
-    const first = await fail()
-    at(20)
-    const second = await fail()
-    expect(second).toMatchObject({ code: first.code, message: first.message, retryAfterMs: 70 * MINUTE })
-    await expect(open(http.history).json({ path: '/others', signal })).rejects.toMatchObject({
-      code: 'provider_exhausted',
-      message: 'acme /others: status 402: no credits',
-    })
-    expect(server.requests).toHaveLength(1)
-    for (const minutes of [60, 61, 119]) {
-      at(minutes)
-      await fail()
-    }
-    expect(server.requests).toHaveLength(2)
-  })
-
-  it('is asked again from its reset on', async () => {
-    vi.useFakeTimers({ toFake: ['Date'], now: start })
-    const { client, fail } = await connect(inTurn(refuse(402), ok), usedUpFor(5))
-    await fail()
-    at(4)
-    await fail()
-    at(5)
-    expect(await client.json({ path: '/things', signal })).toEqual({ ok: true })
-  })
-
-  it.each([
-    ['a refusal for another reason', { code: 'provider_rejected', says: 'no', retryAfterMs: MINUTE }],
-    ['one that does not say until when', { code: 'provider_exhausted', says: 'no credits' }],
-  ] as const)('is asked again after %s', async (_, reading) => {
-    const { server, fail } = await connect(refuse(402), { readError: () => reading })
-    await fail()
-    await fail()
-    expect(server.requests).toHaveLength(2)
   })
 })
 
@@ -287,14 +195,14 @@ describe('malformed answers', () => {
       'the answer is over the cap of 1000 bytes',
     ],
   ])('refuses %s', async (_, handler, reason) => {
-    const { fail, server, calls } = await connect(handler)
+    const { fail, server, calls } = await connectClient(handler)
     expect(await fail()).toMatchObject({ code: 'provider_malformed', message: `acme /things: ${reason}` })
     expect(server.requests).toHaveLength(1)
     expect(calls).toMatchObject([{ outcome: 'malformed', status: 200, retries: 0 }])
   })
 
   it('takes a body of exactly the cap', async () => {
-    const { client } = await connect(answer('application/json', `"${'x'.repeat(998)}"`))
+    const { client } = await connectClient(answer('application/json', `"${'x'.repeat(998)}"`))
     expect(await client.json({ path: '/things', signal })).toHaveLength(998)
   })
 })
@@ -307,7 +215,7 @@ describe('abort', () => {
   ])('rejects with the reason while %s', async (_, handler) => {
     const controller = new AbortController()
     const reason = new Error('shutting down')
-    const { client, calls } = await connect((request, response, url) => {
+    const { client, calls } = await connectClient((request, response, url) => {
       handler(request, response, url)
       setImmediate(() => controller.abort(reason))
     })
@@ -316,7 +224,7 @@ describe('abort', () => {
   })
 
   it('sends nothing when aborted before', async () => {
-    const { client, server } = await connect(ok)
+    const { client, server } = await connectClient(ok)
     await expect(client.json({ path: '/things', signal: AbortSignal.abort(new Error('stop')) })).rejects.toThrow('stop')
     expect(server.requests).toEqual([])
   })
@@ -325,7 +233,7 @@ describe('abort', () => {
 describe('the rate limit', () => {
   it('is shared by the clients of one provider and not with others', async () => {
     const server = await startProviderServer(ok)
-    closers.push(server.close)
+    onTestFinished(server.close)
     const { http } = createObservedClients()
     const settings = { baseUrl: server.baseUrl, timeoutMs: 5000, maxBytes: 1000, requestsPerMinute: 1 }
     await http.open({ ...settings, provider: 'acme' }).json({ path: '/1', signal })

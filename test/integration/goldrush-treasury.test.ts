@@ -1,0 +1,253 @@
+import { describe, expect, it } from 'vitest'
+import { goldrush } from '../../workers/providers/goldrush/treasury.ts'
+import { type Handler, sendJson } from '../provider-server.ts'
+import { readFixture } from '../samples.ts'
+import { address, alfa, connectTreasury, DAY, TODAY, wallet } from '../support/treasury-provider.ts'
+
+const { signal } = new AbortController()
+
+describe('goldrush', () => {
+  const item = (contract: string, symbol: string, more: object = {}) => ({
+    contract_decimals: 6,
+    contract_ticker_symbol: symbol,
+    contract_address: contract,
+    type: 'cryptocurrency',
+    is_spam: false,
+    balance: '5000000',
+    quote: 5,
+    ...more,
+  })
+  const data = (items: object[]) => ({ data: { items }, error: false, error_message: null, error_code: null })
+  const failure = (code: string | number, message = 'no') => ({
+    data: null,
+    error: true,
+    error_message: message,
+    error_code: code,
+  })
+  const holding = (day: number, quote: number | null) => ({
+    timestamp: new Date(TODAY - day * DAY).toISOString(),
+    open: { balance: '5000000', quote },
+  })
+  /** Answers balances, portfolios and coin prices each by their own function. */
+  const answering =
+    (answers: { balances: (path: string) => object; portfolio?: (path: string) => object; coins?: object }): Handler =>
+    (_, response, url) => {
+      if (url.pathname.startsWith('/coins/')) return sendJson(response, { coins: answers.coins ?? {} })
+      const kind = url.pathname.includes('/portfolio_v2/') ? answers.portfolio : answers.balances
+      sendJson(response, kind?.(url.pathname) ?? {})
+    }
+
+  it('asks for each address by the number of its chain, and adds up the same contract', async () => {
+    const { server, source } = await connectTreasury(
+      goldrush,
+      answering({ balances: () => data([item('0x1', 'USDC')]) }),
+    )
+    const row = await source.fetchTreasury({ ...alfa, wallets: [wallet(1), wallet(2)] }, TODAY, signal)
+    expect(row).toEqual({
+      dao: 1,
+      observed_at: '2024-05-06T00:00:00.000Z',
+      value_usd: 10,
+      tokens: [{ symbol: 'USDC', quantity: 10, value_usd: 10 }],
+      holdings: [1, 2].map((n) => ({
+        ...{ chain: 'ethereum', address: address(n), contract: '0x1', symbol: 'USDC', quantity: 5, value_usd: 5 },
+        ...{ price_source: 'goldrush', kind: 'other' },
+      })),
+      spam_count: 0,
+      source: 'goldrush',
+    })
+    const query = '?quote-currency=USD&nft=false'
+    expect(server.requests.map(({ url }) => url.pathname + url.search)).toEqual([
+      `/v1/1/address/${address(1)}/balances_v2/${query}`,
+      `/v1/1/address/${address(2)}/balances_v2/${query}`,
+    ])
+    expect(server.requests[0]?.headers.authorization).toBe('Bearer secret')
+  })
+
+  it('takes the documented answer, null quotes, spam and all', async () => {
+    const { source } = await connectTreasury(
+      goldrush,
+      answering({ balances: () => readFixture('goldrush/balances.json') as object }),
+    )
+    expect(await source.fetchTreasury(alfa, TODAY, signal)).toMatchObject({
+      value_usd: 9087.21,
+      spam_count: 2,
+      tokens: [
+        { symbol: 'ETH', quantity: 2.581423, value_usd: 9087.21 },
+        { symbol: 'UNI-V2', quantity: 173403155.20471841, value_usd: null },
+      ],
+    })
+  })
+
+  it('prices null quotes with DefiLlama, in few calls, and leaves unknown what that does not know', async () => {
+    const unpriced = Array.from({ length: 100 }, (_, n) => item(address(n), `T${n}`, { quote: null }))
+    const coins = { [`ethereum:${address(7)}`]: { price: 3, symbol: 'T7' } }
+    const { server, source } = await connectTreasury(goldrush, answering({ balances: () => data(unpriced), coins }))
+    const row = await source.fetchTreasury(alfa, TODAY, signal)
+    expect(row).toMatchObject({ value_usd: 15 })
+    expect([row?.holdings].flat()[0]).toMatchObject({ contract: address(7), price_source: 'defillama' })
+    expect(row?.tokens).toHaveLength(100)
+    const asked = server.requests.map(({ url }) => url.href).filter((href) => href.includes('/coins/'))
+    expect(asked).toHaveLength(2)
+    expect(Math.max(...asked.map((href) => href.length))).toBeLessThan(4_096)
+  })
+
+  it('is not to be had while prices cannot be asked for: they are not unknown', async () => {
+    const { source } = await connectTreasury(goldrush, (_, response, url) =>
+      url.pathname.startsWith('/coins/')
+        ? sendJson(response, 'Internal Error', 502)
+        : sendJson(response, data([item('0x1', 'A', { quote: null }), item('0x2', 'B')])),
+    )
+    await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_unavailable' })
+  })
+
+  it('does not know the whole where an address is unknown, or answers nothing although it held something', async () => {
+    const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
+    const unknown = { code: 'provider_unknown' }
+    const soft = await connectTreasury(
+      goldrush,
+      answering({ balances: (path) => (path.includes(address(2)) ? failure('404') : data([item('0x1', 'A')])) }),
+    )
+    await expect(soft.source.fetchTreasury(two, TODAY, signal)).rejects.toMatchObject(unknown)
+    const empty = await connectTreasury(
+      goldrush,
+      answering({
+        balances: (path) => data(path.includes(address(2)) ? [] : [item('0x1', 'A')]),
+        portfolio: () => data([item('0x1', 'A', { holdings: [holding(1, 5)] })]),
+      }),
+    )
+    expect(await empty.source.fetchTreasury(two, TODAY, signal)).toBeUndefined()
+    const hard = await connectTreasury(goldrush, (_, response) => sendJson(response, failure(400), 400))
+    await expect(hard.source.fetchTreasury(two, TODAY, signal)).rejects.toMatchObject(unknown)
+    expect(hard.server.requests).toHaveLength(1)
+  })
+
+  it('counts an address that was never used for what it is, beside others, and not alone', async () => {
+    const answers = {
+      balances: (path: string) => data(path.includes(address(2)) ? [] : [item('0x1', 'A')]),
+      portfolio: (path: string) =>
+        data(path.includes(address(2)) ? [] : [item('0x1', 'A', { holdings: [holding(1, 5)] })]),
+    }
+    const { source } = await connectTreasury(goldrush, answering(answers))
+    const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
+    expect(await source.fetchTreasury(two, TODAY, signal)).toMatchObject({ value_usd: 5 })
+    const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+    expect(await source.fetchHistory(two, range, signal)).toMatchObject([{ value_usd: 5 }])
+    expect(await source.fetchTreasury({ ...alfa, wallets: [wallet(2)] }, TODAY, signal)).toBeUndefined()
+  })
+
+  it('is refused without a key before anything is sent', async () => {
+    const { server, source } = await connectTreasury(goldrush, answering({ balances: () => data([]) }), {})
+    const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+    for (const call of [
+      () => source.fetchTreasury(alfa, TODAY, signal),
+      () => source.fetchHistory(alfa, range, signal),
+    ]) {
+      await expect(call()).rejects.toMatchObject({
+        code: 'provider_unconfigured',
+        message: expect.stringContaining('GOLDRUSH_API_KEY'),
+      })
+    }
+    expect(server.requests).toHaveLength(0)
+  })
+
+  it.each([
+    [401, 'provider_rejected', 1],
+    [402, 'provider_exhausted', 1],
+    [403, 'provider_rejected', 1],
+    [429, 'provider_unavailable', 4],
+    [500, 'provider_unavailable', 4],
+    [503, 'provider_unavailable', 4],
+  ])('on %i is %s after %i tries, and does not tell the key', async (status, code, tries) => {
+    const { server, source } = await connectTreasury(goldrush, (_, response) =>
+      sendJson(response, failure(String(status), 'not with secret'), status),
+    )
+    const error = await source.fetchTreasury(alfa, TODAY, signal).catch((reason: unknown) => reason)
+    expect(error).toMatchObject({ code })
+    expect(String(error)).not.toContain('secret')
+    expect(String(error).includes('GOLDRUSH_API_KEY')).toBe(status < 429)
+    expect(server.requests).toHaveLength(tries)
+  })
+
+  it.each([
+    ['402', 'provider_exhausted'],
+    [402, 'provider_exhausted'],
+    ['429', 'provider_unavailable'],
+    [503, 'provider_unavailable'],
+  ])('reads the error code %j of an answer with status 200 as %s', async (code, expected) => {
+    for (const body of [failure(code), { error: true, error_message: 'no', error_code: code }]) {
+      const { source } = await connectTreasury(goldrush, (_, response) => sendJson(response, body))
+      await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: expected })
+    }
+  })
+
+  it('is malformed when there is no list', async () => {
+    const { source } = await connectTreasury(goldrush, (_, response) => sendJson(response, { data: { items: null } }))
+    await expect(source.fetchTreasury(alfa, TODAY, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+
+  it('tells the days that every address tells, unpriced ones at the price of their day', async () => {
+    const days = (...list: number[]) => list.map((day) => holding(day, null))
+    const portfolio = (path: string) =>
+      data([item('0x1', 'A', { holdings: path.includes(address(2)) ? days(1, 2) : days(0, 1, 2, 3, 4) })])
+    const prices = (href: URL) => {
+      const wanted = JSON.parse(href.searchParams.get('coins') ?? '{}') as Record<string, number[]>
+      const points = (times: number[]) =>
+        // The provider has no price for one of the days but one of long before.
+        times.map((timestamp, n) => ({ timestamp: n === 0 ? timestamp - 86_400 : timestamp + 60, price: 2 }))
+      return Object.fromEntries(Object.entries(wanted).map(([coin, times]) => [coin, { prices: points(times) }]))
+    }
+    const other = item('0x2', 'B', { holdings: [holding(1, 4), holding(2, 4), holding(3, 4)] })
+    const { server, source } = await connectTreasury(goldrush, (_, response, url) => {
+      if (url.pathname === '/coins/batchHistorical') return sendJson(response, { coins: prices(url) })
+      if (url.pathname.startsWith('/coins/')) return sendJson(response, { coins: { 'ethereum:0x1': { price: 9 } } })
+      if (!url.pathname.includes('/portfolio_v2/'))
+        return sendJson(response, data([item('0x1', 'A', { quote: null }), item('0x2', 'B')]))
+      const { items } = portfolio(url.pathname).data
+      sendJson(response, data([...items, other]))
+    })
+    const range = { from: TODAY - 5 * DAY, to: TODAY, interval: '1d' } as const
+    const rows = await source.fetchHistory({ ...alfa, wallets: [wallet(1), wallet(2)] }, range, signal)
+    const byDay = Object.fromEntries(rows.map((row) => [String(row.observed_at).slice(0, 10), row.value_usd]))
+    expect(byDay).toEqual({ '2024-05-05': 8, '2024-05-04': 28, '2024-05-03': 18 })
+    const asked = server.requests.filter(({ url }) => url.pathname.includes('/portfolio_v2/'))
+    expect(asked.map(({ url }) => url.search)).toEqual(['?days=7', '?days=7'])
+  })
+
+  it('takes an empty portfolio for no answer where the address holds something', async () => {
+    const { source } = await connectTreasury(
+      goldrush,
+      answering({ balances: () => data([item('0x1', 'A')]), portfolio: () => data([]) }),
+    )
+    const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+    await expect(source.fetchHistory(alfa, range, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+
+  it('does not know the past of a DAO of which no day of the range is told', async () => {
+    const told = [[holding(0, 5)], [{ ...holding(1, 5), open: null }]]
+    for (const holdings of told) {
+      const { source } = await connectTreasury(
+        goldrush,
+        answering({
+          balances: () => data([item('0x1', 'A')]),
+          portfolio: () => data([item('0x1', 'A', { holdings })]),
+        }),
+      )
+      const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+      await expect(source.fetchHistory(alfa, range, signal)).rejects.toMatchObject({ code: 'provider_unknown' })
+    }
+  })
+
+  it('does not take an address for unused that was emptied in the days of the range', async () => {
+    const emptied = [holding(20, 5), { ...holding(1, 0), open: { balance: '0', quote: 0 } }]
+    const { source } = await connectTreasury(goldrush, (_, response, url) => {
+      const isOther = url.pathname.includes(address(2))
+      if (url.pathname.includes('/balances_v2/')) return sendJson(response, data(isOther ? [] : [item('0x1', 'A')]))
+      const holdings = isOther ? emptied : [holding(1, 5), holding(20, 5)]
+      const isTold = !isOther || Number(url.searchParams.get('days')) > 20
+      sendJson(response, data(isTold ? [item('0x1', 'A', { holdings })] : []))
+    })
+    const range = { from: TODAY - 30 * DAY, to: TODAY, interval: '1d' } as const
+    const two = { ...alfa, wallets: [wallet(1), wallet(2)] }
+    await expect(source.fetchHistory(two, range, signal)).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+})

@@ -1,0 +1,47 @@
+import { expect, onTestFinished } from 'vitest'
+import type { DataError } from '../../shared/errors.ts'
+import type { HttpClients } from '../../workers/http/client.ts'
+import type { HttpSettings } from '../../workers/http/request.ts'
+import { createObservedClients, type Handler, sendJson, startProviderServer } from '../provider-server.ts'
+
+export const KEY = 'k-3f1b9c-not-to-be-shown'
+const { signal } = new AbortController()
+
+/** A client of a provider that is a server, which goes with the test. `fail` is a request that has to be refused. */
+export async function connectClient(handler: Handler, settings: Partial<HttpSettings> = {}) {
+  const server = await startProviderServer(handler)
+  onTestFinished(server.close)
+  const { http, calls } = createObservedClients()
+  const open = (clients: HttpClients) =>
+    clients.open({
+      provider: 'acme',
+      baseUrl: server.baseUrl,
+      headers: { 'x-api-key': KEY },
+      timeoutMs: 5000,
+      maxBytes: 1000,
+      requestsPerMinute: 60_000,
+      ...settings,
+    })
+  const client = open(http)
+  const fail = (request: Partial<Parameters<typeof client.json>[0]> = {}): Promise<DataError> =>
+    client.json({ path: '/things', signal, ...request }).then(
+      () => expect.unreachable('the call succeeded'),
+      (error: unknown) => error as DataError,
+    )
+  return { server, http, open, client, calls, fail }
+}
+
+/** Answers with each handler in turn, then goes on with the last. */
+export function inTurn(...handlers: Handler[]): Handler {
+  let next = 0
+  return (request, response, url) => {
+    handlers[Math.min(next, handlers.length - 1)]?.(request, response, url)
+    next += 1
+  }
+}
+
+export const ok: Handler = (_, response) => sendJson(response, { ok: true })
+export const refuse =
+  (status: number, headers: Record<string, string> = {}): Handler =>
+  (_, response) =>
+    sendJson(response, { message: `status ${status}` }, status, headers)
