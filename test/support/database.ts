@@ -5,8 +5,21 @@ import { type Config, parseConfig } from '../../shared/config/config.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { onCluster } from '../../shared/store/topology.ts'
 import { TEST_DATABASES } from './own-clickhouse.ts'
-import { copySchema } from './schema-copy.ts'
+import { copySchema, emptySchema } from './schema-copy.ts'
 import { silent } from './silent.ts'
+
+/** Databases of the shared server that tests of this worker have left empty, with their whole schema. */
+const emptied = new Set<string>()
+/** Those of them that a configuration names now. */
+const taken = new Set<string>()
+
+function takeEmptied(): string | undefined {
+  const [name] = emptied
+  if (name === undefined) return undefined
+  emptied.delete(name)
+  taken.add(name)
+  return name
+}
 
 /** A configuration that points at the run's stores, with a database and a queue prefix nobody else uses. */
 export function createTestConfig(settings: Readonly<Record<string, string>> = {}): Config {
@@ -14,7 +27,7 @@ export function createTestConfig(settings: Readonly<Record<string, string>> = {}
   const unique = randomBytes(6).toString('hex')
   return parseConfig({
     ...stores.settings,
-    CLICKHOUSE_DATABASE: `${TEST_DATABASES}${unique}`,
+    CLICKHOUSE_DATABASE: (isShared(settings) ? takeEmptied() : undefined) ?? `${TEST_DATABASES}${unique}`,
     QUEUE_PREFIX: `test-${unique}`,
     LOG_LEVEL: 'silent',
     ...settings,
@@ -28,25 +41,38 @@ export interface TestDatabase {
   drop(): Promise<void>
 }
 
+/** Whether these settings leave the database on the server that all tests share. */
+const isShared = (settings: Readonly<Record<string, string>>) =>
+  !Object.keys(settings).some((name) => name.startsWith('CLICKHOUSE_'))
+
 /** A migrated database of the test's own; `empty` leaves the schema out. */
 export async function createTestDatabase(config: Config, options: { empty?: boolean } = {}): Promise<TestDatabase> {
   const { database, cluster } = config.clickhouse
   const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
   const db = createDatabase(config.clickhouse, 'write')
-  if (!options.empty) await createSchema(config, server, db)
+  const remove = () => server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${database}${onCluster(cluster)}` })
+  const isMade = taken.delete(database)
+  if (options.empty && isMade) await remove()
+  if (!options.empty && !isMade) await createSchema(config, server, db)
   return {
     db,
     server,
     drop: async () => {
-      await server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${database}${onCluster(cluster)}` })
+      const isLeft = !options.empty && isOfTemplate(config) && (await emptySchema(db, inject('stores').template))
+      if (isLeft) emptied.add(database)
+      else await remove()
       await Promise.all([db.close(), server.close()])
     },
   }
 }
 
 /** On the server that all tests share, what migrating made once is copied; any other is migrated. */
-async function createSchema({ clickhouse }: Config, server: Database, db: Database): Promise<void> {
-  const { settings, template } = inject('stores')
-  const isShared = clickhouse.url === settings.CLICKHOUSE_URL && clickhouse.cluster === undefined
-  await (isShared ? copySchema(server, db, template) : migrate(server, db, clickhouse.database, silent))
+async function createSchema(config: Config, server: Database, db: Database): Promise<void> {
+  const { template } = inject('stores')
+  await (isOfTemplate(config)
+    ? copySchema(server, db, template)
+    : migrate(server, db, config.clickhouse.database, silent))
 }
+
+const isOfTemplate = ({ clickhouse }: Config) =>
+  clickhouse.url === inject('stores').settings.CLICKHOUSE_URL && clickhouse.cluster === undefined
