@@ -25,6 +25,7 @@ export default defineConfig({
     // In the order of their names: what takes longest comes first.
     projects: [
       project('faults', 'faults/**/*'),
+      project('system', 'system/**/*'),
       project('integration', '{integration,contract}/**/*', { exclude: [`test/${TRACED}.test.ts`] }),
       project('traced', TRACED, { isolate: true }),
       project('unit', 'unit/**/*'),
