@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Entity } from '../../workers/job/define-job.ts'
 import {
   days,
@@ -21,7 +22,7 @@ import type { Fault } from '../upstream/faults.ts'
 
 let pipeline: Pipeline
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: NOW })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: NOW })
 })
 afterAll(() => pipeline?.close())
 afterEach(async () => {

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { HOUR_MS } from '../../shared/intervals.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import {
   days,
   emptyLedger,
@@ -20,7 +21,7 @@ import type { Fault } from '../upstream/faults.ts'
 
 let pipeline: Pipeline
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: NOW, nodes: ['ethereum', 'arbitrum'] })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: NOW, nodes: ['ethereum', 'arbitrum'] })
 })
 afterAll(() => pipeline?.close())
 afterEach(async () => {

@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toProgram } from '../../tools/children.ts'
 import { createSharedDayLimit } from '../../workers/http/day-limit.ts'
 import { jobs } from '../../workers/jobs/list.ts'
@@ -26,7 +27,7 @@ import { toStandInSettings } from '../upstream/settings.ts'
 let pipeline: Pipeline
 let folder: string
 beforeAll(async () => {
-  pipeline = await createPipeline()
+  pipeline = await createPipeline({ registry: loadRegistry() })
   folder = mkdtempSync(join(tmpdir(), 'dao-data-recorded-'))
 })
 afterAll(async () => {

@@ -5,6 +5,7 @@ import { storeRegistry } from '../../clickhouse/registry.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import { LINK_FIELDS } from '../../shared/registry/found-links.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import daos from '../../workers/jobs/daos.ts'
 import twitter from '../../workers/jobs/twitter.ts'
@@ -27,7 +28,7 @@ let api: TestApi
 let commits: HandFeed
 
 beforeEach(async () => {
-  pipeline = await createPipeline({ now: MORNING + 60_000 })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: MORNING + 60_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
   commits = createHandFeed()
   const { config, registry, clock } = pipeline

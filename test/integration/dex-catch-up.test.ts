@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import { type JobContext, runJob } from '../../workers/run/run-job.ts'
@@ -45,7 +46,7 @@ function countMostAsked(asked: readonly Asked[], pool: string): number {
 
 /** A pipeline whose pieces are of `most` logs and pages, and what they stored in each insert. */
 async function start(chain: Chain, now: number, most: number) {
-  const run = await createDexPipeline({ now, chains: { ethereum: chain } })
+  const run = await createDexPipeline({ registry: loadRegistry(), now, chains: { ethereum: chain } })
   closers.push(run.close)
   const { providers } = run.config
   // The first to open sets the rate limit, which stays as high as ever.

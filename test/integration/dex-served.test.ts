@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { dexDataRoute } from '../../api/routes/tokens/dex-data.ts'
 import { historicDexTradesRoute } from '../../api/routes/tokens/historic-dex-trades.ts'
 import { toId } from '../../shared/ids.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import dexTrades from '../../workers/jobs/dex-trades.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
@@ -59,7 +60,7 @@ const readStored = (symbol: string) =>
   })
 
 beforeAll(async () => {
-  pipeline = await createServedPipeline({ now: NOW })
+  pipeline = await createServedPipeline({ registry: loadRegistry(), now: NOW })
   await pipeline.collect(prices)
   await pipeline.collect(dexTrades)
 })

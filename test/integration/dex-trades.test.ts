@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toId, toKey } from '../../shared/ids.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDexPipeline, dump, readAggregates, readTrades } from '../support/dex-pipeline.ts'
 import type { PipelineOptions } from '../support/pipeline.ts'
 import { type ChainLog, encodeV2Swap, encodeV3Swap } from '../upstream/chain.ts'
@@ -246,7 +247,7 @@ describe('the trades of a chain', () => {
 
 describe('a simulated day', () => {
   it('has trades of many tokens, and its pools are looked up once a day', async () => {
-    const run = await start({ now: Date.parse('2024-05-06T07:08:09Z') })
+    const run = await start({ registry: loadRegistry(), now: Date.parse('2024-05-06T07:08:09Z') })
     const report = await run.runSlot()
     const sql =
       'SELECT uniqExact(token) AS tokens, uniqExact(exchange) AS dexs, countIf(amount_usd IS NULL) AS unknown FROM dex_trades FINAL'

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { runJob } from '../../workers/run/run-job.ts'
@@ -55,7 +56,7 @@ const geckoAnswer = z.array(
 let pipeline: Pipeline
 let tokens: Token[]
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: NOW, markets: 'differing' })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: NOW, markets: 'differing' })
   tokens = prices.dataset.entities(pipeline.registry).filter((token) => isThereAt(token, NOW)) as Token[]
 })
 afterAll(() => pipeline?.close())

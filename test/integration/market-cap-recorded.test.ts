@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { type CommitFeed, createCommitFeed } from '../../shared/store/commits.ts'
 import { planBackfill } from '../../workers/commands/backfill.ts'
@@ -68,7 +69,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
   const caps = present ? readMarketCaps() : new Map<string, Map<string, number>>()
 
   beforeAll(async () => {
-    pipeline = await createPipeline({ dataDir, now: Date.parse('2022-12-02T00:00:00Z') })
+    pipeline = await createPipeline({ registry: loadRegistry(), dataDir, now: Date.parse('2022-12-02T00:00:00Z') })
     const { config, registry, clock, context } = pipeline
     pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 401 })
     runners = [createRunner(prices, context, 'history'), createRunner(marketCap, context, 'history')]

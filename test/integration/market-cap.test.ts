@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { dailySumRow } from '../../shared/datasets/daily-sum.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
@@ -22,7 +23,7 @@ let pipeline: Pipeline
 let live: Token[]
 let retired: Token
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: NOW })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: NOW })
   live = pipeline.registry.tokens.filter((token) => token.live).slice(0, 12)
   const other = pipeline.registry.tokens.at(-1)
   if (other === undefined || live.includes(other)) throw new Error('the registry is too small')

@@ -7,6 +7,7 @@ import { historicTwitterRoute } from '../../api/routes/daos/socials/historic-twi
 import { historicTwitterSentimentRoute } from '../../api/routes/daos/socials/historic-twitter-sentiment.ts'
 import { socialsRoute } from '../../api/routes/daos/socials.ts'
 import { twitterSentimentRoute } from '../../api/routes/daos/twitter-sentiment.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import discord from '../../workers/jobs/discord.ts'
@@ -36,7 +37,7 @@ let api: TestApi
 let commits: HandFeed
 
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: TODAY + 3_600_000 })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 3_600_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
   commits = createHandFeed()
   const { config, registry, clock } = pipeline

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { dailySumRow } from '../../shared/datasets/daily-sum.ts'
 import { type DaoTreasuryRow, daoTreasury, daoTreasuryRow } from '../../shared/datasets/treasury.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { defineJob } from '../../workers/job/define-job.ts'
 import treasuryValue from '../../workers/jobs/treasury-value.ts'
 import { runJob } from '../../workers/run/run-job.ts'
@@ -13,7 +14,7 @@ const TODAY = Date.parse('2024-05-06T00:00:00Z')
 
 let pipeline: Pipeline
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: TODAY + 1000 })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 1000 })
 })
 afterAll(() => pipeline?.close())
 

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
 import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import type { TreasuryDao } from '../../workers/providers/contracts/treasury-daos.ts'
@@ -32,7 +33,7 @@ let api: TestApi
 let commits: HandFeed
 
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: TODAY + 60_000 })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 60_000 })
   reader = createDatabase(pipeline.config.clickhouse, 'read')
   commits = createHandFeed()
   const { config, registry, clock } = pipeline

@@ -3,7 +3,7 @@ import type { Config } from '../../shared/config/config.ts'
 import { LANES, type Lane } from '../../shared/queue/lanes.ts'
 import { createQueues, type DatasetQueue, type DatasetQueues } from '../../shared/queue/queues.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
-import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import { createHttpClients } from '../../workers/http/client.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
@@ -13,6 +13,7 @@ import type { Markets } from '../upstream/own-markets.ts'
 import { createUpstream } from '../upstream/server.ts'
 import { toStandInSettings } from '../upstream/settings.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from './database.ts'
+import { loadFewDaos } from './few-daos.ts'
 import { silent } from './silent.ts'
 
 type Upstream = Awaited<ReturnType<typeof createUpstream>>
@@ -50,7 +51,7 @@ export interface PipelineOptions {
 }
 
 export async function createPipeline(options: PipelineOptions = {}): Promise<Pipeline> {
-  const registry = options.registry ?? loadRegistry()
+  const registry = options.registry ?? loadFewDaos()
   const clock = options.clock ?? { now: options.now ?? Date.parse('2024-05-06T07:05:09Z') }
   const { dataDir = null, chains = {}, markets = 'agreeing' } = options
   const upstream = await createUpstream({ registry, now: () => clock.now, dataDir, chains, markets })

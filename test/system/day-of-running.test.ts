@@ -90,7 +90,12 @@ afterAll(async () => void (await Promise.all(pipelines.map((pipeline) => pipelin
 
 describe('a day of running', () => {
   it.each(Object.entries(WAYS))('with %s', async (way, { settings, habits }) => {
-    const pipeline = await createPipeline({ now: NOW, settings, chains: habits === undefined ? {} : toChains(habits) })
+    const pipeline = await createPipeline({
+      registry: loadRegistry(),
+      now: NOW,
+      settings,
+      chains: habits === undefined ? {} : toChains(habits),
+    })
     pipelines.push(pipeline)
     days.set(way, await liveThroughDay(pipeline))
   })

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { collectPastDays } from '../../tools/demo-history.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
@@ -9,7 +10,7 @@ const TABLES = ['twitter_counts', 'discord_members', 'telegram_members', 'twitte
 
 let pipeline: Pipeline
 beforeAll(async () => {
-  pipeline = await createPipeline({ now: TODAY + 3_600_000 })
+  pipeline = await createPipeline({ registry: loadRegistry(), now: TODAY + 3_600_000 })
 })
 afterAll(() => pipeline?.close())
 

@@ -5,6 +5,7 @@ import type { Worker } from 'bullmq'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { planBackfill } from '../../workers/commands/backfill.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -56,7 +57,7 @@ describe.skipIf(!present)('eight months of real 5-minute candles, back-filled th
     pipeline.registry.tokens.find((token) => token.symbol === symbol && token.chain === 'ethereum')
 
   beforeAll(async () => {
-    pipeline = await createPipeline({ dataDir, now: Date.parse('2024-09-08T00:00:00Z') })
+    pipeline = await createPipeline({ registry: loadRegistry(), dataDir, now: Date.parse('2024-09-08T00:00:00Z') })
     runner = createRunner(prices, pipeline.context, 'history')
     db = createDatabase(pipeline.config.clickhouse, 'read')
     api = await startApi({
