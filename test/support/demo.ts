@@ -1,5 +1,8 @@
 import { join } from 'node:path'
+import { inject } from 'vitest'
 import { DAY_MS, toBucketStart } from '../../shared/intervals.ts'
+import { createRedis } from '../../shared/queue/redis.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import type { CommitLog } from '../../shared/store/commit-log.ts'
 import { collectPastDays } from '../../tools/demo-history.ts'
@@ -9,8 +12,10 @@ import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, startApi } from './api.ts'
+import { createTestConfig } from './database.ts'
 import { toPendingReport } from './pending-report.ts'
 import { createPipeline } from './pipeline.ts'
+import { silent } from './silent.ts'
 
 /** The moment at which the demo of tests stands still. */
 export const DEMO_NOW = Date.parse('2026-05-06T07:05:09Z')
@@ -23,10 +28,50 @@ export interface Demo {
   close(): Promise<void>
 }
 
-/** The demo's data with a few days of history, at a moment that never changes, and the API that serves it. Nothing is committed but to a log that is given. */
+/**
+ * An API over the demo's data with a few days of history, at a moment that never changes. Nothing is committed but to a log
+ * that is given. All tests of a run read the same data, which the first of them collects.
+ */
 export async function startDemo(options: { commitLog?: CommitLog } = {}): Promise<Demo> {
-  const pipeline = await createPipeline({ now: DEMO_NOW, settings: { DAO_DATA_MODE: 'demo', RATINGS_SOURCE: RATINGS } })
-  const { config, registry, upstream, context, clock } = pipeline
+  const settings = { CLICKHOUSE_DATABASE: inject('stores').demo, DAO_DATA_MODE: 'demo', RATINGS_SOURCE: RATINGS }
+  await collectOnce(settings)
+  const config = createTestConfig(settings)
+  const db = createDatabase(config.clickhouse, 'read')
+  const registry = loadRegistry()
+  const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => DEMO_NOW, ...options })
+  return {
+    url: api.url,
+    close: async () => {
+      await api.close()
+      await db.close()
+    },
+  }
+}
+
+/** Collects unless that is done. Who comes meanwhile waits for the run's one token, which says what there is. */
+async function collectOnce(settings: Readonly<Record<string, string>>): Promise<void> {
+  const { demo } = inject('stores')
+  const redis = createRedis(inject('stores').settings.REDIS_URL ?? '', silent, 'blocking')
+  const [, found] = (await redis.blpop(demo, 0)) ?? []
+  let left = found ?? 'nothing'
+  try {
+    if (left === 'nothing') {
+      // A database half full is nothing to go on with: after a failure everybody is told.
+      left = 'failed'
+      await collectDemo(settings)
+      left = 'collected'
+    }
+  } finally {
+    await redis.rpush(demo, left)
+    redis.disconnect()
+  }
+  if (left === 'failed') throw new Error('another test failed to collect the data of the demo, and says why')
+}
+
+async function collectDemo(settings: Readonly<Record<string, string>>): Promise<void> {
+  // The database stays for the others, and goes with the run.
+  const pipeline = await createPipeline({ now: DEMO_NOW, settings, leavesDatabase: true })
+  const { registry, upstream, context } = pipeline
   const collect = (job: Job, payload: Parameters<typeof runJob>[3]) =>
     runJob(job, job.connect(context), context, payload).catch(toPendingReport)
   const entities = registry.tokens.filter(({ symbol }) => symbol === 'UNI').map(({ id }) => id)
@@ -41,14 +86,5 @@ export async function startDemo(options: { commitLog?: CommitLog } = {}): Promis
     now: DEMO_NOW,
     signal: new AbortController().signal,
   })
-  const db = createDatabase(config.clickhouse, 'read')
-  const api = await startApi({ config, db, registry, commits: createHandFeed(), now: () => clock.now, ...options })
-  return {
-    url: api.url,
-    close: async () => {
-      await api.close()
-      await db.close()
-      await pipeline.close()
-    },
-  }
+  await pipeline.close()
 }

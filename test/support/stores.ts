@@ -8,6 +8,7 @@ import { GenericContainer, Wait } from 'testcontainers'
 import type { TestProject } from 'vitest/node'
 import { migrate } from '../../clickhouse/migrate.ts'
 import { parseConfig } from '../../shared/config/config.ts'
+import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import { startOwnClickHouse, TEST_DATABASES } from './own-clickhouse.ts'
@@ -19,6 +20,8 @@ export interface Stores {
   /** Settings: addresses, users and passwords. */
   readonly settings: Readonly<Record<string, string>>
   readonly template: SchemaTemplate
+  /** The database that the demo of all tests has, and the list in Redis with the token of whoever collects it. */
+  readonly demo: string
 }
 
 declare module 'vitest' {
@@ -42,11 +45,17 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   console.log(`ClickHouse: ${clickhouse.kind}, Redis: ${redis.kind}`)
   const settings = { ...clickhouse.settings, REDIS_URL: redis.url }
   const template = await createTemplate(settings)
-  project.provide('stores', { settings, template })
+  const demo = `${TEST_DATABASES}demo_${randomBytes(6).toString('hex')}`
+  const tokens = createRedis(redis.url, silent)
+  await tokens.rpush(demo, 'nothing')
+  project.provide('stores', { settings, template, demo })
   return async () => {
     try {
       await dropDatabase(settings, template.database)
+      await dropDatabase(settings, demo)
+      await tokens.del(demo)
     } finally {
+      tokens.disconnect()
       await Promise.all([clickhouse.stop(), redis.stop()])
     }
   }
