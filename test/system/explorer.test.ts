@@ -31,7 +31,7 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
 
   const UNI = 'a00a15074c647764fac27d6c'
   const UNISWAP = '893ec80ae8dcc44e6c2a0b49'
-  const PAGES = [
+  const PAGES: readonly (readonly [path: string, heading: string, ...cards: string[]])[] = [
     ['/', 'DAOs and their tokens', 'Newest proposals'],
     ['/tokens', 'Tokens', 'All tokens'],
     ['/daos', 'DAOs', 'DAOs whose treasury is known'],
@@ -39,21 +39,20 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
     ['/daos?about=all', 'DAOs', 'All DAOs'],
     [`/tokens/${UNI}`, 'Uniswap', 'Numbers'],
     [`/tokens/${UNI}?metric=candles&range=7d`, 'Uniswap', 'Candles'],
-    [`/daos/${UNISWAP}`, 'Uniswap', 'What it holds'],
-    [`/daos/${UNISWAP}`, 'Uniswap', 'Newest proposals'],
+    [`/daos/${UNISWAP}`, 'Uniswap', 'What it holds', 'Newest proposals'],
     ['/index', 'Index', 'What is in it'],
     [`/compare?ids=${UNI},d9def830e1a4b8b43c928d43`, 'Compare', 'Side by side'],
     [`/compare?of=daos&ids=${UNISWAP}`, 'Compare', 'Side by side'],
     ['/freshness', 'Data', 'Datasets'],
-  ] as const
+  ]
 
-  it.each(PAGES)('%s shows its data, on any screen, to anybody', async (path, heading, card) => {
+  it.each(PAGES)('%s shows its data, on any screen, to anybody', async (path, heading, ...cards) => {
     for (const [screen, scheme] of [
       ['desktop', 'light'],
       ['small phone', 'dark'],
     ] as const) {
       const { page, wrong, close } = await open(path, { screen, scheme })
-      await page.getByRole('region', { name: card, exact: true }).first().waitFor()
+      for (const name of cards) await page.getByRole('region', { name, exact: true }).first().waitFor()
       await settled(page)
       expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain(heading)
       await page.getByText('DEMO', { exact: true }).waitFor()
@@ -143,9 +142,10 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
   it('has the numbers of the interface', async () => {
     const random = createRandom(7)
     const tokens = await listTokens('limit=100')
+    const { page, close } = await open('/compare')
     for (let round = 0; round < 5; round += 1) {
       const token = random.pick(tokens)
-      const { page, close } = await open(`/tokens/${token._id}`)
+      await page.goto(`${demo.url}/tokens/${token._id}`)
       const numbers = page.getByRole('region', { name: 'Numbers', exact: true })
       await numbers.waitFor()
       const shown = await numbers
@@ -156,8 +156,8 @@ describe.skipIf(!hasBrowser)('the page in a browser', () => {
       expect(shown.toSorted()).toEqual(expected.toSorted())
       const unknown = Object.values(known).filter((value) => value === null)
       expect(await numbers.getByText('not known').count()).toBe(unknown.length)
-      await close()
     }
+    await close()
   })
 
   it('shows the colours that are chosen, also the next time', async () => {
