@@ -70,7 +70,7 @@ async function collectOnce(settings: Readonly<Record<string, string>>): Promise<
 
 async function collectDemo(settings: Readonly<Record<string, string>>): Promise<void> {
   // The database stays for the others, and goes with the run.
-  const pipeline = await createPipeline({ now: DEMO_NOW, settings, leavesDatabase: true })
+  const pipeline = await createPipeline({ registry: loadRegistry(), now: DEMO_NOW, settings, leavesDatabase: true })
   const { registry, upstream, context } = pipeline
   const collect = (job: Job, payload: Parameters<typeof runJob>[3]) =>
     runJob(job, job.connect(context), context, payload).catch(toPendingReport)
