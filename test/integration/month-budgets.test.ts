@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
@@ -17,7 +18,7 @@ afterEach(async () => {
 
 async function start(credits: string, calls: string) {
   const settings = { COINMARKETCAP_CREDITS_PER_MONTH: credits, COINGECKO_CALLS_PER_MONTH: calls }
-  const pipeline = await createPipeline({ now: SLOT + 9_000, settings, markets: 'differing' })
+  const pipeline = await createPipeline({ registry: loadRegistry(), now: SLOT + 9_000, settings, markets: 'differing' })
   closers.push(pipeline.close)
   return pipeline
 }

@@ -58,7 +58,8 @@ export async function createTestDatabase(config: Config, options: { empty?: bool
     db,
     server,
     drop: async () => {
-      const isLeft = !options.empty && isOfTemplate(config) && (await emptySchema(db, inject('stores').template))
+      const isLeft =
+        !options.empty && isOfTemplate(config) && (await emptySchema(server, db, inject('stores').template))
       if (isLeft) emptied.add(database)
       else await remove()
       await Promise.all([db.close(), server.close()])

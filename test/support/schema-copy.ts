@@ -22,20 +22,21 @@ export async function readTemplate(db: Database): Promise<SchemaTemplate> {
     sql: 'SELECT name, engine, create_table_query, total_rows FROM system.tables WHERE database = currentDatabase()',
     schema: tableRow,
   })
-  return { database: db.name, tables, digest: (await readState(db)).digest }
+  return { database: db.name, tables, digest: (await readState(db, db.name)).digest }
 }
 
 const state = z.object({ digest: z.string(), filled: z.array(z.string()), mutations: z.int() })
 
 /** What a database has: its schema, which of its tables have rows, and how often rows were changed in place. */
-async function readState(db: Database): Promise<z.infer<typeof state>> {
-  const [found] = await db.rows({
+async function readState(server: Database, database: string): Promise<z.infer<typeof state>> {
+  const [found] = await server.rows({
     name: 'state',
     sql: `SELECT
-  toString(groupBitXor(cityHash64(name, replaceAll(create_table_query, currentDatabase(), '')))) AS digest,
+  toString(groupBitXor(cityHash64(name, replaceAll(create_table_query, {database: String}, '')))) AS digest,
   groupArrayIf(name, total_rows > 0 AND NOT endsWith(engine, 'View')) AS filled,
-  (SELECT count() FROM system.mutations WHERE database = currentDatabase()) AS mutations
-FROM system.tables WHERE database = currentDatabase()`,
+  (SELECT count() FROM system.mutations WHERE database = {database: String}) AS mutations
+FROM system.tables WHERE database = {database: String}`,
+    params: { database },
     schema: state,
   })
   if (found === undefined) throw new Error('an aggregate without a row')
@@ -67,10 +68,10 @@ async function copyRows(
 
 /**
  * Makes a used database what a copy is; making 70 tables takes ten times as long. False, and nothing done, where what was
- * done to it cannot be taken back so: it has another schema, or rows were changed in place.
+ * done to it cannot be taken back so: it is gone or has another schema, or rows were changed in place.
  */
-export async function emptySchema(db: Database, template: SchemaTemplate): Promise<boolean> {
-  const { digest, filled, mutations } = await readState(db)
+export async function emptySchema(server: Database, db: Database, template: SchemaTemplate): Promise<boolean> {
+  const { digest, filled, mutations } = await readState(server, db.name)
   if (digest !== template.digest || mutations > 0) return false
   await Promise.all(filled.map((table) => db.command({ name: 'empty', sql: `TRUNCATE TABLE ${table}` })))
   await copyRows(db, template)

@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { FORMAT_NAMES } from '../../api/answers/formats.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
-import type { Registry } from '../../shared/registry/registry.ts'
+import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
@@ -48,15 +48,15 @@ const EVERY_TABLE = [
 /** Ratings of the registry's DAOs. */
 export const SAMPLE_RATINGS = join(import.meta.dirname, '../upstream/data/sample-ratings.csv')
 
-/** A pipeline whose data every route serves: every job ran once, and prices for two days before. */
+/** A pipeline of the whole registry, whose data every route serves: every job ran once, and prices for two days before. */
 export async function createSite(
   settings: Readonly<Record<string, string>> = {},
-  registry?: Registry,
+  registry: Registry = loadRegistry(),
 ): Promise<Pipeline> {
   const pipeline = await createPipeline({
     now: SITE_NOW,
     settings: { RATINGS_SOURCE: SAMPLE_RATINGS, ...settings },
-    ...(registry === undefined ? {} : { registry }),
+    registry,
   })
   const { context } = pipeline
   const run = (job: Job, payload: object) => runJob(job, job.connect(context), context, payload)

@@ -76,7 +76,7 @@ describe('two shards', () => {
     const [expected, got] = [await answersOf(one, EVERY_REQUEST), await answersOf(two, EVERY_REQUEST)]
     for (const [path, answer] of Object.entries(expected)) {
       expect(answer, path).toMatch(/^200 /)
-      expect(got[path] === answer, path).toBe(true)
+      expect(got[path] === answer, `${path}: ${got[path]?.slice(0, 200)}`).toBe(true)
     }
   }, 300_000)
 
