@@ -51,7 +51,8 @@ export async function createTestDatabase(config: Config, options: { empty?: bool
   const server = createDatabase(config.clickhouse, 'write', { database: 'default' })
   const db = createDatabase(config.clickhouse, 'write')
   const remove = () => server.command({ name: 'drop', sql: `DROP DATABASE IF EXISTS ${database}${onCluster(cluster)}` })
-  const isMade = taken.delete(database)
+  // Of the same configuration one test may have left it empty for the next.
+  const isMade = taken.delete(database) || emptied.delete(database)
   if (options.empty && isMade) await remove()
   if (!options.empty && !isMade) await createSchema(config, server, db)
   return {

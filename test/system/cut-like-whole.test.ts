@@ -4,6 +4,7 @@ import { DataError } from '../../shared/errors.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { type Commit, createCommitFeed } from '../../shared/store/commits.ts'
 import type { Job } from '../../workers/job/define-job.ts'
@@ -34,6 +35,7 @@ afterEach(async () => {
 async function openBoth(settings: Readonly<Record<string, string>> = {}) {
   const open = async () => {
     const pipeline = await createServedPipeline({
+      registry: loadRegistry(),
       now: NOW,
       nodes: ['ethereum', 'arbitrum'],
       settings: { DEX_FIRST_RUN_HOURS: '3', ...settings },

@@ -1,5 +1,6 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import indexPoints from '../../workers/jobs/index-points.ts'
 import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -31,7 +32,7 @@ describe.skipIf(!hasBrowser)('a page that stays open', () => {
   let pipeline: ServedPipeline
   let browser: TestBrowser
   beforeAll(async () => {
-    pipeline = await createServedPipeline({ now: NOW })
+    pipeline = await createServedPipeline({ registry: loadRegistry(), now: NOW })
     browser = await startBrowser()
     await tick()
   })
