@@ -6,6 +6,7 @@ import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
 import { type DatasetQueues, toSlotJobId } from '../../shared/queue/queues.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { enqueueDue, type SchedulerContext } from '../../workers/schedule/due-slots.ts'
@@ -47,7 +48,7 @@ const untilDone = (slot: number) =>
   })
 
 beforeAll(async () => {
-  pipeline = await createPipeline()
+  pipeline = await createPipeline({ registry: loadRegistry() })
   const { context, config, registry, clock } = pipeline
   const { db, redis } = context
   scheduler = { db, redis, prefix: config.redis.prefix, registry, log: silent, now: () => clock.now }
