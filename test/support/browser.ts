@@ -65,30 +65,21 @@ export async function startBrowser(): Promise<TestBrowser> {
   }
 }
 
-/** Rules whose outcome hangs on colours: in another scheme of the same page nothing else is another. */
-const OF_COLORS = ['color-contrast', 'link-in-text-block']
-
 /** What axe finds wrong with a page for those who cannot see it or use a mouse. */
-export async function findBarriers(page: Page, { onlyColors = false } = {}): Promise<string[]> {
+export async function findBarriers(page: Page): Promise<string[]> {
   await page.evaluate(`globalThis.axe ?? (() => { ${AXE}\n })()`)
-  return page.evaluate(
-    async (runOnly) => {
-      const { axe } = globalThis as unknown as {
-        axe: {
-          configure(spec: object): void
-          run(options: object): Promise<{ violations: { id: string; nodes: { target: unknown[] }[] }[] }>
-        }
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: {
+        configure(spec: object): void
+        run(options: object): Promise<{ violations: { id: string; nodes: { target: unknown[] }[] }[] }>
       }
-      // What is as it should be is not described, and nothing by its source, which axe would read for every element.
-      axe.configure({ noHtml: true })
-      const { violations } = await axe.run({
-        resultTypes: ['violations'],
-        ...(runOnly === undefined ? {} : { runOnly }),
-      })
-      return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.target.join(' ')}`)
-    },
-    onlyColors ? OF_COLORS : undefined,
-  )
+    }
+    // What is as it should be is not described, and nothing by its source, which axe would read for every element.
+    axe.configure({ noHtml: true })
+    const { violations } = await axe.run({ resultTypes: ['violations'] })
+    return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.target.join(' ')}`)
+  })
 }
 
 /** Whether the page is wider than its screen. */

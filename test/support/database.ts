@@ -60,7 +60,10 @@ export async function createTestDatabase(config: Config, options: { empty?: bool
     server,
     drop: async () => {
       const isLeft =
-        !options.empty && isOfTemplate(config) && (await emptySchema(server, db, inject('stores').template))
+        inject('stores').endsWithRun &&
+        !options.empty &&
+        isOfTemplate(config) &&
+        (await emptySchema(server, db, inject('stores').template))
       if (isLeft) emptied.add(database)
       else await remove()
       await Promise.all([db.close(), server.close()])

@@ -22,6 +22,8 @@ export interface Stores {
   readonly template: SchemaTemplate
   /** The database that the demo of all tests has, and the list in Redis with the token of whoever collects it. */
   readonly demo: string
+  /** Whether the server ends with the run, and all databases with it; one that was given keeps what is not dropped. */
+  readonly endsWithRun: boolean
 }
 
 declare module 'vitest' {
@@ -48,7 +50,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   const demo = `${TEST_DATABASES}demo_${randomBytes(6).toString('hex')}`
   const tokens = createRedis(redis.url, silent)
   await tokens.rpush(demo, 'nothing')
-  project.provide('stores', { settings, template, demo })
+  project.provide('stores', { settings, template, demo, endsWithRun: !process.env.CLICKHOUSE_URL })
   return async () => {
     try {
       await dropDatabase(settings, template.database)
