@@ -185,22 +185,20 @@ async function main(): Promise<void> {
 const STOPPED = 130
 
 async function check(server: Database, db: Database, config: Config['clickhouse'], log: Logger): Promise<void> {
-  const scratchName = toScratchName()
-  const scratch = createDatabase(config, 'write', { database: scratchName })
-  const on = config.cluster === undefined ? '' : `${onCluster(config.cluster)} SYNC`
   await readSchema(db, loadReleased())
-  const drop = () => server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${scratchName}${on}` })
+  const stop = new AbortController()
+  const comparing = compareSchema(server, db, config, log, stop.signal)
   onStopSignal(async () => {
     process.exitCode = STOPPED
-    await drop()
+    stop.abort()
+    await Promise.allSettled([comparing])
   })
-  let differences: string[]
+  let differences: readonly string[]
   try {
-    await migrate(server, scratch, scratchName, log)
-    differences = await findDrift(db, config.database, scratch, scratchName)
-  } finally {
-    await drop()
-    await scratch.close()
+    differences = await comparing
+  } catch (error) {
+    if (error === stop.signal.reason) return
+    throw error
   }
   console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))
   if (differences.length > 0) {
@@ -211,6 +209,43 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
   console.log(others.length === 0 ? 'the registry in force is that of the files' : toRegistryReport(others))
   if (others.length > 0) process.exitCode = 1
 }
+
+/**
+ * The differences between the database's schema and that which the files make in a database of their own, which is
+ * dropped whatever happens. ClickHouse refuses to drop a database in which a table is just being created: who stops
+ * this waits for the statement under way.
+ */
+async function compareSchema(
+  server: Database,
+  db: Database,
+  config: Config['clickhouse'],
+  log: Logger,
+  signal: AbortSignal,
+): Promise<readonly string[]> {
+  const scratchName = toScratchName()
+  const scratch = createDatabase(config, 'write', { database: scratchName })
+  const on = config.cluster === undefined ? '' : `${onCluster(config.cluster)} SYNC`
+  try {
+    await migrate(server, endingWith(signal, scratch), scratchName, log)
+    return await findDrift(db, config.database, scratch, scratchName)
+  } finally {
+    await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${scratchName}${on}` })
+    await scratch.close()
+  }
+}
+
+/** A database that changes nothing more once the signal is given, and lets what it has begun end. */
+const endingWith = (signal: AbortSignal, db: Database): Database => ({
+  ...db,
+  command: async (statement) => {
+    signal.throwIfAborted()
+    await db.command(statement)
+  },
+  insert: async (rows) => {
+    signal.throwIfAborted()
+    await db.insert(rows)
+  },
+})
 
 const toRegistryReport = (others: readonly string[]): string =>
   ['the registry in force is not that of the files, npm run migrate makes it so:', ...others].join('\n  ')

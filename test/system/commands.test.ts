@@ -145,9 +145,10 @@ it('status and gaps count those DAOs too whose links were found', async () => {
 })
 
 describe('migrate -- --check', () => {
+  const SCRATCH = 'dao_data_schema_check_'
   const command = [...toProgram(join(ROOT, 'clickhouse/migrate.ts')), '--check']
   const scratches = async () => {
-    const sql = `SELECT name FROM system.databases WHERE startsWith(name, 'dao_data_schema_check_')`
+    const sql = `SELECT name FROM system.databases WHERE startsWith(name, '${SCRATCH}')`
     return database.server.rows({ name: 'scratches', sql, schema: z.object({ name: z.string() }) })
   }
 
@@ -160,16 +161,23 @@ describe('migrate -- --check', () => {
     expect(await scratches()).toEqual([])
   })
 
-  it('leaves nothing behind when it is stopped, and does not say that all is well', async () => {
-    const child = spawn(process.execPath, command, { env: env() })
-    const ended = once(child, 'exit')
-    const said = text(child.stdout)
-    await expect.poll(scratches).toHaveLength(1)
-    child.kill('SIGINT')
-    expect(await ended).not.toEqual([0, null])
-    expect(await said).toBe('')
-    expect(await scratches()).toEqual([])
-  })
+  it.each([0, 1, 20, 40])(
+    'leaves nothing behind when it is stopped at its table %i, and claims nothing',
+    async (made) => {
+      const child = spawn(process.execPath, command, { env: env() })
+      const ended = once(child, 'exit')
+      const said = text(child.stdout)
+      const sql = `SELECT count() AS tables FROM system.tables WHERE startsWith(database, '${SCRATCH}')`
+      const schema = z.object({ tables: z.coerce.number() })
+      const tables = async () => (await database.server.rows({ name: 'tables', sql, schema }))[0]?.tables
+      await expect.poll(scratches, { interval: 1 }).toHaveLength(1)
+      await expect.poll(tables, { interval: 1 }).toBeGreaterThanOrEqual(made)
+      child.kill('SIGINT')
+      expect(await ended).toEqual([130, null])
+      expect(await said).toBe('')
+      expect(await scratches()).toEqual([])
+    },
+  )
 })
 
 describe('options that npm keeps for itself', () => {
