@@ -17,6 +17,7 @@ import type { OpenApi } from './openapi/shape.ts'
 import { createDocs } from './pages/docs.ts'
 import { createExplorer } from './pages/explorer.ts'
 import { createPages } from './pages/pages.ts'
+import { createStoredPoints } from './prices/price-pieces.ts'
 import { Problem } from './problem/problem.ts'
 import type { Route, Surroundings } from './route/define-route.ts'
 import { openApiRoute } from './routes/openapi.ts'
@@ -31,7 +32,10 @@ import { createSpools } from './serving/spool.ts'
 import { createStreaming } from './serving/stream.ts'
 import { createWholeFiles } from './serving/whole-files.ts'
 
-export type AppOptions = Omit<Surroundings, 'now' | 'memory' | 'readiness' | 'counts' | 'connect'> & {
+/** What the app makes for its routes itself. */
+type Made = 'now' | 'memory' | 'storedPoints' | 'readiness' | 'counts' | 'connect'
+
+export type AppOptions = Omit<Surroundings, Made> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   readonly commitLog: CommitLog
@@ -121,6 +125,7 @@ function createSurroundings(options: AppOptions, maxBytes: number, toAddress: To
   return {
     ...options,
     memory: createMemory({ maxBytes, commits, db }),
+    storedPoints: createStoredPoints(db),
     // Not by the clock of the data: a database can go away while that stands still.
     readiness: createReadiness(db, () => performance.now()),
     counts: createCounts(commits),
@@ -137,7 +142,7 @@ function setHeaders(response: ServerResponse, headers: FlatHeaders): void {
 const toQueueOptions = ({
   api: { answersAtOnce: places },
 }: AppOptions['config']): NonNullable<AppOptions['queue']> => ({
-  ...{ places, perClient: Math.ceil(places / 2), perFlood: Math.ceil(places / 4) },
+  ...{ places, perClient: Math.ceil(places / 2), perFlood: Math.ceil(places / 8) },
   ...{ most: MOST_WAITING, clock: () => performance.now() },
 })
 

@@ -28,13 +28,14 @@ export interface Shelf<T extends Sized> {
   keep(place: Place, mark: number, value: T): void
   /**
    * The values of some places: kept, or being read for somebody else, or read now, all that are missing at once. Whoever
-   * waits until `left` is aborted is given its reason; when all who wait for a reading have left, it ends. Rejects as
-   * `read` does, which gives a value for each missing place.
+   * waits until `left` is aborted is given its reason; when all who wait for a reading have left, it ends: the statements
+   * of its database do so by themselves, and `abandoned` is aborted. Rejects as `read` does, which gives a value for each
+   * missing place.
    */
   ask<P extends Place>(places: readonly P[], read: Read<P, T>, left: AbortSignal): Promise<T[]>
 }
 
-type Read<P, T> = (missing: readonly P[], db: Database) => Promise<readonly T[]>
+type Read<P, T> = (missing: readonly P[], db: Database, abandoned: AbortSignal) => Promise<readonly T[]>
 
 /** What was read from the database and still holds, for answers to be put together from. */
 export interface Memory {
@@ -120,7 +121,7 @@ export function createMemory(options: { maxBytes: number; commits: CommitFeed; d
   const begin = <P extends Place>(missing: readonly P[], read: Read<P, Sized>): Reading['flight'] => {
     const since = mark()
     const flight = startFlight(async (abandoned) => {
-      const values = await read(missing, withSignal(db, abandoned))
+      const values = await read(missing, withSignal(db, abandoned), abandoned)
       land()
       const read_ = missing.map((place, index) => [place, values[index] as Sized] as const)
       for (const [place, value] of read_) keep(place, since, value)

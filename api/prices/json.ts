@@ -22,7 +22,7 @@ import { countCoarsePoints, peekCoarsePoints } from './coarse-points.ts'
 import { readLongSeries } from './long-series.ts'
 import { peekNewest, readNewestKept } from './newest-price.ts'
 import { hasPoints } from './points.ts'
-import { toPriceSource } from './price-pieces.ts'
+import { toPriceSeries, toPriceSource } from './price-pieces.ts'
 
 interface PriceSeries {
   readonly token: Token
@@ -79,9 +79,9 @@ export function answerPriceSeries(call: Call, series: PriceSeries): Promise<Answ
 /** A source that tells whether anything was read of it. */
 function watch(source: CountedSource) {
   let isRead = false
-  const read: CountedSource['read'] = (db, range) => {
+  const read: CountedSource['read'] = (...asked) => {
     isRead = true
-    return source.read(db, range)
+    return source.read(...asked)
   }
   return { source: { ...source, read }, isRead: () => isRead }
 }
@@ -89,7 +89,7 @@ function watch(source: CountedSource) {
 /** Put together from pieces of the series, of which only those are read that are not kept. */
 async function answerShort(call: Call, series: PriceSeries, most: number): Promise<Answer> {
   const { token, interval, range, limit } = series
-  const { source, isRead } = watch(toPriceSource(token.key, interval))
+  const { source, isRead } = watch(toPriceSource(call.storedPoints, token.key, interval))
   // One point more than are wanted tells whether they are all.
   const reading = limit === most ? readFirst(source, call, range, most + 1) : readRange(source, call, range)
   const cutting = reading.then((slices) => cutSlices(slices, most))
@@ -112,7 +112,7 @@ export function peekPriceSeries(call: PeekCall, series: PriceSeries): Answer | u
   const { token, interval, range, limit = Number.POSITIVE_INFINITY } = series
   const buckets = countBuckets(range.from, range.to, interval)
   if (buckets > MOST_KEPT.pricePoints || limit <= buckets) return undefined
-  const slices = peekRange(toPriceSource(token.key, interval), memory, range)
+  const slices = peekRange(toPriceSeries(token.key, interval), memory, range)
   const newest = range.open ? peekNewest(memory, token.key) : null
   if (slices === undefined || newest === undefined) return undefined
   const coarse = peekCoarsePoints(memory, { token: token.key, interval, range, isSpread: isSpread(call) }, slices)

@@ -10,7 +10,7 @@ import { type Piece, toPieces, toPlace } from '../series/pieces.ts'
 import type { Rows } from '../series/rows.ts'
 import { type PieceSummary, readParts, summarize } from './piece-summary.ts'
 import { pointsSql } from './points.ts'
-import { fromLines, toLines, toPriceSource } from './price-pieces.ts'
+import { fromLines, toLines, toPriceSeries } from './price-pieces.ts'
 
 /** Whole buckets of a token that start in the range, at most `limit` points of them; undefined takes all. */
 interface SeriesRead extends TimeRange {
@@ -69,9 +69,9 @@ export async function readLongSeries(
   const shelf = memory.shelf<SummarizedRows>()
   const mark = memory.mark()
   const ended = toBucketStart(now(), interval)
-  const source = toPriceSource(token, interval)
+  const series = toPriceSeries(token, interval)
   const isClosed = (range: PieceRange) => limit === undefined && range.isWhole && range.to <= ended
-  const findKept = (range: PieceRange) => (isClosed(range) ? shelf.get(toPlace(source, range).key) : undefined)
+  const findKept = (range: PieceRange) => (isClosed(range) ? shelf.get(toPlace(series, range).key) : undefined)
 
   const ranges = toPieces(asked, interval).map((piece) => toPart(piece, asked))
   const keptOf = new Map(ranges.map((range) => [range, findKept(range)]))
@@ -96,7 +96,7 @@ export async function readLongSeries(
     holds: async (signal) => {
       if (read !== undefined && !(await read.isUnchanged(withSignal(db, signal)))) return false
       for (const [range, rows] of fresh) {
-        if (isClosed(range)) shelf.keep(toPlace(source, range), mark, { ...rows, summary: range.summary })
+        if (isClosed(range)) shelf.keep(toPlace(series, range), mark, { ...rows, summary: range.summary })
       }
       fresh.clear()
       return true

@@ -43,8 +43,9 @@ export function toTier(interval: Interval): { table: string; time: string; isOfT
   return { table: 'token_price_rollups', time: 'bucket_at', isOfTier }
 }
 
-export const RANGE = (column: string) => `token = {token: UInt64}
-  AND ${column} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to: Int64}, 'UTC')`
+/** The range of the parameters `token`, `from` and `to`, of one of several with its number after each. */
+export const RANGE = (column: string, number: number | '' = '') => `token = {token${number}: UInt64}
+  AND ${column} >= fromUnixTimestamp64Milli({from${number}: Int64}, 'UTC') AND ${column} < fromUnixTimestamp64Milli({to${number}: Int64}, 'UTC')`
 
 export const VALUES = 'price, volume_24h, market_cap, total_supply, circulating_supply'
 

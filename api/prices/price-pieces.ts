@@ -1,29 +1,60 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import type { Interval, TimeRange } from '../../shared/intervals.ts'
+import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { type CountedSource, toPieceMs } from '../series/pieces.ts'
+import { createGathering, type ReadFor } from '../answers/gathering.ts'
+import { withSignal } from '../answers/leaving.ts'
+import { type CountedSource, type Series, toPieceMs } from '../series/pieces.ts'
 import { COMMA, type Rows, toSize } from '../series/rows.ts'
 import { writeRows } from '../series/written-rows.ts'
 import { observationsSql, pointsSql } from './points.ts'
-import { readStoredPoints } from './stored-points.ts'
+import { type PointsRange, readStoredPoints } from './stored-points.ts'
 
 const counted = z.object({ piece: z.int(), points: z.int() })
 
 /** The points of a token, by its key in ClickHouse. */
-export const toPriceSource = (token: number, interval: Interval): CountedSource => ({
+export const toPriceSeries = (token: number, interval: Interval): Series => ({
   key: `${tokenPrices.name} ${token}`,
   dataset: tokenPrices.name,
   interval,
-  read: (db, range) =>
-    range.to - range.from <= SHORT_PIECES * toPieceMs(interval)
-      ? readStoredPoints(db, { token, interval, ...range })
+})
+
+/** The same with what reads them. */
+export const toPriceSource = (read: StoredPoints, token: number, interval: Interval): CountedSource => ({
+  ...toPriceSeries(token, interval),
+  read: (db, range, abandoned) =>
+    countPieces(range, interval) <= SHORT_PIECES
+      ? read[interval]({ token, ...range }, abandoned)
       : writePoints(db, { token, interval, ...range }),
   count: (db, range, pieceMs) => countPoints(db, interval, { token, ...range, length: pieceMs / 1000 }),
 })
 
 /** How many pieces are written here at once: so many take the one thread that serves everybody some milliseconds. */
 const SHORT_PIECES = 8
+
+const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from) / toPieceMs(interval)
+
+/** Reads short ranges of tokens, by interval. */
+export type StoredPoints = Readonly<Record<Interval, ReadFor<PointsRange, Rows>>>
+
+/** As many statements as keep a reader's one thread busy with what they bring. */
+const AT_ONCE = 2
+
+/**
+ * Short ranges that are asked for while others are read come with one statement. On a cluster each is read by itself:
+ * one token needs one shard, and has its answer while another shard is away.
+ */
+export function createStoredPoints(db: Database): StoredPoints {
+  const isSpread = db.cluster !== undefined
+  const gather = (interval: Interval) =>
+    createGathering<PointsRange, Rows>({
+      read: (ranges, abandoned) => readStoredPoints(withSignal(db, abandoned), interval, ranges),
+      atOnce: isSpread ? Number.POSITIVE_INFINITY : AT_ONCE,
+      most: SHORT_PIECES,
+      weigh: (range) => Math.max(1, countPieces(range, interval)),
+    })
+  return Object.fromEntries(INTERVALS.map((interval) => [interval, gather(interval)])) as StoredPoints
+}
 
 /** The points as ClickHouse writes them, the same bytes as `readStoredPoints` gives. */
 export const writePoints = (

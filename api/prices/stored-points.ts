@@ -3,7 +3,7 @@ import { DAY_MS, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../s
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
 import { readAnswer } from '../answers/written-json.ts'
-import { type Rows, toRows } from '../series/rows.ts'
+import { NO_ROWS, type Rows, toRows } from '../series/rows.ts'
 import { RANGE, toTier } from './points.ts'
 
 const FIVE_MINUTES_MS = INTERVAL_SECONDS['5m'] * 1000
@@ -11,32 +11,46 @@ const STATEMENT = 'historic-financial'
 /** Columns as they are stored. The engine takes longer to plan the expressions of the others than to read a day. */
 const STORED = 'price_code, circulating_supply, market_cap_code, volume_24h_code, total_supply'
 
+/** Whole buckets of a token, by its key. */
+export interface PointsRange extends TimeRange {
+  readonly token: number
+}
+
 /**
- * The points of a token (its key) as JSON rows, oldest first: byte for byte what ClickHouse writes for `pointsSql`, for half
- * of its time. They are written on the one thread that serves everybody, so the range has to be a short one, of
- * whole buckets.
+ * The points of ranges as JSON rows, oldest first: byte for byte what ClickHouse writes for `pointsSql`, for half of its
+ * time. They are written on the one thread that serves everybody, so the ranges have to be short ones. Who asks for one
+ * of several ranges of a token is given the points of all of them.
  * @throws DataError `storage`
  */
 export async function readStoredPoints(
   db: Database,
-  { token, interval, from, to }: TimeRange & { readonly token: number; readonly interval: Interval },
-): Promise<Rows> {
+  interval: Interval,
+  ranges: readonly PointsRange[],
+): Promise<Rows[]> {
   const { table, time, isOfTier } = toTier(interval)
   const bucket = interval === '5m' ? '' : `${time}, `
+  const isAsked = ranges.map((_, number) => `(${RANGE(time, number)})`).join(' OR ')
   const bytes = await readAnswer(db, {
     name: STATEMENT,
-    sql: `SELECT observed_at, ${bucket}${STORED} FROM ${table} FINAL WHERE ${isOfTier} AND ${RANGE(time)} ORDER BY token, ${time}`,
-    params: { token, from, to },
+    sql: `SELECT token, observed_at, ${bucket}${STORED} FROM ${table} FINAL WHERE ${isOfTier} AND (${isAsked}) ORDER BY token, ${time}`,
+    params: Object.assign({}, ...ranges.map(toParams)),
     format: 'RowBinary',
     settings: { max_threads: 1 },
     signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   })
   try {
-    return decodePoints(bytes, interval)
+    const points = decodePoints(bytes, interval)
+    return ranges.map(({ token }) => points.get(token) ?? NO_ROWS)
   } catch (error) {
     throw new DataError('storage', `ClickHouse, ${STATEMENT}: an answer of an unexpected shape: ${toReason(error)}`)
   }
 }
+
+const toParams = ({ token, from, to }: PointsRange, number: number) => ({
+  [`token${number}`]: token,
+  [`from${number}`]: from,
+  [`to${number}`]: to,
+})
 
 /** A number as ClickHouse writes it in JSON: the shortest digits, as JavaScript does, but no plus in an exponent. */
 function toJsonNumber(value: number | null): string {
@@ -45,17 +59,31 @@ function toJsonNumber(value: number | null): string {
   return Math.abs(value) < 1e21 ? text : text.replace('+', '')
 }
 
+/** The same for values most of which are the one before again, as supplies are: finding the digits takes longest. */
+function createNumberWriter(): (value: number | null) => string {
+  let [last, text]: [number | null, string] = [null, 'null']
+  return (value) => {
+    if (!Object.is(value, last)) [last, text] = [value, toJsonNumber(value)]
+    return text
+  }
+}
+
+const toTwoDigits = (number: number) => String(number).padStart(2, '0')
+const OF_60 = Array.from({ length: 60 }, (_, number) => toTwoDigits(number))
+const MINUTES_OF_DAY = Array.from({ length: 24 * 60 }, (_, at) => `${OF_60[Math.floor(at / 60)]}:${OF_60[at % 60]}:`)
+
 /** Times as JSON tells them; most of them are of the day of the one before. */
 function createTimeWriter(): (ms: number) => string {
   let [day, date] = [Number.NaN, '']
-  const two = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'))
   return (ms) => {
     const today = Math.floor(ms / DAY_MS)
     if (today !== day) [day, date] = [today, new Date(ms).toISOString().slice(0, 'yyyy-mm-ddT'.length)]
     const rest = ms - today * DAY_MS
-    const [seconds, fraction] = [Math.floor(rest / 1000), rest % 1000]
-    const [hour, minute] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
-    return `${date}${two[hour]}:${two[minute]}:${two[seconds % 60]}.${String(fraction).padStart(3, '0')}Z`
+    const minute = Math.floor(rest / 60_000)
+    const second = Math.floor((rest - minute * 60_000) / 1000)
+    const fraction = rest % 1000
+    const digits = fraction === 0 ? '000' : String(fraction).padStart(3, '0')
+    return `${date}${MINUTES_OF_DAY[minute]}${OF_60[second]}.${digits}Z`
   }
 }
 
@@ -70,27 +98,34 @@ const BELOW_DIGITS = -(2 ** 52)
  * @throws RangeError where the bytes end too early.
  */
 function createReader(bytes: Buffer) {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
   let at = 0
   const float = new Float64Array(1)
   const bits = new BigInt64Array(float.buffer)
-  /** Exact for times, and for codes that are digits. */
-  const peekInt64 = () => bytes.readInt32LE(at + 4) * 2 ** 32 + bytes.readUInt32LE(at)
+  /** Exact for times and keys, and for codes that are digits. */
+  const peekInt64 = () => view.getInt32(at + 4, true) * 2 ** 32 + view.getUint32(at, true)
   const int64 = () => {
+    const value = peekInt64()
     at += 8
-    return bytes.readInt32LE(at - 4) * 2 ** 32 + bytes.readUInt32LE(at - 8)
+    return value
   }
   const float64 = () => {
+    const value = view.getFloat64(at, true)
     at += 8
-    return bytes.readDoubleLE(at - 8)
+    return value
   }
   return {
     isAtEnd: () => at === bytes.length,
-    isNull: () => bytes.readUInt8(at++) !== 0,
+    isNull: () => {
+      at += 1
+      return view.getUint8(at - 1) !== 0
+    },
     float64,
+    key: int64,
     milliseconds: int64,
     seconds: () => {
       at += 4
-      return bytes.readUInt32LE(at - 4)
+      return view.getUint32(at - 4, true)
     },
     decoded: () => {
       const code = peekInt64()
@@ -100,21 +135,48 @@ function createReader(bytes: Buffer) {
       return Math.floor(digits / 8) / (POWERS[digits % 8] as number)
     },
     decodedCap: (price: number, supply: number | null) => {
-      float[0] = price * (supply ?? 0)
-      bits[0] = (bits[0] as bigint) + bytes.readBigInt64LE(at)
-      at += 8
+      const product = price * (supply ?? 0)
+      const difference = int64()
+      if (difference === 0) return product
+      float[0] = product
+      bits[0] = (bits[0] as bigint) + view.getBigInt64(at - 8, true)
       return float[0]
     },
   }
 }
 
-/** The rows as they are stored, as points: of several in a bucket the first. */
-function decodePoints(bytes: Buffer, interval: Interval): Rows {
+/** Collects the points of a token: of several in a bucket the first. */
+function createWriter(toTime: (ms: number) => string) {
+  let text = ''
+  const [starts, buckets, times] = [[0], [] as number[], [] as number[]]
+  return {
+    isTold: (bucket: number) => bucket === buckets.at(-1),
+    add: (bucket: number, observed: number, values: string) => {
+      text += `{"timestamp":"${toTime(bucket)}","quote":{"USD":{${values},"timestamp":"${toTime(observed)}"}}},`
+      buckets.push(bucket)
+      times.push(observed)
+      starts.push(text.length)
+    },
+    toRows: (): Rows => {
+      const [at, asOf] = [Float64Array.from(buckets), Float64Array.from(times)]
+      return toRows(Buffer.from(text.slice(0, -1), 'latin1'), Uint32Array.from(starts), at, asOf)
+    },
+  }
+}
+
+/** The rows as they are stored, as the points of each token. */
+function decodePoints(bytes: Buffer, interval: Interval): ReadonlyMap<number, Rows> {
   const read = createReader(bytes)
   const toTime = createTimeWriter()
-  const texts: string[] = []
-  const [starts, buckets, times] = [[0], [] as number[], [] as number[]]
+  const [toTotal, toCirculating] = [createNumberWriter(), createNumberWriter()]
+  const writers = new Map<number, ReturnType<typeof createWriter>>()
+  let [of, writer] = [Number.NaN, createWriter(toTime)]
   while (!read.isAtEnd()) {
+    const token = read.key()
+    if (token !== of) {
+      ;[of, writer] = [token, createWriter(toTime)]
+      writers.set(token, writer)
+    }
     const observed = read.milliseconds()
     const bucket = interval === '5m' ? observed - (observed % FIVE_MINUTES_MS) : read.seconds() * 1000
     const price = read.decoded()
@@ -122,16 +184,10 @@ function decodePoints(bytes: Buffer, interval: Interval): Rows {
     const cap = read.isNull() ? null : read.decodedCap(price, circulating)
     const volume = read.isNull() ? null : read.decoded()
     const total = read.isNull() ? null : read.float64()
-    if (bucket === buckets.at(-1)) continue
+    if (writer.isTold(bucket)) continue
     const numbers = `"price":${toJsonNumber(price)},"volume_24h":${toJsonNumber(volume)},"market_cap":${toJsonNumber(cap)}`
-    const supplies = `"total_supply":${toJsonNumber(total)},"circulating_supply":${toJsonNumber(circulating)}`
-    const usd = `{${numbers},${supplies},"timestamp":"${toTime(observed)}"}`
-    const text = `{"timestamp":"${toTime(bucket)}","quote":{"USD":${usd}}}`
-    texts.push(text)
-    buckets.push(bucket)
-    times.push(observed)
-    starts.push((starts.at(-1) as number) + text.length + 1)
+    const supplies = `"total_supply":${toTotal(total)},"circulating_supply":${toCirculating(circulating)}`
+    writer.add(bucket, observed, `${numbers},${supplies}`)
   }
-  const [at, asOf] = [Float64Array.from(buckets), Float64Array.from(times)]
-  return toRows(Buffer.from(texts.join(','), 'latin1'), Uint32Array.from(starts), at, asOf)
+  return new Map([...writers].map(([token, points]) => [token, points.toRows()]))
 }

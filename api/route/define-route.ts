@@ -17,6 +17,7 @@ import type { Caller } from '../limits/gate.ts'
 import type { Connect } from '../live/connect.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
+import type { StoredPoints } from '../prices/price-pieces.ts'
 import { Problem } from '../problem/problem.ts'
 import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
 import type { Exchange } from '../serving/send.ts'
@@ -30,6 +31,7 @@ export interface Surroundings {
   readonly config: Config
   readonly commits: CommitFeed
   readonly memory: Memory
+  readonly storedPoints: StoredPoints
   readonly readiness: Readiness
   readonly counts: Counts
   readonly connect: Connect

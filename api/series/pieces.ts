@@ -12,14 +12,18 @@ export interface Piece extends TimeRange {
   readonly piece: number
 }
 
-/** A series that answers are put together from. */
-export interface PieceSource {
+/** A series whose pieces are kept. */
+export interface Series {
   /** What tells it from all other series that are kept. */
   readonly key: string
   readonly dataset: string
   readonly interval: Interval
-  /** The rows whose buckets start in a range, oldest first. */
-  read(db: Database, range: TimeRange): Promise<Rows>
+}
+
+/** One that answers are put together from. */
+export interface PieceSource extends Series {
+  /** Rows of the series, oldest first, among them all whose buckets start in a range. Ends with the signal. */
+  read(db: Database, range: TimeRange, abandoned: AbortSignal): Promise<Rows>
 }
 
 /** One that also tells where it has rows at all, for answers that end after some of them. */
@@ -48,7 +52,7 @@ export function toPieces({ from, to }: TimeRange, interval: Interval): Piece[] {
 }
 
 /** Where a piece is kept. The observations of its last bucket may lie behind it. */
-export function toPlace({ key, dataset, interval }: Omit<PieceSource, 'read'>, piece: Piece): Place & Piece {
+export function toPlace({ key, dataset, interval }: Series, piece: Piece): Place & Piece {
   const to = piece.to + INTERVAL_SECONDS[interval] * 1000
   return { key: `${key} ${interval} ${piece.piece}`, dataset, piece: piece.piece, from: piece.from, to }
 }
@@ -58,20 +62,21 @@ async function readPieces(source: PieceSource, { memory, signal }: Reader, piece
   const length = toPieceMs(source.interval)
   const toRange = ({ piece }: { piece: number }) => ({ from: piece * length, to: (piece + 1) * length })
   const places = pieces.map((piece) => toPlace(source, piece))
-  const read = async (missing: readonly (Place & Piece)[], db: Database) => {
+  const read = async (missing: readonly (Place & Piece)[], db: Database, abandoned: AbortSignal) => {
     const ranges = missing.map(toRange)
-    const rows = await source.read(db, { from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 })
+    const range = { from: ranges[0]?.from ?? 0, to: ranges.at(-1)?.to ?? 0 }
+    const rows = await source.read(db, range, abandoned)
     return ranges.map((range) => detach(toSlice(rows, range)))
   }
   return memory.shelf<Rows>().ask(places, read, signal)
 }
 
 /** All rows of a range, oldest first, if all of its pieces are kept. */
-export function peekRange(source: PieceSource, memory: Memory, range: TimeRange): Slice[] | undefined {
+export function peekRange(series: Series, memory: Memory, range: TimeRange): Slice[] | undefined {
   const shelf = memory.shelf<Rows>()
   const slices: Slice[] = []
-  for (const piece of toPieces(range, source.interval)) {
-    const rows = shelf.get(toPlace(source, piece).key)
+  for (const piece of toPieces(range, series.interval)) {
+    const rows = shelf.get(toPlace(series, piece).key)
     if (rows === undefined) return undefined
     slices.push(toSlice(rows, range))
   }

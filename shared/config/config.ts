@@ -73,8 +73,8 @@ export const settings = z.object({
   ...providerSettings,
 })
 
-/** What keeps the database busy when it is on this machine. More at once would only take longer each. */
-const ANSWERS_PER_CORE = 2
+/** What keeps the database busy when it is on this machine, where several short ranges come with one statement. */
+const ANSWERS_PER_CORE = 4
 
 function toConfig(s: z.infer<typeof settings>, env: Environment) {
   return {

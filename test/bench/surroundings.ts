@@ -1,5 +1,6 @@
 import { createMemory } from '../../api/answers/memory.ts'
 import { createCounts } from '../../api/coverage/counts.ts'
+import { createStoredPoints } from '../../api/prices/price-pieces.ts'
 import type { Surroundings } from '../../api/route/define-route.ts'
 import type { CommitFeed } from '../../shared/store/commits.ts'
 import type { BenchDatabase } from './engine.ts'
@@ -19,8 +20,20 @@ const NOBODY: CommitFeed = {
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
   const memory = createMemory(nothing)
+  const storedPoints = createStoredPoints(reader)
   const readiness = async () => {}
   const counts = createCounts(NOBODY)
   const connect = () => {}
-  return { db: reader, registry, config, commits: NOBODY, memory, counts, readiness, connect, now: () => now }
+  return {
+    db: reader,
+    registry,
+    config,
+    commits: NOBODY,
+    memory,
+    storedPoints,
+    counts,
+    readiness,
+    connect,
+    now: () => now,
+  }
 }

@@ -177,6 +177,14 @@ describe('answers put together from pieces', () => {
     expect(new Set(links).size).toBe(2)
   })
 
+  it.each([4, 5])('are the same when all are asked for at once, and read together (seed %d)', async (seed) => {
+    const key = toNoiseKey(seed, 'pieces at once')
+    for (let burst = 0; burst < 4; burst++) {
+      await Promise.all(Array.from({ length: 12 }, (_, at) => compare(toAsked(key, 12 * burst + at))))
+      await change(key, burst)
+    }
+  })
+
   it('go on page after page as if nothing was kept', async () => {
     const wanted = JSON.parse(await readStraight({ token: sparse, interval: '5m', start: clock.now - 200 * DAY_MS }))
     const found: unknown[] = []
@@ -233,6 +241,20 @@ describe('statements', () => {
     const bodies = await Promise.all(asked.map((path) => ask(api, path)))
     expect(statements).toEqual(['historic-financial'])
     expect(bodies).toEqual(await Promise.all(asked.map((path) => ask(plain, path))))
+  })
+
+  it('are fewer than those who ask at once for what has nothing in common', async () => {
+    commits.commit('prices')
+    await ask(api, toPath(day(12)))
+    statements = []
+    const days = Array.from({ length: 12 }, (_, ago) => ago)
+    const asked = [quiet, dense].flatMap((token) => days.map((ago) => toPath(day(ago, { token }))))
+    const answers = await Promise.all(asked.map((path) => ask(api, path)))
+    expect(statements.length).toBeLessThan((3 / 4) * asked.length)
+    expect(answers).toEqual(await Promise.all(asked.map((path) => ask(plain, path))))
+    statements = []
+    await Promise.all(asked.map((path) => ask(api, path)))
+    expect(statements).toEqual([])
   })
 
   it('are sent again for exactly what a commit is about', async () => {

@@ -4,9 +4,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
-import { startStatementDoor } from '../support/statement-door.ts'
+import { startStatementDoor, toValues } from '../support/statement-door.ts'
 
-const [PLACES, WAITING] = [4, 20]
+/** As many as statements are sent at once: who has a place has one of his own. */
+const [PLACES, WAITING] = [2, 20]
 /** Who waits before a door that is held would be refused in the end: here no time passes. */
 const HELD = { queue: { places: PLACES, most: WAITING, clock: () => 0 } }
 const [FLOOD, OTHER] = ['127.0.0.2', '127.0.0.3']
@@ -72,10 +73,7 @@ async function untilHeard(): Promise<void> {
 /** The charts whose statements have come to the database so far, in their order, each once. */
 const begun = () => [
   ...new Set(
-    door.statements.flatMap(({ query }) => {
-      const from = query.get('param_from')
-      return from === null ? [] : [(END - Number(from)) / DAY_MS]
-    }),
+    door.statements.flatMap((statement) => toValues(statement, 'from').map((from) => (END - Number(from)) / DAY_MS)),
   ),
 ]
 

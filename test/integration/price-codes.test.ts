@@ -162,13 +162,17 @@ describe('values of the token price tables', () => {
   })
 
   it.each(INTERVALS)('are written as points of %s as ClickHouse writes them, byte for byte', async (interval) => {
-    const range = { interval, from: START, to: START + (ALL.length / ABREAST + 1) * WEEK }
+    const range = { from: START, to: START + (ALL.length / ABREAST + 1) * WEEK }
+    const tokens = Array.from({ length: ABREAST }, (_, before) => before + 1)
+    const all = await readStoredPoints(
+      database.db,
+      interval,
+      tokens.map((token) => ({ token, ...range })),
+    )
     let points = 0
-    for (let token = 1; token <= ABREAST; token += 1) {
-      const [here, there] = [
-        await readStoredPoints(database.db, { token, ...range }),
-        await writePoints(database.db, { token, ...range }),
-      ]
+    for (const [place, token] of tokens.entries()) {
+      const here = all[place] as Rows
+      const there = await writePoints(database.db, { token, interval, ...range })
       expect(here.bytes.toString()).toBe(there.bytes.toString())
       expect(toTimes(here)).toEqual(toTimes(there))
       points += here.starts.length - 1
@@ -189,8 +193,9 @@ describe('values of the token price tables', () => {
       await database.db.insert({ table: 'token_quotes_in', rows: [{ token: 200, is_latest: false, ...row }] })
     }
     for (const interval of INTERVALS) {
-      const range = { token: 200, interval, from: Date.parse('2024-02-26'), to: Date.parse('2024-03-04') }
-      const [here, there] = [await readStoredPoints(database.db, range), await writePoints(database.db, range)]
+      const range = { token: 200, from: Date.parse('2024-02-26'), to: Date.parse('2024-03-04') }
+      const [here] = (await readStoredPoints(database.db, interval, [range])) as [Rows]
+      const there = await writePoints(database.db, { interval, ...range })
       expect(here.bytes.toString()).toBe(there.bytes.toString())
       expect(toTimes(here)).toEqual(toTimes(there))
       if (interval !== '5m') continue
@@ -203,9 +208,9 @@ describe('values of the token price tables', () => {
   })
 
   it('are none of an answer that is no such rows', async () => {
-    const torn: Database = { ...database.db, stream: async () => Readable.from([Buffer.alloc(21)]) }
-    const range = { token: 1, interval: '5m', from: START, to: START + WEEK } as const
-    await expect(readStoredPoints(torn, range)).rejects.toMatchObject({ code: 'storage' })
+    const torn: Database = { ...database.db, stream: async () => Readable.from([Buffer.alloc(29)]) }
+    const range = { token: 1, from: START, to: START + WEEK }
+    await expect(readStoredPoints(torn, '5m', [range])).rejects.toMatchObject({ code: 'storage' })
   })
 
   it('are stored as digits where they have few, and a market cap as nothing where it is price times supply', async () => {

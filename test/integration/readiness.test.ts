@@ -5,12 +5,12 @@ import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
-import { startStatementDoor } from '../support/statement-door.ts'
+import { startStatementDoor, toValues } from '../support/statement-door.ts'
 
 const config = createTestConfig()
 /** More than the connections that statements share. */
 const MANY = 40
-const [PLACES, WAITING] = [16, 32]
+const [PLACES, WAITING] = [2, 32]
 const END = Date.parse('2024-01-01T00:00:00Z')
 
 let stored: Awaited<ReturnType<typeof createApiDatabase>>
@@ -37,7 +37,7 @@ async function startOther(options: { queue?: NonNullable<Parameters<typeof start
 }
 
 /** The days of series that statements have come for. */
-const toDays = () => door.statements.flatMap(({ query }) => query.get('param_from') ?? [])
+const toDays = () => door.statements.flatMap((statement) => toValues(statement, 'from'))
 
 /** How often it was asked whether the database is ready: in a statement without parameters. */
 const countAsks = () =>

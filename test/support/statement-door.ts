@@ -10,6 +10,10 @@ export interface SeenStatement {
   hasLeft: boolean
 }
 
+/** The values of a parameter that a statement has once, or numbered for each of several. */
+export const toValues = ({ query }: Pick<SeenStatement, 'query'>, parameter: string): string[] =>
+  [...query].flatMap(([name, value]) => (name.replace(/\d+$/, '') === `param_${parameter}` ? [value] : []))
+
 /** A proxy in front of ClickHouse that records the statements, and can hold them back. */
 export async function startStatementDoor(target: string) {
   const statements: SeenStatement[] = []

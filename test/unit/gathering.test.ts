@@ -1,0 +1,107 @@
+import { describe, expect, it } from 'vitest'
+import { createGathering } from '../../api/answers/gathering.ts'
+
+interface Reading {
+  readonly all: readonly number[]
+  readonly abandoned: AbortSignal
+  end(): void
+  fail(error: Error): void
+}
+
+/** Numbers are read as their texts, whenever a test says so; each weighs itself. */
+function gather(options: { atOnce?: number; most?: number } = {}) {
+  const readings: Reading[] = []
+  const read = (all: readonly number[], abandoned: AbortSignal) =>
+    new Promise<string[]>((resolve, reject) => {
+      abandoned.addEventListener('abort', () => reject(abandoned.reason))
+      readings.push({ all, abandoned, end: () => resolve(all.map(String)), fail: reject })
+    })
+  const ask = createGathering({ read, atOnce: 1, most: 10, weigh: (one: number) => one, ...options })
+  return { readings, ask, stay: (one: number) => ask(one, new AbortController().signal) }
+}
+
+const untilSettled = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('those who ask while others are read for', () => {
+  it('wait for one reading, each for its own value', async () => {
+    const { readings, stay } = gather()
+    const asked = [1, 2, 3, 4].map(stay)
+    expect(readings.map(({ all }) => all)).toEqual([[1]])
+    readings[0]?.end()
+    expect(await asked[0]).toBe('1')
+    expect(readings.map(({ all }) => all)).toEqual([[1], [2, 3, 4]])
+    readings[1]?.end()
+    expect(await Promise.all(asked)).toEqual(['1', '2', '3', '4'])
+  })
+
+  it('are not gathered while a reading is free', () => {
+    const { readings, stay } = gather({ atOnce: 3 })
+    for (const one of [1, 2, 3, 4]) stay(one)
+    expect(readings.map(({ all }) => all)).toEqual([[1], [2], [3]])
+  })
+
+  it('are so many as a reading may be for, in the order in which they came', async () => {
+    const { readings, stay } = gather()
+    for (const one of [1, 4, 5, 2, 20, 3]) stay(one)
+    for (let at = 0; at < 5; at += 1) {
+      readings[at]?.end()
+      await untilSettled()
+    }
+    expect(readings.map(({ all }) => all)).toEqual([[1], [4, 5], [2], [20], [3]])
+  })
+
+  it('all hear of a failure, and the next are read for', async () => {
+    const { readings, stay } = gather()
+    const [first, ...others] = [1, 2, 3].map(stay)
+    readings[0]?.fail(new Error('away'))
+    await expect(first).rejects.toThrow('away')
+    readings[1]?.fail(new Error('away again'))
+    for (const other of others) await expect(other).rejects.toThrow('away again')
+    const again = stay(4)
+    readings[2]?.end()
+    expect(await again).toBe('4')
+  })
+})
+
+describe('who leaves', () => {
+  it('before its turn is not read for', async () => {
+    const { readings, ask, stay } = gather()
+    const leaver = new AbortController()
+    stay(1)
+    const left = ask(2, leaver.signal)
+    const stayed = stay(3)
+    leaver.abort(new Error('left'))
+    await expect(left).rejects.toThrow('left')
+    readings[0]?.end()
+    await untilSettled()
+    expect(readings.map(({ all }) => all)).toEqual([[1], [3]])
+    readings[1]?.end()
+    expect(await stayed).toBe('3')
+  })
+
+  it('before it asks begins nothing', async () => {
+    const { readings, ask } = gather()
+    await expect(ask(1, AbortSignal.abort(new Error('left')))).rejects.toThrow('left')
+    expect(readings).toEqual([])
+  })
+
+  it('while it is read for hears of nothing; the reading ends when all whom it is for have left', async () => {
+    const { readings, ask, stay } = gather()
+    const leavers = [new AbortController(), new AbortController()] as const
+    const first = stay(1)
+    const left = leavers.map(({ signal }, at) => ask(2 + at, signal))
+    readings[0]?.end()
+    await first
+    const [reading] = readings.slice(1)
+    leavers[0].abort(new Error('left'))
+    await expect(left[0]).rejects.toThrow('left')
+    expect(reading?.abandoned.aborted).toBe(false)
+    leavers[1].abort(new Error('left too'))
+    await expect(left[1]).rejects.toThrow('left too')
+    expect(reading?.abandoned.aborted).toBe(true)
+    const next = stay(4)
+    await untilSettled()
+    readings[2]?.end()
+    expect(await next).toBe('4')
+  })
+})
