@@ -49,8 +49,13 @@ export async function askInTurn(
 }
 
 const TURN_MS = 5
+/** Sockets are files, and a process may not open more than so many at once. */
+const MOST_WAITED_FOR = 8_000
 
-/** So many requests a second, however long their answers take, until the signal is aborted. */
+/**
+ * So many requests a second, however long their answers take, until the signal is aborted; fewer only while as many are
+ * waited for as may be.
+ */
 export async function askRegardless(
   clients: readonly Client[],
   perSecond: number,
@@ -58,10 +63,15 @@ export async function askRegardless(
   toPath: () => string,
 ): Promise<Asked[]> {
   const asked: Promise<Asked>[] = []
+  let answered = 0
   const startedAt = performance.now()
   while (!signal.aborted) {
     const due = Math.floor(((performance.now() - startedAt) / 1000) * perSecond)
-    while (asked.length < due) asked.push((clients[asked.length % clients.length] as Client).ask(toPath()))
+    while (asked.length < due && asked.length - answered < MOST_WAITED_FOR) {
+      const asking = (clients[asked.length % clients.length] as Client).ask(toPath())
+      asked.push(asking)
+      void asking.then(() => (answered += 1))
+    }
     await wait(TURN_MS)
   }
   return Promise.all(asked)
