@@ -125,7 +125,7 @@ function createSurroundings(options: AppOptions, maxBytes: number, toAddress: To
   return {
     ...options,
     memory: createMemory({ maxBytes, commits, db }),
-    storedPoints: createStoredPoints(db),
+    storedPoints: createStoredPoints(db, config.api.answersAtOnce),
     // Not by the clock of the data: a database can go away while that stands still.
     readiness: createReadiness(db, () => performance.now()),
     counts: createCounts(commits),

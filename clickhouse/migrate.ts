@@ -191,15 +191,15 @@ async function check(server: Database, db: Database, config: Config['clickhouse'
   onStopSignal(async () => {
     process.exitCode = STOPPED
     stop.abort()
-    await Promise.allSettled([comparing])
+    const [end] = await Promise.allSettled([comparing])
+    if (end.status === 'rejected' && end.reason !== stop.signal.reason) throw end.reason
   })
-  let differences: readonly string[]
-  try {
-    differences = await comparing
-  } catch (error) {
-    if (error === stop.signal.reason) return
+  const differences = await comparing.catch((error: unknown) => {
+    if (stop.signal.aborted) return []
     throw error
-  }
+  })
+  // Whoever stops it tells how that ended.
+  if (stop.signal.aborted) return
   console.log(differences.length === 0 ? 'the schema is what the files say' : differences.join('\n'))
   if (differences.length > 0) {
     process.exitCode = 1

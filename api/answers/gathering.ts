@@ -23,8 +23,9 @@ interface Waiting<Asked, Value> {
 }
 
 /**
- * Gathers those who ask while others are read for, and reads for all of them at once: a statement costs ClickHouse
- * milliseconds, however little it reads. Who comes first waits for nobody, and who leaves before its turn is not read for.
+ * Gathers those who ask while as many are read for as may be at once, and reads for all of them in one go: a statement costs
+ * ClickHouse milliseconds, however little it reads. Who leaves before its turn is not read for. When a reading for several
+ * fails, each of them is read for alone: what one asks for may be to blame, and is not the others'.
  */
 export function createGathering<Asked, Value>(options: GatheringOptions<Asked, Value>): ReadFor<Asked, Value> {
   const { read, atOnce, most, weigh } = options
@@ -60,7 +61,15 @@ export function createGathering<Asked, Value>(options: GatheringOptions<Asked, V
     underway += 1
     const all = [first, ...others]
     const flight = first.scope.runInAsyncScope(() => startFlight((abandoned) => readFor(all, abandoned)))
-    for (const [place, one] of all.entries()) one.begin(flight.join(one.left).then((values) => values[place] as Value))
+    for (const [place, one] of all.entries()) {
+      const reading = flight.join(one.left).then((values) => values[place] as Value)
+      one.begin(others.length === 0 ? reading : reading.catch((error: unknown) => readAlone(one, error)))
+    }
+  }
+  const readAlone = async ({ asked, left }: Waiting<Asked, Value>, error: unknown): Promise<Value> => {
+    if (left.aborted) throw error
+    const [value] = await read([asked], left)
+    return value as Value
   }
   return (asked, left) =>
     new Promise((resolve, reject) => {

@@ -1,9 +1,10 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createGathering, type ReadFor } from '../answers/gathering.ts'
-import { withSignal } from '../answers/leaving.ts'
+import { ANSWER_TIMEOUT_MS, withSignal } from '../answers/leaving.ts'
 import { type CountedSource, type Series, toPieceMs } from '../series/pieces.ts'
 import { COMMA, type Rows, toSize } from '../series/rows.ts'
 import { writeRows } from '../series/written-rows.ts'
@@ -37,26 +38,47 @@ const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from)
 /** Reads short ranges of tokens, by interval. */
 export type StoredPoints = Readonly<Record<Interval, ReadFor<PointsRange, Rows>>>
 
-/** As many statements as keep a reader's one thread busy with what they bring. */
-const AT_ONCE = 2
+/** A statement of its own for each of so many answers that may be made at once; the others are gathered. */
+const ANSWERS_PER_STATEMENT = 4
 
 /**
- * Short ranges that are asked for while others are read come with one statement. On a cluster each is read by itself:
- * one token needs one shard, and has its answer while another shard is away.
+ * Ranges of a few pieces that are asked for while others are read come with one statement. On a cluster each is read by
+ * itself: one token needs one shard, and has its answer while another shard is away.
  */
-export function createStoredPoints(db: Database): StoredPoints {
-  const isSpread = db.cluster !== undefined
-  const gather = (interval: Interval) =>
-    createGathering<PointsRange, Rows>({
-      read: (ranges, abandoned) => readStoredPoints(withSignal(db, abandoned), interval, ranges),
-      atOnce: isSpread ? Number.POSITIVE_INFINITY : AT_ONCE,
+export function createStoredPoints(db: Database, answersAtOnce: number): StoredPoints {
+  const createRead = (interval: Interval): StoredPoints[Interval] => {
+    const read = (ranges: readonly PointsRange[], left: AbortSignal) =>
+      readStoredPoints(withSignal(db, left), interval, ranges)
+    const gather = createGathering({
+      read,
+      atOnce: Math.max(2, Math.floor(answersAtOnce / ANSWERS_PER_STATEMENT)),
       most: SHORT_PIECES,
-      weigh: (range) => Math.max(1, countPieces(range, interval)),
+      weigh: (range: PointsRange) => Math.max(1, countPieces(range, interval)),
     })
-  return Object.fromEntries(INTERVALS.map((interval) => [interval, gather(interval)])) as StoredPoints
+    const isAlone = (range: PointsRange) => db.cluster !== undefined || countPieces(range, interval) > SHORT_PIECES / 2
+    return (range, abandoned) =>
+      inTime(abandoned, (left) =>
+        isAlone(range) ? read([range], left).then(([rows]) => rows as Rows) : gather(range, left),
+      )
+  }
+  return Object.fromEntries(INTERVALS.map((interval) => [interval, createRead(interval)])) as StoredPoints
 }
 
-/** The points as ClickHouse writes them, the same bytes as `readStoredPoints` gives. */
+/**
+ * Reads as long as somebody may wait for an answer, the waiting for a statement included.
+ * @throws DataError `storage`
+ */
+async function inTime<T>(abandoned: AbortSignal, read: (left: AbortSignal) => Promise<T>): Promise<T> {
+  const late = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
+  try {
+    return await read(AbortSignal.any([abandoned, late]))
+  } catch (error) {
+    if (error !== late.reason) throw error
+    throw new DataError('storage', `ClickHouse: no answer within ${ANSWER_TIMEOUT_MS / 1000} s`, { cause: error })
+  }
+}
+
+/** The points as ClickHouse writes them, the same bytes as `readStoredPoints` gives for one range. */
 export const writePoints = (
   db: Database,
   { token, interval, ...range }: TimeRange & { readonly token: number; readonly interval: Interval },

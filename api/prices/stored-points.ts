@@ -1,7 +1,6 @@
 import { DataError, toReason } from '../../shared/errors.ts'
 import { DAY_MS, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
 import { readAnswer } from '../answers/written-json.ts'
 import { NO_ROWS, type Rows, toRows } from '../series/rows.ts'
 import { RANGE, toTier } from './points.ts'
@@ -36,7 +35,6 @@ export async function readStoredPoints(
     params: Object.assign({}, ...ranges.map(toParams)),
     format: 'RowBinary',
     settings: { max_threads: 1 },
-    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
   })
   try {
     const points = decodePoints(bytes, interval)

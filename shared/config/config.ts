@@ -75,6 +75,8 @@ export const settings = z.object({
 
 /** What keeps the database busy when it is on this machine, where several short ranges come with one statement. */
 const ANSWERS_PER_CORE = 4
+/** As many as a process has connections for. */
+const MOST_ANSWERS = 32
 
 function toConfig(s: z.infer<typeof settings>, env: Environment) {
   return {
@@ -106,7 +108,10 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       processes: s.API_PROCESSES === 'auto' ? availableParallelism() : s.API_PROCESSES,
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
       spoolBytes: s.API_SPOOL_MB * 1024 * 1024,
-      answersAtOnce: s.API_CONCURRENCY === 'auto' ? ANSWERS_PER_CORE * availableParallelism() : s.API_CONCURRENCY,
+      answersAtOnce:
+        s.API_CONCURRENCY === 'auto'
+          ? Math.min(ANSWERS_PER_CORE * availableParallelism(), MOST_ANSWERS)
+          : s.API_CONCURRENCY,
       // Each keeps a core of the database busy while it is written.
       downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,

@@ -20,7 +20,7 @@ const NOBODY: CommitFeed = {
 export function surround({ reader, registry, config }: BenchDatabase, now: number): Surroundings {
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
   const memory = createMemory(nothing)
-  const storedPoints = createStoredPoints(reader)
+  const storedPoints = createStoredPoints(reader, config.api.answersAtOnce)
   const readiness = async () => {}
   const counts = createCounts(NOBODY)
   const connect = () => {}

@@ -56,10 +56,12 @@ beforeAll(async () => {
       return database.db.stream(statement)
     },
   }
+  // Two statements at once, and everybody who asks has a place, whatever the machine.
+  const queue = { places: 24, most: 100, clock: () => performance.now() }
   const start = (cacheBytes: number, through = database.db) =>
     startApi({
-      ...{ ...database, db: through, commits, now: () => clock.now },
-      config: { ...config, api: { ...config.api, cacheBytes } },
+      ...{ ...database, db: through, commits, queue, now: () => clock.now },
+      config: { ...config, api: { ...config.api, cacheBytes, answersAtOnce: 8 } },
     })
   api = await start(64 * 2 ** 20, db)
   small = await start(300_000)
@@ -250,7 +252,7 @@ describe('statements', () => {
     const days = Array.from({ length: 12 }, (_, ago) => ago)
     const asked = [quiet, dense].flatMap((token) => days.map((ago) => toPath(day(ago, { token }))))
     const answers = await Promise.all(asked.map((path) => ask(api, path)))
-    expect(statements.length).toBeLessThan((3 / 4) * asked.length)
+    expect(statements.length).toBeLessThan(asked.length / 2)
     expect(answers).toEqual(await Promise.all(asked.map((path) => ask(plain, path))))
     statements = []
     await Promise.all(asked.map((path) => ask(api, path)))

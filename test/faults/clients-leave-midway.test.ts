@@ -13,8 +13,10 @@ const END = Date.parse('2024-01-01T00:00:00Z')
 /** On a busy machine nothing is quick. */
 const PATIENTLY = { timeout: 60_000 }
 
-/** More than are made at once, which are as many as have a statement of their own. */
-const [CROWD, PLACES] = [40, 2]
+/** More than are made at once. */
+const [CROWD, PLACES] = [40, 16]
+/** Statements at once: so many have one of their own, the others are read for together. */
+const OWN = 2
 
 const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
@@ -88,7 +90,8 @@ beforeAll(async () => {
     },
   }
   const queue = { places: PLACES, most: CROWD + 1, clock: () => 0 }
-  api = await startApi({ queue, config, registry: database.registry, db: watched, commits: createHandFeed() })
+  const spared = { ...config, api: { ...config.api, answersAtOnce: 4 * OWN } }
+  api = await startApi({ queue, config: spared, registry: database.registry, db: watched, commits: createHandFeed() })
   series = `${api.url}/data/tokens/historic-financial?interval=5m&id=${token?.id}`
 })
 afterEach(() => {
@@ -106,7 +109,7 @@ describe('a client that leaves', { timeout: 300_000 }, () => {
   it('before its turn has none of its statements sent', async () => {
     door.hold()
     const crowd = Array.from({ length: CROWD }, () => start(nextDay().url))
-    await expect.poll(() => asked.filter(isAboutPoints).length, PATIENTLY).toBe(PLACES)
+    await expect.poll(() => asked.filter(isAboutPoints).length, PATIENTLY).toBe(OWN)
     const { url, from } = nextDay()
     const leaver = start(url)
     await untilHeard()
@@ -117,6 +120,44 @@ describe('a client that leaves', { timeout: 300_000 }, () => {
     expect(new Set(await Promise.all(crowd.map(({ status }) => status)))).toEqual(new Set([200]))
     expect(await start(nextDay().url).status).toBe(200)
     expect([askedFrom(from), seenFrom(from)]).toEqual([[], []])
+  })
+
+  it('while it waits for the statement that others wait for too is not read for', async () => {
+    door.hold()
+    const own = Array.from({ length: OWN }, () => start(nextDay().url))
+    await untilHeard()
+    const days = [nextDay(), nextDay(), nextDay()] as const
+    const [leaver, ...others] = days.map(({ url }) => start(url))
+    await untilHeard()
+    leaver?.request.destroy()
+    await leaver?.status
+    await untilHeard()
+    door.release()
+    const statuses = await Promise.all([...own, ...others].map(({ status }) => status))
+    expect(new Set(statuses)).toEqual(new Set([200]))
+    expect(days.map(({ from }) => seenFrom(from).length)).toEqual([0, 1, 1])
+    expect(seenFrom(days[1].from)).toEqual(seenFrom(days[2].from))
+  })
+
+  it('during a statement for several leaves it to the others, and the last of them ends it', async () => {
+    door.hold()
+    const own = Array.from({ length: OWN }, () => start(nextDay().url))
+    await untilHeard()
+    const days = [nextDay(), nextDay()] as const
+    const leavers = days.map(({ url }) => start(url))
+    await untilHeard()
+    door.release()
+    door.hold()
+    await Promise.all(own.map(({ status }) => status))
+    await expect.poll(() => days.map(({ from }) => seenFrom(from).length), PATIENTLY).toEqual([1, 1])
+    const [together] = seenFrom(days[0].from)
+    expect(seenFrom(days[1].from)).toEqual([together])
+    leavers[0]?.request.destroy()
+    await leavers[0]?.status
+    await untilHeard()
+    expect(together?.hasLeft).toBe(false)
+    leavers[1]?.request.destroy()
+    await expect.poll(() => together?.hasLeft, PATIENTLY).toBe(true)
   })
 
   it('during a statement ends it', async () => {

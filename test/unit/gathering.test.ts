@@ -50,15 +50,20 @@ describe('those who ask while others are read for', () => {
     expect(readings.map(({ all }) => all)).toEqual([[1], [4, 5], [2], [20], [3]])
   })
 
-  it('all hear of a failure, and the next are read for', async () => {
+  it('are each read for alone when a reading for several fails', async () => {
     const { readings, stay } = gather()
     const [first, ...others] = [1, 2, 3].map(stay)
     readings[0]?.fail(new Error('away'))
     await expect(first).rejects.toThrow('away')
-    readings[1]?.fail(new Error('away again'))
-    for (const other of others) await expect(other).rejects.toThrow('away again')
+    readings[1]?.fail(new Error('torn'))
+    await untilSettled()
+    expect(readings.map(({ all }) => all)).toEqual([[1], [2, 3], [2], [3]])
+    readings[2]?.fail(new Error('torn for good'))
+    readings[3]?.end()
+    await expect(others[0]).rejects.toThrow('torn for good')
+    expect(await others[1]).toBe('3')
     const again = stay(4)
-    readings[2]?.end()
+    readings[4]?.end()
     expect(await again).toBe('4')
   })
 })
@@ -85,7 +90,7 @@ describe('who leaves', () => {
     expect(readings).toEqual([])
   })
 
-  it('while it is read for hears of nothing; the reading ends when all whom it is for have left', async () => {
+  it('while it is read for leaves the reading to the others, and the last of them ends it', async () => {
     const { readings, ask, stay } = gather()
     const leavers = [new AbortController(), new AbortController()] as const
     const first = stay(1)
