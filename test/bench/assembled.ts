@@ -2,6 +2,7 @@ import { JSON_SETTINGS } from '../../api/answers/written-json.ts'
 import { pointsSql } from '../../api/prices/points.ts'
 import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
+import { createClient, isGood } from './arrivals.ts'
 import { type Day, toDayPath, toShuffled } from './days.ts'
 import { atLeast, atMost, type BenchRow } from './define-benchmark.ts'
 import type { BenchDatabase } from './engine.ts'
@@ -10,6 +11,7 @@ import { compare, timed } from './measure.ts'
 
 const STEP = INTERVAL_SECONDS['5m'] * 1000
 const ROUNDS = 7
+const CHARTS = 100
 /** Days of each token whose pieces are kept: enough for no 24 hours of them to be asked for twice. */
 const WARM_DAYS = 25
 /** Between these and those that nobody asks for before they are measured. */
@@ -35,17 +37,21 @@ export async function measureAssembled(bench: Assembled): Promise<BenchRow[]> {
     from: midnight - (first + Math.floor(number / tokens.length)) * DAY_MS,
   })
   try {
-    return [await measureCold(bench, read, toDay), await measureWarm(bench, read, midnight), await measureList(bench)]
+    return [
+      ...(await measureCold(bench, read, toDay)),
+      await measureWarm(bench, read, midnight),
+      await measureList(bench),
+    ]
   } finally {
     reader.close()
   }
 }
 
-function measureCold(
-  { database, tokens, days: stored }: Assembled,
+async function measureCold(
+  { database, url, tokens, days: stored }: Assembled,
   read: (day: Day) => Promise<void>,
   toDay: (number: number, first: number) => Day,
-): Promise<BenchRow> {
+): Promise<BenchRow[]> {
   const first = WARM_DAYS + MARGIN_DAYS
   const days = toShuffled(tokens.length * (stored - first))
   const next = () => toDay(days.next().value as number, first)
@@ -58,7 +64,7 @@ function measureCold(
     })
     for await (const _ of stream);
   }
-  return compare({
+  const one = await compare({
     what: 'a day of 5-minute prices, its piece not kept, one client',
     unit: 'ms',
     a: timed('API', () => read(next()), 15),
@@ -66,6 +72,21 @@ function measureCold(
     rounds: ROUNDS,
     target: atMost(1.6),
   })
+  const all = (readDay: (day: Day) => Promise<unknown>) =>
+    Promise.all(Array.from({ length: CHARTS }, () => readDay(next())))
+  const client = createClient(url, 0)
+  const chart = async (day: Day) => {
+    if (!isGood(await client.ask(toDayPath(day)))) throw new Error('a chart was not answered')
+  }
+  const page = await compare({
+    what: `a page of ${CHARTS} such days, none of them kept`,
+    unit: 'ms',
+    a: timed('API', () => all(chart)),
+    b: timed('a statement for each, straight to ClickHouse', () => all(straight)),
+    rounds: ROUNDS,
+  })
+  client.leave()
+  return [one, page]
 }
 
 async function measureWarm(
