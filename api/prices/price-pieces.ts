@@ -1,15 +1,12 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { DataError } from '../../shared/errors.ts'
-import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import type { Interval, TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { createGathering, type ReadFor } from '../answers/gathering.ts'
-import { ANSWER_TIMEOUT_MS, withSignal } from '../answers/leaving.ts'
-import { type CountedSource, type Series, toPieceMs } from '../series/pieces.ts'
+import type { CountedSource, Series } from '../series/pieces.ts'
 import { COMMA, type Rows, toSize } from '../series/rows.ts'
 import { writeRows } from '../series/written-rows.ts'
+import { isShort, type StoredPoints } from './gathered-points.ts'
 import { observationsSql, pointsSql } from './points.ts'
-import { type PointsRange, readStoredPoints } from './stored-points.ts'
 
 const counted = z.object({ piece: z.int(), points: z.int() })
 
@@ -24,59 +21,11 @@ export const toPriceSeries = (token: number, interval: Interval): Series => ({
 export const toPriceSource = (read: StoredPoints, token: number, interval: Interval): CountedSource => ({
   ...toPriceSeries(token, interval),
   read: (db, range, abandoned) =>
-    countPieces(range, interval) <= SHORT_PIECES
+    isShort(range, interval)
       ? read[interval]({ token, ...range }, abandoned)
       : writePoints(db, { token, interval, ...range }),
   count: (db, range, pieceMs) => countPoints(db, interval, { token, ...range, length: pieceMs / 1000 }),
 })
-
-/** How many pieces are written here at once: so many take the one thread that serves everybody some milliseconds. */
-const SHORT_PIECES = 8
-
-const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from) / toPieceMs(interval)
-
-/** Reads short ranges of tokens, by interval. */
-export type StoredPoints = Readonly<Record<Interval, ReadFor<PointsRange, Rows>>>
-
-/** A statement of its own for each of so many answers that may be made at once; the others are gathered. */
-const ANSWERS_PER_STATEMENT = 4
-
-/**
- * Ranges of a few pieces that are asked for while others are read come with one statement. On a cluster each is read by
- * itself: one token needs one shard, and has its answer while another shard is away.
- */
-export function createStoredPoints(db: Database, answersAtOnce: number): StoredPoints {
-  const createRead = (interval: Interval): StoredPoints[Interval] => {
-    const read = (ranges: readonly PointsRange[], left: AbortSignal) =>
-      readStoredPoints(withSignal(db, left), interval, ranges)
-    const gather = createGathering({
-      read,
-      atOnce: Math.max(2, Math.floor(answersAtOnce / ANSWERS_PER_STATEMENT)),
-      most: SHORT_PIECES,
-      weigh: (range: PointsRange) => Math.max(1, countPieces(range, interval)),
-    })
-    const isAlone = (range: PointsRange) => db.cluster !== undefined || countPieces(range, interval) > SHORT_PIECES / 2
-    return (range, abandoned) =>
-      inTime(abandoned, (left) =>
-        isAlone(range) ? read([range], left).then(([rows]) => rows as Rows) : gather(range, left),
-      )
-  }
-  return Object.fromEntries(INTERVALS.map((interval) => [interval, createRead(interval)])) as StoredPoints
-}
-
-/**
- * Reads as long as somebody may wait for an answer, the waiting for a statement included.
- * @throws DataError `storage`
- */
-async function inTime<T>(abandoned: AbortSignal, read: (left: AbortSignal) => Promise<T>): Promise<T> {
-  const late = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
-  try {
-    return await read(AbortSignal.any([abandoned, late]))
-  } catch (error) {
-    if (error !== late.reason) throw error
-    throw new DataError('storage', `ClickHouse: no answer within ${ANSWER_TIMEOUT_MS / 1000} s`, { cause: error })
-  }
-}
 
 /** The points as ClickHouse writes them, the same bytes as `readStoredPoints` gives for one range. */
 export const writePoints = (
