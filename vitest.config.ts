@@ -21,9 +21,10 @@ const TRACED = 'integration/tracing-{jobs,requests}'
 
 export default defineConfig({
   test: {
-    // Not a project's own: one build and one set of stores serve them all.
-    globalSetup: ['test/support/compile.ts', 'test/support/stores.ts'],
-    maxWorkers: 2,
+    // Not a project's own: one folder, one build and one set of stores serve them all.
+    globalSetup: ['test/support/scratch.ts', 'test/support/compile.ts', 'test/support/stores.ts'],
+    // One more than two cores: each waits a fifth of its time for a store.
+    maxWorkers: 3,
     // In the order of their names: what takes longest comes first.
     projects: [
       project('faults', 'faults/**/*'),
