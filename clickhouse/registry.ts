@@ -15,7 +15,7 @@ import { compareTokens, storeTokens } from './registry/tokens.ts'
  */
 export async function putInForce(db: Database, log: Logger, dir: string = SHIPPED): Promise<void> {
   const source: RegistrySource = readFiles(dir)
-  await storeRegistry(db, toRegistry(source), log)
+  await storeRegistry(db, await toRegistry(source), log)
   await storeRecords(db, source, log)
 }
 
@@ -26,7 +26,7 @@ export async function putInForce(db: Database, log: Logger, dir: string = SHIPPE
  */
 export async function compareInForce(db: Database, dir: string = SHIPPED): Promise<string[] | undefined> {
   const files = readFiles(dir)
-  const registry = toRegistry(files)
+  const registry = await toRegistry(files)
   const stored = await findRegistryVersion(db)
   if (stored === undefined) return undefined
   const others = compareSources(await readStoredSource(db, stored), files)

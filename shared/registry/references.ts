@@ -1,6 +1,7 @@
 import { isAddress } from 'viem'
 import { groupBy } from '../group-by.ts'
 import { toId, toKey } from '../ids.ts'
+import type { Steps } from '../turns.ts'
 import type { Placed, RegistryFile } from './registry-file.ts'
 import type { ChainRecord, DaoRecord, TokenRecord } from './schema.ts'
 import type { RegistryFiles } from './source.ts'
@@ -13,30 +14,38 @@ export function toStoredAddress(address: string, evm: boolean): string {
 }
 
 /** The mistakes that only show between records: duplicates, references to nothing, addresses not of their chain's form. */
-export function checkReferences(files: RegistryFiles): string[] {
-  const evmBySlug = new Map(files.chains.records.map(({ record }) => [record.slug, record.evm]))
-  const nameOf = (chain: string, address: string) =>
-    `${chain}/${toStoredAddress(address, evmBySlug.get(chain) ?? false)}`
-  const tokenByName = new Map(
-    files.tokens.records.map(({ record }) => [nameOf(record.chain, record.contractAddress), record]),
-  )
-  const findToken = (chain: string, address: string) => tokenByName.get(nameOf(chain, address))
-  return [
-    ...duplicateMistakes(files.categories.records, 'slug', (record) => record.slug),
-    ...duplicateMistakes(files.chains.records, 'slug', (record) => record.slug),
-    ...duplicateMistakes(files.chains.records, 'chainId', (record) => record.chainId),
-    ...files.chains.records.flatMap(stablecoinMistakes),
-    ...files.tokens.records.flatMap((token) => tokenMistakes(token, files, evmBySlug, findToken)),
-    ...tokenDuplicates(files.tokens.records, evmBySlug),
-    ...files.daos.records.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
-    ...duplicateMistakes(files.daos.records, 'slug', (record) => record.slug),
+export function* checkReferences(files: RegistryFiles): Steps<string[]> {
+  const { categories, chains, tokens, daos } = toLists(files)
+  const evmBySlug = new Map(chains.map(({ record }) => [record.slug, record.evm]))
+  const checks = [
+    () => duplicateMistakes(categories, 'slug', (record) => record.slug),
+    () => duplicateMistakes(chains, 'slug', (record) => record.slug),
+    () => duplicateMistakes(chains, 'chainId', (record) => record.chainId),
+    () => chains.flatMap(stablecoinMistakes),
+    () => allTokenMistakes(files, evmBySlug),
+    ...tokenDuplicates(tokens, evmBySlug),
+    () => daos.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
+    () => duplicateMistakes(daos, 'slug', (record) => record.slug),
     // Votes are read on by space: two DAOs of one space would each miss what the other has read.
-    ...duplicateMistakes(toSpaces(files.daos.records), 'snapshotSpace', (space) => space),
-    ...duplicateMistakes(toGovernors(files.daos.records), 'governors', (governor) => governor),
-    ...duplicateMistakes(files.daos.records, 'key', (record) => toKey(toId('dao', record.slug))),
-    ...primaryMistakes(files.tokens.records),
+    () => duplicateMistakes(toSpaces(daos), 'snapshotSpace', (space) => space),
+    () => duplicateMistakes(toGovernors(daos), 'governors', (governor) => governor),
+    () => duplicateMistakes(daos, 'key', (record) => toKey(toId('dao', record.slug))),
+    () => primaryMistakes(tokens),
   ]
+  const mistakes: string[] = []
+  for (const check of checks) {
+    mistakes.push(...check())
+    yield
+  }
+  return mistakes
 }
+
+const toLists = ({ categories, chains, tokens, daos }: RegistryFiles) => ({
+  categories: categories.records,
+  chains: chains.records,
+  tokens: tokens.records,
+  daos: daos.records,
+})
 
 /** Every space of every DAO, where it votes and where it did. */
 function toSpaces(daos: readonly Placed<DaoRecord>[]): Placed<string | null>[] {
@@ -68,18 +77,23 @@ export function duplicateMistakes<T>(
   })
 }
 
-function tokenDuplicates(tokens: readonly Placed<TokenRecord>[], evmBySlug: ReadonlyMap<string, boolean>): string[] {
+/** Checks for tokens that are the same in one way or another. */
+function tokenDuplicates(
+  tokens: readonly Placed<TokenRecord>[],
+  evmBySlug: ReadonlyMap<string, boolean>,
+): (() => string[])[] {
   const addressOf = (record: TokenRecord) =>
     toStoredAddress(record.contractAddress, evmBySlug.get(record.chain) ?? false)
   // A token on a second chain with the same market-data id would count its market cap twice in the aggregates.
   const live = tokens.filter(({ record }) => record.live || record.ended !== null)
   return [
-    ...duplicateMistakes(tokens, 'contractAddress', (record) => `${record.chain}:${addressOf(record)}`),
-    ...duplicateMistakes(distinctAddresses(tokens, addressOf), 'key', (record) =>
-      toKey(toId('token', record.chain, addressOf(record))),
-    ),
-    ...duplicateMistakes(live, 'cmcId', (record) => record.cmcId),
-    ...duplicateMistakes(live, 'coingeckoId', (record) => record.coingeckoId),
+    () => duplicateMistakes(tokens, 'contractAddress', (record) => `${record.chain}:${addressOf(record)}`),
+    () =>
+      duplicateMistakes(distinctAddresses(tokens, addressOf), 'key', (record) =>
+        toKey(toId('token', record.chain, addressOf(record))),
+      ),
+    () => duplicateMistakes(live, 'cmcId', (record) => record.cmcId),
+    () => duplicateMistakes(live, 'coingeckoId', (record) => record.coingeckoId),
   ]
 }
 
@@ -97,6 +111,15 @@ function stablecoinMistakes({ place, record: { evm, stablecoins } }: Placed<Chai
     ...addresses.flatMap((address, index) => addressMistakes(place, `stablecoins[${index}].address`, address, evm)),
     ...repeated(addresses).map((address) => `${place}: stablecoins: ${address} is listed twice`),
   ]
+}
+
+function allTokenMistakes(files: RegistryFiles, evmBySlug: ReadonlyMap<string, boolean>): string[] {
+  const nameOf = (chain: string, address: string) =>
+    `${chain}/${toStoredAddress(address, evmBySlug.get(chain) ?? false)}`
+  const tokens = files.tokens.records
+  const tokenByName = new Map(tokens.map(({ record }) => [nameOf(record.chain, record.contractAddress), record]))
+  const findToken = (chain: string, address: string) => tokenByName.get(nameOf(chain, address))
+  return tokens.flatMap((token) => tokenMistakes(token, files, evmBySlug, findToken))
 }
 
 function tokenMistakes(

@@ -1,5 +1,6 @@
 import { DataError } from '../errors.ts'
 import { toId, toKey } from '../ids.ts'
+import { atOnce, inTurns, mapInSteps, type Steps } from '../turns.ts'
 import type { Ended } from './ends.ts'
 import type { Category, Chain, Dao, Governor, Token } from './entities.ts'
 import { type BasketIndex, toIndex } from './index-records.ts'
@@ -43,23 +44,26 @@ export class RegistryError extends DataError {
  * The registry of categories.json, chains.json, tokens.json, daos.json and index.json of `dir`, the shipped ones by default.
  * @throws RegistryError as `toRegistry`
  */
-export const loadRegistry = (dir: string = SHIPPED): Registry => toRegistry(readFiles(dir))
+export const loadRegistry = (dir: string = SHIPPED): Registry => atOnce(makeRegistry(readFiles(dir)))
 
 /**
- * Checks records against each other, and computes the ids (contract section 3). They keep their order.
+ * Checks records against each other, and computes the ids (contract section 3). They keep their order. Whatever else the
+ * process does goes on meanwhile: a hundred thousand records take a second.
  * @throws RegistryError that lists every mistake of all lists.
  */
-export function toRegistry(source: RegistrySource): Registry {
+export const toRegistry = (source: RegistrySource): Promise<Registry> => inTurns(makeRegistry(source))
+
+function* makeRegistry(source: RegistrySource): Steps<Registry> {
   const { files, version, changedAt } = source
-  const mistakes = [...source.mistakes, ...checkReferences(files)]
-  const records = toRecords(files)
+  const mistakes = [...source.mistakes, ...(yield* checkReferences(files))]
+  const records = yield* toRecords(files)
   // What the index refers to must be sound before its references can be judged.
   const index = source.index === null || mistakes.length > 0 ? null : toIndex(source.index, records, mistakes)
   if (mistakes.length > 0 || index === null) throw new RegistryError(mistakes)
   return { ...records, index, version, changedAt }
 }
 
-function toRecords(files: RegistryFiles): Omit<Registry, 'index' | 'version' | 'changedAt'> {
+function* toRecords(files: RegistryFiles): Steps<Omit<Registry, 'index' | 'version' | 'changedAt'>> {
   const categories = files.categories.records.map(({ record }) => ({ id: toId('category', record.slug), ...record }))
   const chains = files.chains.records.map(({ record }): Chain => {
     const stablecoins = record.stablecoins.map(({ symbol, address }) => {
@@ -68,35 +72,43 @@ function toRecords(files: RegistryFiles): Omit<Registry, 'index' | 'version' | '
     return { id: toId('chain', record.slug), ...record, stablecoins }
   })
   const chainBySlug = toMap(chains, (chain) => chain.slug)
-  const tokens = withBeginnings(files.tokens.records.map(({ record }) => toToken(record, chainBySlug)))
-  const primaryIds = new Map<string, string>()
+  const tokens = withBeginnings(yield* mapInSteps(files.tokens.records, ({ record }) => toToken(record, chainBySlug)))
+  const primaryIds = toPrimaryIds(files, tokens)
+  yield
+  const tokenById = toMap(tokens, (token) => token.id)
+  yield
+  const daos = yield* mapInSteps(files.daos.records, ({ record }) => {
+    const token = tokenById.get(primaryIds.get(record.slug) ?? '')
+    return toDao(record, chainBySlug, token)
+  })
+  const tokenByKey = toMap(tokens, (token) => token.key)
+  yield
+  const daoById = toMap(daos, (dao) => dao.id)
+  yield
+  const daoBySlug = toMap(daos, (dao) => dao.slug)
+  const categoryBySlug = toMap(categories, (category) => category.slug)
+  yield
+  return { categories, chains, tokens, daos, tokenById, tokenByKey, daoById, daoBySlug, chainBySlug, categoryBySlug }
+}
+
+/** The ids of the tokens that stand for DAOs, by the DAOs' slugs. */
+function toPrimaryIds(files: RegistryFiles, tokens: readonly Token[]): ReadonlyMap<string, string> {
+  const ids = new Map<string, string>()
   for (const [index, { record }] of files.tokens.records.entries()) {
     const token = tokens[index]
-    if (token && (record.primary || !primaryIds.has(record.dao))) primaryIds.set(record.dao, token.id)
+    if (token && (record.primary || !ids.has(record.dao))) ids.set(record.dao, token.id)
   }
-  const tokenById = toMap(tokens, (token) => token.id)
-  const daos = files.daos.records.map(({ record }): Dao => {
-    const id = toId('dao', record.slug)
-    const treasuries = record.treasuries.map(({ chain, address }) => ({
-      chain,
-      address: toStoredAddress(address, isEvm(chainBySlug, chain)),
-    }))
-    const token = primaryIds.get(record.slug) ?? null
-    const governors = toGovernors(record, chainBySlug, token === null ? undefined : tokenById.get(token))
-    return { id, key: toKey(id), ...record, treasuries, governors, token, ...toUntil(record.ended) }
-  })
-  return {
-    categories,
-    chains,
-    tokens,
-    daos,
-    tokenById,
-    tokenByKey: toMap(tokens, (token) => token.key),
-    daoById: toMap(daos, (dao) => dao.id),
-    daoBySlug: toMap(daos, (dao) => dao.slug),
-    chainBySlug,
-    categoryBySlug: toMap(categories, (category) => category.slug),
-  }
+  return ids
+}
+
+function toDao(record: DaoRecord, chainBySlug: ReadonlyMap<string, Chain>, token: Token | undefined): Dao {
+  const id = toId('dao', record.slug)
+  const treasuries = record.treasuries.map(({ chain, address }) => ({
+    chain,
+    address: toStoredAddress(address, isEvm(chainBySlug, chain)),
+  }))
+  const governors = toGovernors(record, chainBySlug, token)
+  return { id, key: toKey(id), ...record, treasuries, governors, token: token?.id ?? null, ...toUntil(record.ended) }
 }
 
 /** Of tokens that vote in the place of a DAO's own nothing else is known: they have its decimals. */
@@ -119,10 +131,15 @@ function toToken({ primary: _, ...record }: TokenRecord, chainBySlug: ReadonlyMa
   const id = toId('token', record.chain, contractAddress)
   const hasMarketDataId = record.cmcId !== null || record.coingeckoId !== null
   const livePrice = record.livePrice ?? (record.live && hasMarketDataId)
-  const [chain = '', address = ''] = record.ended?.successor?.split('/') ?? []
-  const successor = toId('token', chain, toStoredAddress(address, isEvm(chainBySlug, chain)))
-  const ended = record.ended && { ...record.ended, successor: record.ended.successor === undefined ? null : successor }
+  const ended = record.ended && { ...record.ended, successor: toSuccessor(record.ended.successor, chainBySlug) }
   return { id, key: toKey(id), ...record, ended, contractAddress, livePrice, ...toUntil(ended) }
+}
+
+/** The id of the token that a record names as `<chain>/<address>`. */
+function toSuccessor(named: string | undefined, chainBySlug: ReadonlyMap<string, Chain>): string | null {
+  if (named === undefined) return null
+  const [chain = '', address = ''] = named.split('/')
+  return toId('token', chain, toStoredAddress(address, isEvm(chainBySlug, chain)))
 }
 
 const toUntil = (ended: Ended | null) => (ended === null ? {} : { until: Date.parse(ended.at) })

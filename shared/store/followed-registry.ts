@@ -128,9 +128,9 @@ function createRefusal(log: Logger) {
   let refused: string | undefined
   return {
     isOf: (version: string) => version === refused,
-    unlessRefused: (version: string, make: () => Registry): Registry | undefined => {
+    unlessRefused: async (version: string, make: () => Promise<Registry>): Promise<Registry | undefined> => {
       try {
-        return make()
+        return await make()
       } catch (error) {
         if (!(error instanceof DataError)) throw error
         refused = version
