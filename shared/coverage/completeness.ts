@@ -71,7 +71,8 @@ export async function readCompleteness(
       const own = groups.filter((group) => group.dataset === dataset)
       const notesOf = groupBy(notes.get(name) ?? [], ({ entity }) => entity)
       const wantedOf = createWantedFinder(wanted.get(name) ?? [])
-      const known = { counts, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
+      const countOf = (key: number) => counts.get(name)?.get(key) ?? NOTHING_KNOWN
+      const known = { countOf, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
       return [name, toCompleteness(dataset, own, known)]
     }),
   )
@@ -98,7 +99,7 @@ function toGroups(dataset: DatasetFacts, registry: Registry, wanted: readonly Wa
 }
 
 interface Known {
-  readonly counts: ReadonlyMap<string, Counted>
+  readonly countOf: (key: number) => Counted
   readonly wantedOf: (key: number) => readonly Wanted[]
   readonly notesOf: (key: number) => readonly Note[]
   readonly now: number
@@ -113,7 +114,7 @@ function toCompleteness(dataset: DatasetFacts, groups: readonly Group[], known: 
     const wanted = countBuckets(runs)
     const without: Entity[] = []
     for (const entity of entities) {
-      const counted = known.counts.get(toPlace(dataset, entity.key)) ?? NOTHING_KNOWN
+      const counted = known.countOf(entity.key)
       expected += wanted - counted.nothing
       stored += counted.stored
       isAnyStored ||= counted.newest > 0
@@ -144,15 +145,17 @@ function isLost(
 
 const toReasonOf = ({ key }: Entity, { notesOf }: Known): string | null => notesOf(key)[0]?.reason ?? null
 
+/** Most entities have the same behind them: a row for each would be half a million of them for a hundred thousand tokens. */
 const counted = z.object({
   dataset: z.string(),
-  entity: z.number(),
   stored: z.int(),
   nothing: z.int(),
   newest: z.int(),
+  entities: z.array(z.number()),
 })
 
-const toPlace = ({ name }: Pick<DatasetFacts, 'name'>, entity: number) => `${name} ${entity}`
+/** By the names of datasets and the keys of entities; those of whom nothing is known are left out. */
+type Counts = ReadonlyMap<string, ReadonlyMap<number, Counted>>
 
 /** Stands for everybody of a dataset whom no other group names. */
 const OTHERS = 0
@@ -172,12 +175,12 @@ function toKeys(groups: readonly Group[]): number[][] {
 const NAMED = 'ARRAY JOIN {datasets: Array(String)} AS dataset, {keys: Array(Array(UInt64))} AS keys'
 
 /** What is known of the buckets that are wanted of each entity, in one statement for all datasets. */
-async function countStored(db: Database, groups: readonly Group[]): Promise<ReadonlyMap<string, Counted>> {
+async function countStored(db: Database, groups: readonly Group[]): Promise<Counts> {
   if (groups.length === 0) return new Map()
   const rows = await db.rows({
     name: 'completeness',
-    sql: `SELECT dataset, entity, newest,
-  bitmapAndCardinality(had, expected) AS stored, bitmapAndCardinality(known, expected) - stored AS nothing
+    sql: `SELECT dataset, bitmapAndCardinality(had, expected) AS stored,
+  bitmapAndCardinality(known, expected) - stored AS nothing, newest, groupArray(entity) AS entities
 FROM
 (
   SELECT *, if((dataset, entity) IN (SELECT dataset, arrayJoin(keys) FROM (SELECT 1) ${NAMED}), entity, ${OTHERS}) AS place
@@ -199,7 +202,8 @@ INNER JOIN
     FROM (SELECT 1) ${NAMED}, {from: Array(Array(UInt32))} AS begins, {to: Array(Array(UInt32))} AS ends
   )
 ) AS wanted
-USING (dataset, place)`,
+USING (dataset, place)
+GROUP BY dataset, stored, nothing, newest`,
     params: {
       datasets: groups.map(({ dataset }) => dataset.name),
       keys: toKeys(groups),
@@ -208,5 +212,10 @@ USING (dataset, place)`,
     },
     schema: counted,
   })
-  return new Map(rows.map((row) => [toPlace({ name: row.dataset }, row.entity), row]))
+  const counts = new Map(groups.map(({ dataset }) => [dataset.name, new Map<number, Counted>()]))
+  for (const { dataset, entities, ...count } of rows) {
+    const own = counts.get(dataset)
+    for (const entity of entities) own?.set(entity, count)
+  }
+  return counts
 }
