@@ -145,7 +145,7 @@ function isLost(
 
 const toReasonOf = ({ key }: Entity, { notesOf }: Known): string | null => notesOf(key)[0]?.reason ?? null
 
-/** Most entities have the same behind them: a row for each would be half a million of them for a hundred thousand tokens. */
+/** One row for all entities with equal counts, which most have: a row each would be half a million for a hundred thousand tokens. */
 const counted = z.object({
   dataset: z.string(),
   stored: z.int(),

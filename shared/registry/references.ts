@@ -23,7 +23,7 @@ export function* checkReferences(files: RegistryFiles): Steps<string[]> {
     () => duplicateMistakes(chains, 'chainId', (record) => record.chainId),
     () => chains.flatMap(stablecoinMistakes),
     () => allTokenMistakes(files, evmBySlug),
-    ...tokenDuplicates(tokens, evmBySlug),
+    ...tokenDuplicateChecks(tokens, evmBySlug),
     () => daos.flatMap((dao) => daoMistakes(dao, files, evmBySlug)),
     () => duplicateMistakes(daos, 'slug', (record) => record.slug),
     // Votes are read on by space: two DAOs of one space would each miss what the other has read.
@@ -34,7 +34,8 @@ export function* checkReferences(files: RegistryFiles): Steps<string[]> {
   ]
   const mistakes: string[] = []
   for (const check of checks) {
-    mistakes.push(...check())
+    // One by one: there may be more than a call takes arguments.
+    for (const mistake of check()) mistakes.push(mistake)
     yield
   }
   return mistakes
@@ -77,8 +78,7 @@ export function duplicateMistakes<T>(
   })
 }
 
-/** Checks for tokens that are the same in one way or another. */
-function tokenDuplicates(
+function tokenDuplicateChecks(
   tokens: readonly Placed<TokenRecord>[],
   evmBySlug: ReadonlyMap<string, boolean>,
 ): (() => string[])[] {

@@ -1,35 +1,49 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs'
+import { freemem } from 'node:os'
 import { join } from 'node:path'
+import { toReason } from '../../shared/errors.ts'
+import { DAY_MS } from '../../shared/intervals.ts'
 
 /** Where Linux keeps files in memory. */
 const MEMORY = '/dev/shm'
-/** Twice what the files of a run have been seen to take. */
-const NEEDED_BYTES = 4 * 1024 ** 3
-const PREFIX = 'dao-data-tests-'
+/** What a run may take at most, with the 4 GiB that its ClickHouse may. */
+const NEEDED_BYTES = 8 * 1024 ** 3
+const OWN = /^dao-data-tests-(\d+)-/
 
 /**
- * The folder for the temporary files of a run, the stores' among them: in memory where that has room, since making and
- * removing the many small files of tables takes a disk a tenth of all the run's time. Removed when the run ends.
+ * The folder for the temporary files of a run, the stores' among them: in memory where that has room and TMPDIR names no
+ * other, since making and removing the many small files of tables takes a disk a tenth of all the run's time. Removed when
+ * the run ends.
  */
 export default function setup(): (() => void) | undefined {
-  if (!hasRoom()) return undefined
+  if (process.platform !== 'linux' || process.env.TMPDIR || !existsSync(MEMORY)) return undefined
   removeLeft()
-  const folder = mkdtempSync(join(MEMORY, `${PREFIX}${process.pid}-`))
+  if (!hasRoom()) return undefined
+  const folder = mkdtempSync(join(MEMORY, `dao-data-tests-${process.pid}-`))
   process.env.TMPDIR = folder
-  return () => rmSync(folder, { recursive: true, force: true })
+  return () => remove(folder)
 }
 
 function hasRoom(): boolean {
-  if (process.platform !== 'linux' || process.env.TMPDIR || !existsSync(MEMORY)) return false
   const { bavail, bsize } = statfsSync(MEMORY)
-  return bavail * bsize >= NEEDED_BYTES
+  return Math.min(bavail * bsize, freemem()) >= NEEDED_BYTES
 }
 
-/** What runs left that were killed would fill the memory for good. */
+/** What killed runs left would fill the memory for good. A process with another's numbers may be in a container. */
 function removeLeft(): void {
   for (const name of readdirSync(MEMORY)) {
-    const [, pid] = /^dao-data-tests-(\d+)-/.exec(name) ?? []
-    if (pid !== undefined && !existsSync(join('/proc', pid)))
-      rmSync(join(MEMORY, name), { recursive: true, force: true })
+    const [, pid] = OWN.exec(name) ?? []
+    if (pid === undefined || existsSync(join('/proc', pid))) continue
+    const { uid, mtimeMs } = statSync(join(MEMORY, name))
+    if (uid === process.getuid?.() && Date.now() - mtimeMs > DAY_MS) remove(join(MEMORY, name))
+  }
+}
+
+/** A disk that a test of a run that was killed had put there stays, and is no reason for this run to fail. */
+function remove(folder: string): void {
+  try {
+    rmSync(folder, { recursive: true, force: true })
+  } catch (error) {
+    console.warn(`${folder} stays in memory: ${toReason(error)}`)
   }
 }

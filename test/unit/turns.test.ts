@@ -1,6 +1,6 @@
 import { setImmediate as others } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { loadRegistry, toRegistry } from '../../shared/registry/registry.ts'
+import { loadRegistry, RegistryError, toRegistry } from '../../shared/registry/registry.ts'
 import { readFiles, SHIPPED } from '../../shared/registry/source.ts'
 import { atOnce, inTurns, mapInSteps, type Steps } from '../../shared/turns.ts'
 
@@ -58,5 +58,13 @@ describe('a registry', () => {
     const { result, turns } = await countTurns(() => toRegistry(readFiles(SHIPPED)))
     expect(result).toEqual(loadRegistry())
     expect(turns).toBeGreaterThanOrEqual(15)
+  })
+
+  it('is refused for its mistakes, however many they are', async () => {
+    const source = readFiles(SHIPPED)
+    const { tokens } = source.files
+    const same = Array.from({ length: 200_000 }, () => tokens.records[0] as (typeof tokens.records)[number])
+    const files = { ...source.files, tokens: { ...tokens, records: same } }
+    await expect(toRegistry({ ...source, files })).rejects.toThrow(RegistryError)
   })
 })
