@@ -19,13 +19,15 @@ interface Waiting<Asked, Value> {
   readonly left: AbortSignal
   /** Who asks, for traces: a reading is told of the first of those whom it is for. */
   readonly scope: AsyncResource
+  /** Whether it has a reading of its own. */
+  readonly isAlone: boolean
   begin(value: Promise<Value>): void
 }
 
 /**
  * Gathers those who ask while as many are read for as may be at once, and reads for all of them in one go: a statement costs
  * ClickHouse milliseconds, however little it reads. Who leaves before its turn is not read for. When a reading for several
- * fails, each of them is read for alone: what one asks for may be to blame, and is not the others'.
+ * fails, each of them waits for one of its own: what one asks for may be to blame, and is not the others'.
  */
 export function createGathering<Asked, Value>(options: GatheringOptions<Asked, Value>): ReadFor<Asked, Value> {
   const { read, atOnce, most, weigh } = options
@@ -37,9 +39,10 @@ export function createGathering<Asked, Value>(options: GatheringOptions<Asked, V
     let weight = 0
     for (const one of waiting) {
       weight += weigh(one.asked)
-      if (taken.length > 0 && weight > most) break
+      if (taken.length > 0 && (weight > most || one.isAlone)) break
       taken.push(one)
       waiting.delete(one)
+      if (one.isAlone) break
     }
     return taken
   }
@@ -63,23 +66,18 @@ export function createGathering<Asked, Value>(options: GatheringOptions<Asked, V
     const flight = first.scope.runInAsyncScope(() => startFlight((abandoned) => readFor(all, abandoned)))
     for (const [place, one] of all.entries()) {
       const reading = flight.join(one.left).then((values) => values[place] as Value)
-      one.begin(others.length === 0 ? reading : reading.catch((error: unknown) => readAlone(one, error)))
+      one.begin(others.length === 0 ? reading : reading.catch(() => wait({ ...one, isAlone: true })))
     }
   }
-  const readAlone = async ({ asked, left }: Waiting<Asked, Value>, error: unknown): Promise<Value> => {
-    if (left.aborted) throw error
-    const [value] = await read([asked], left)
-    return value as Value
-  }
-  return (asked, left) =>
-    new Promise((resolve, reject) => {
+  const wait = ({ asked, left, scope, isAlone }: Omit<Waiting<Asked, Value>, 'begin'>) =>
+    new Promise<Value>((resolve, reject) => {
       left.throwIfAborted()
       const leave = () => {
         waiting.delete(one)
         reject(left.reason)
       }
       const one: Waiting<Asked, Value> = {
-        ...{ asked, left, scope: new AsyncResource('Gathering') },
+        ...{ asked, left, scope, isAlone },
         begin: (value) => {
           left.removeEventListener('abort', leave)
           resolve(value)
@@ -89,4 +87,5 @@ export function createGathering<Asked, Value>(options: GatheringOptions<Asked, V
       waiting.add(one)
       next()
     })
+  return (asked, left) => wait({ asked, left, scope: new AsyncResource('Gathering'), isAlone: false })
 }

@@ -50,21 +50,23 @@ describe('those who ask while others are read for', () => {
     expect(readings.map(({ all }) => all)).toEqual([[1], [4, 5], [2], [20], [3]])
   })
 
-  it('are each read for alone when a reading for several fails', async () => {
+  it('each wait for a reading of their own when one for several fails', async () => {
     const { readings, stay } = gather()
     const [first, ...others] = [1, 2, 3].map(stay)
     readings[0]?.fail(new Error('away'))
     await expect(first).rejects.toThrow('away')
     readings[1]?.fail(new Error('torn'))
     await untilSettled()
-    expect(readings.map(({ all }) => all)).toEqual([[1], [2, 3], [2], [3]])
+    // What comes meanwhile is not read together with them either.
+    const later = stay(4)
+    expect(readings.map(({ all }) => all)).toEqual([[1], [2, 3], [2]])
     readings[2]?.fail(new Error('torn for good'))
-    readings[3]?.end()
     await expect(others[0]).rejects.toThrow('torn for good')
+    expect(readings.map(({ all }) => all)).toEqual([[1], [2, 3], [2], [3]])
+    readings[3]?.end()
     expect(await others[1]).toBe('3')
-    const again = stay(4)
     readings[4]?.end()
-    expect(await again).toBe('4')
+    expect(await later).toBe('4')
   })
 })
 
