@@ -128,7 +128,7 @@ function createSurroundings(options: AppOptions, maxBytes: number, toAddress: To
     storedPoints: createStoredPoints(db, config.api.answersAtOnce),
     // Not by the clock of the data: a database can go away while that stands still.
     readiness: createReadiness(db, () => performance.now()),
-    counts: createCounts(commits),
+    counts: createCounts(commits, db),
     connect: createConnect({ commitLog, bounds: config.api.streams, toAddress, gauge, heartbeatMs, stopping }),
     now,
   }

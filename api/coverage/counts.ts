@@ -1,3 +1,4 @@
+import { ClickHouseError } from '@clickhouse/client'
 import { z } from 'zod'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
 import type { TimeRange } from '../../shared/intervals.ts'
@@ -16,8 +17,12 @@ export interface Count {
 
 /** What is stored, by the names of the datasets; none of those that are empty. */
 export interface Counts {
-  /** @throws DataError `storage` */
-  read(db: Database): Promise<ReadonlyMap<string, Count>>
+  /**
+   * As of this moment or a later one. What has begun to be counted is counted for whoever asks next, also when who asked
+   * has left: all of it may take longer than anybody waits.
+   * @throws DataError `storage`
+   */
+  read(): Promise<ReadonlyMap<string, Count>>
 }
 
 const ofMonth = z.object({
@@ -56,15 +61,41 @@ WHERE ${time} >= ${start('from')} AND ${time} < ${start('to')}
 GROUP BY month`
 }
 
-/** The counts of some months of some datasets, in one statement. */
-async function countMonths(db: Database, asked: ReadonlyMap<DatasetFacts, TimeRange>): Promise<MonthCount[]> {
+/** Months by dataset. */
+type Asked = ReadonlyMap<DatasetFacts, TimeRange>
+
+/** ClickHouse's code for a statement that would read more rows than it may; it says so before it reads any. */
+const TOO_MANY_ROWS = '158'
+/** What 2 cores count in 20 seconds; a statement of the API may take a minute. */
+const MOST_ROWS = 500_000_000
+
+/** The counts of some months of some datasets, in one statement; undefined where it would have to read too many rows. */
+async function countMonths(db: Database, asked: Asked, mostRows: number): Promise<MonthCount[] | undefined> {
   const params: Record<string, number> = {}
   for (const [index, { from, to }] of [...asked.values()].entries()) {
     params[`from${index}`] = toStart(from)
     params[`to${index}`] = toStart(to)
   }
   const sql = [...asked.keys()].map(toCountSql).join('\nUNION ALL\n')
-  return db.rows({ name: 'count-months', sql, params, schema: ofMonth })
+  const settings = halve(asked) === undefined ? {} : { max_rows_to_read: String(mostRows) }
+  try {
+    return await db.rows({ name: 'count-months', sql, params, settings, schema: ofMonth })
+  } catch (error) {
+    const { cause } = error as Error
+    if (cause instanceof ClickHouseError && cause.code === TOO_MANY_ROWS) return undefined
+    throw error
+  }
+}
+
+/** Some datasets and the others, or of one dataset the months before and after; undefined for a month of a dataset. */
+function halve(asked: Asked): [Asked, Asked] | undefined {
+  const entries = [...asked]
+  const middle = Math.ceil(entries.length / 2)
+  if (entries.length > 1) return [new Map(entries.slice(0, middle)), new Map(entries.slice(middle))]
+  const [[dataset, { from, to }]] = entries as [[DatasetFacts, TimeRange]]
+  if (to - from <= 1) return undefined
+  const at = Math.ceil((from + to) / 2)
+  return [new Map([[dataset, { from, to: at }]]), new Map([[dataset, { from: at, to }]])]
 }
 
 function toCount(months: readonly MonthCount[]): Count {
@@ -80,9 +111,9 @@ function toCount(months: readonly MonthCount[]): Count {
 
 /**
  * Counts by month, each of which is counted again when a commit concerns it. Without anybody who tells of commits,
- * everything is counted each time.
+ * everything is counted each time. A statement reads `mostRows` rows at most, or a month of a dataset.
  */
-export function createCounts(commits: CommitFeed): Counts {
+export function createCounts(commits: CommitFeed, db: Database, mostRows: number = MOST_ROWS): Counts {
   const kept = new Map<DatasetFacts, Map<number, MonthCount>>(datasets.map((dataset) => [dataset, new Map()]))
   const outdated = new Map<DatasetFacts, TimeRange>(datasets.map((dataset) => [dataset, ALWAYS]))
   const outdate = (dataset: DatasetFacts, months: TimeRange) => {
@@ -95,25 +126,45 @@ export function createCounts(commits: CommitFeed): Counts {
       outdate(dataset, from === undefined || to === undefined ? ALWAYS : { from: toMonth(from), to: toMonth(to) + 1 })
     }
   })
-  const replace = (asked: ReadonlyMap<DatasetFacts, TimeRange>, counted: readonly MonthCount[]) => {
+  const replace = (asked: Asked, counted: readonly MonthCount[]) => {
     for (const [dataset, { from, to }] of asked) {
       const months = kept.get(dataset)
       for (const month of [...(months?.keys() ?? [])]) if (month >= from && month < to) months?.delete(month)
       for (const count of counted) if (count.dataset === dataset.name) months?.set(count.month, count)
     }
   }
-  return {
-    read: async (db) => {
-      if (commits.source === 'nobody') for (const dataset of datasets) outdate(dataset, ALWAYS)
-      const asked = new Map(outdated)
-      // What changes from here on is counted again, whether this count saw it or not.
-      outdated.clear()
-      try {
-        if (asked.size > 0) replace(asked, await countMonths(db, asked))
-      } catch (error) {
-        for (const [dataset, months] of asked) outdate(dataset, months)
-        throw error
+  const countOutdated = async () => {
+    const left: Asked[] = [new Map(outdated)]
+    // What changes from here on is counted again, whether this count saw it or not.
+    outdated.clear()
+    try {
+      for (let part = left.at(-1); part !== undefined; part = left.at(-1)) {
+        const counted = await countMonths(db, part, mostRows)
+        left.pop()
+        if (counted === undefined) left.push(...(halve(part) ?? []))
+        else replace(part, counted)
       }
+    } catch (error) {
+      for (const part of left) for (const [dataset, months] of part) outdate(dataset, months)
+      throw error
+    }
+  }
+  let underway: Promise<void> | undefined
+  /** What is being counted may be outdated by now, so that it takes one more count at most; one for all who wait for it. */
+  const count = async () => {
+    // If it fails, what it was to count is outdated again.
+    await underway?.catch(() => undefined)
+    if (outdated.size > 0) {
+      underway ??= countOutdated().finally(() => {
+        underway = undefined
+      })
+    }
+    await underway
+  }
+  return {
+    read: async () => {
+      if (commits.source === 'nobody') for (const dataset of datasets) outdate(dataset, ALWAYS)
+      await count()
       const counts = [...kept].flatMap(([{ name }, months]) =>
         months.size === 0 ? [] : ([[name, toCount([...months.values()])]] as const),
       )

@@ -124,7 +124,7 @@ export const statusRoute = defineRoute({
   handle: async ({ db, config, registry, counts: stored, now }) => {
     const at = now()
     const [counts, completeness, failing, quiet, unpriced] = await Promise.all([
-      stored.read(db),
+      stored.read(),
       readCompleteness(db, registry, datasets, at),
       readFailing(db),
       readQuietSpaces(db, registry.daos, at),

@@ -22,7 +22,7 @@ export function surround({ reader, registry, config }: BenchDatabase, now: numbe
   const memory = createMemory(nothing)
   const storedPoints = createStoredPoints(reader, config.api.answersAtOnce)
   const readiness = async () => {}
-  const counts = createCounts(NOBODY)
+  const counts = createCounts(NOBODY, reader)
   const connect = () => {}
   return {
     db: reader,

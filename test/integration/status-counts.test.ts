@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { createCounts } from '../../api/coverage/counts.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
@@ -16,13 +17,22 @@ let stored: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 /** The months that were counted, by the parameters of the statements. */
 let counted: Readonly<Record<string, unknown>>[] = []
+/** What a count waits for before it begins. */
+let held: Promise<void> | undefined
+/** Of the newest other statement; aborted once nobody waits for its answer. */
+let abandoned: AbortSignal | undefined
+
+let db: Database
 
 beforeAll(async () => {
   stored = await createApiDatabase(config)
-  const db: Database = {
+  db = {
     ...stored.db,
-    rows: (statement) => {
-      if (statement.name === 'count-months') counted.push({ ...statement.params })
+    rows: async (statement) => {
+      if (statement.name === 'count-months') {
+        counted.push({ ...statement.params })
+        await held
+      } else abandoned = statement.signal
       return stored.db.rows(statement)
     },
   }
@@ -88,6 +98,54 @@ describe('what the status counts', () => {
     await expectTrue()
     commits.away(false)
     await expectTrue()
+  })
+
+  it('is counted to its end when who asked has left, once for all who ask then', async () => {
+    commits.commit(tokenPrices.name, await store(MARCH + 3000 * FIVE_MINUTES, 10))
+    counted = []
+    let release = () => {}
+    held = new Promise((resolve) => {
+      release = resolve
+    })
+    now += 5_000
+    const leaver = new AbortController()
+    const left = fetch(`${api.url}/data/status`, { signal: leaver.signal }).catch(() => 'left')
+    await expect.poll(() => counted.length).toBe(1)
+    leaver.abort()
+    expect(await left).toBe('left')
+    await expect.poll(() => abandoned?.aborted).toBe(true)
+    const others = [readStatus(), readStatus()]
+    // This one is not in what is being counted.
+    commits.commit(tokenPrices.name, await store(JANUARY + 3000 * FIVE_MINUTES, 10))
+    release()
+    held = undefined
+    const all = await countAll()
+    for (const other of others) expect(await other).toMatchObject(all)
+    expect(counted.length).toBe(2)
+  })
+
+  it('is counted in parts where one statement would read too many rows', async () => {
+    const { rows, entities } = await countAll()
+    counted = []
+    expect((await createCounts(commits, db, 1).read()).get(tokenPrices.name)).toMatchObject({ rows, entities })
+    expect(counted.length).toBeGreaterThan(5)
+  })
+
+  it('is not counted from the beginning when counting broke off', async () => {
+    const { rows, entities } = await countAll()
+    counted = []
+    await createCounts(commits, db, 1).read()
+    const statements = counted.length
+    counted = []
+    const breaking: Database = {
+      ...db,
+      rows: (statement) => (counted.length === statements - 2 ? Promise.reject(new Error('away')) : db.rows(statement)),
+    }
+    const counts = createCounts(commits, breaking, 1)
+    await expect(counts.read()).rejects.toThrow('away')
+    counted = []
+    expect((await counts.read()).get(tokenPrices.name)).toMatchObject({ rows, entities })
+    expect(counted.length).toBeLessThan(statements / 2)
   })
 
   it('may be reused for as long as it holds, by when it is sent', async () => {
