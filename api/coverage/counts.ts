@@ -69,20 +69,26 @@ const TOO_MANY_ROWS = '158'
 /** What 2 cores count in 20 seconds; a statement of the API may take a minute. */
 const MOST_ROWS = 500_000_000
 
-/** The counts of some months of some datasets, in one statement; undefined where it would have to read too many rows. */
-async function countMonths(db: Database, asked: Asked, mostRows: number): Promise<MonthCount[] | undefined> {
+/**
+ * The counts of some months of some datasets, in one statement; undefined where it would have to read more than `mostRows`,
+ * if so many are given.
+ */
+async function countMonths(db: Database, asked: Asked, mostRows?: number): Promise<MonthCount[] | undefined> {
   const params: Record<string, number> = {}
   for (const [index, { from, to }] of [...asked.values()].entries()) {
     params[`from${index}`] = toStart(from)
     params[`to${index}`] = toStart(to)
   }
   const sql = [...asked.keys()].map(toCountSql).join('\nUNION ALL\n')
-  const settings = halve(asked) === undefined ? {} : { max_rows_to_read: String(mostRows) }
+  // A server that is told to would break off at so many rows instead, and tell what it has counted.
+  const settings =
+    mostRows === undefined ? {} : { max_rows_to_read: String(mostRows), read_overflow_mode: 'throw' as const }
   try {
     return await db.rows({ name: 'count-months', sql, params, settings, schema: ofMonth })
   } catch (error) {
     const { cause } = error as Error
-    if (cause instanceof ClickHouseError && cause.code === TOO_MANY_ROWS) return undefined
+    const isTooMany = cause instanceof ClickHouseError && cause.code === TOO_MANY_ROWS
+    if (mostRows !== undefined && isTooMany) return undefined
     throw error
   }
 }
@@ -139,10 +145,11 @@ export function createCounts(commits: CommitFeed, db: Database, mostRows: number
     outdated.clear()
     try {
       for (let part = left.at(-1); part !== undefined; part = left.at(-1)) {
-        const counted = await countMonths(db, part, mostRows)
+        const halves = halve(part)
+        const counted = await countMonths(db, part, halves && mostRows)
         left.pop()
-        if (counted === undefined) left.push(...(halve(part) ?? []))
-        else replace(part, counted)
+        if (counted !== undefined) replace(part, counted)
+        else if (halves !== undefined) left.push(...halves)
       }
     } catch (error) {
       for (const part of left) for (const [dataset, months] of part) outdate(dataset, months)

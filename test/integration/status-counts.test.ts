@@ -131,6 +131,18 @@ describe('what the status counts', () => {
     expect(counted.length).toBeGreaterThan(5)
   })
 
+  it('is not told without a month whose rows a server refuses to read', async () => {
+    const refusing: Database = {
+      ...db,
+      rows: (statement) =>
+        db.rows({
+          ...statement,
+          settings: { max_rows_to_read: '1', read_overflow_mode: 'throw', ...statement.settings },
+        }),
+    }
+    await expect(createCounts(commits, refusing, 1).read()).rejects.toMatchObject({ code: 'storage' })
+  })
+
   it('is not counted from the beginning when counting broke off', async () => {
     const { rows, entities } = await countAll()
     counted = []

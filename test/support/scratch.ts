@@ -34,8 +34,10 @@ function removeLeft(): void {
   for (const name of readdirSync(MEMORY)) {
     const [, pid] = OWN.exec(name) ?? []
     if (pid === undefined || existsSync(join('/proc', pid))) continue
-    const { uid, mtimeMs } = statSync(join(MEMORY, name))
-    if (uid === process.getuid?.() && Date.now() - mtimeMs > DAY_MS) remove(join(MEMORY, name))
+    // Another run that begins may have removed it meanwhile.
+    const found = statSync(join(MEMORY, name), { throwIfNoEntry: false })
+    const isOld = found !== undefined && Date.now() - found.mtimeMs > DAY_MS
+    if (isOld && found.uid === process.getuid?.()) remove(join(MEMORY, name))
   }
 }
 
