@@ -15,9 +15,21 @@ export function readFailingText(text: string | undefined): FailingProviders {
 }
 
 const told = z.object({ job: z.string(), value: z.string() })
+const text = z.object({ name: z.string(), value: z.string() })
 
 /** Each piece of a slot remembers for itself; the first under the name that an uncut slot has. */
 export const toFailingName = (piece = 0): string => (piece === 0 ? FAILING_PROVIDERS : `${FAILING_PROVIDERS} ${piece}`)
+
+/** What a dataset's job remembers, by the index of the piece. */
+export async function readFailingTexts(db: Database, job: string): Promise<ReadonlyMap<number, string>> {
+  const rows = await db.rows({
+    name: 'failing-texts',
+    sql: 'SELECT name, value FROM job_state FINAL WHERE job = {job: String} AND startsWith(name, {name: String})',
+    params: { job, name: FAILING_PROVIDERS },
+    schema: text,
+  })
+  return new Map(rows.map(({ name, value }) => [Number(name.slice(FAILING_PROVIDERS.length)), value]))
+}
 
 /** The failing providers of every dataset of which that was ever remembered, by its name: those of any piece. */
 export async function readFailing(db: Database): Promise<ReadonlyMap<string, FailingProviders>> {

@@ -7,10 +7,10 @@ import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { telegramMembers } from '../../shared/datasets/telegram.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { DataError } from '../../shared/errors.ts'
 import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { openState } from '../../workers/job/state.ts'
 import { rememberFailing } from '../../workers/run/remember-failing.ts'
 import { createCompletenessWatch } from '../../workers/watch/completeness-watch.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -169,8 +169,9 @@ describe('the watch over completeness', () => {
       keys.map((key) => toReport(key, [-DAYS, -3])),
     )
     await writeNotes(db, telegramMembers, [toNote(first.key, {})])
-    const state = openState(db, 'telegram', now)
-    await rememberFailing(state, [{ provider: 'telegram', reason: new Error('away') }] as never, TODAY)
+    const slot = { slot: TODAY, piece: undefined, isWhole: true, answered: [] }
+    const away = { provider: 'telegram', reason: new DataError('provider_unavailable', 'away') }
+    await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [away] })
     const names = daos.slice(0, 10).map(({ name }) => name)
     const told = { lost: 12, entities: names, reasons: ['no answer', 'no try has said why'] }
     expect(await check()).toEqual([{ msg: 'entities are lost: their newest slots are not stored', ...told }])
@@ -181,7 +182,7 @@ describe('the watch over completeness', () => {
     expect(await value('dataset_missing_buckets\\{dataset="telegram",state="failed"')).toBe('1')
     expect(Number(await value('dataset_complete'))).toBeCloseTo(1 - 24 / (daos.length * DAYS), 9)
     expect(Number(await value('dataset_provider_failing_seconds'))).toBe((clock.now - TODAY) / 1000)
-    await rememberFailing(state, [], TODAY)
+    await rememberFailing({ db, now }, 'telegram', { ...slot, failures: [] })
     await addCoverage(
       db,
       telegramMembers,

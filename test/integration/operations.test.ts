@@ -6,7 +6,6 @@ import { DataError } from '../../shared/errors.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/commands/queued-jobs.ts'
 import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/status.ts'
-import { openState } from '../../workers/job/state.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { rememberFailing } from '../../workers/run/remember-failing.ts'
@@ -62,11 +61,13 @@ describe('the status', () => {
       prices.dataset,
       entities.map(({ key }) => ({ ...report, entity: key })),
     )
-    await rememberFailing(
-      openState(db, 'prices', () => until),
-      [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
-      until,
-    )
+    await rememberFailing({ db, now: () => until }, 'prices', {
+      slot: until,
+      piece: undefined,
+      isWhole: true,
+      failures: [{ provider: 'coinmarketcap', reason: new DataError('provider_unavailable', 'status 503') }],
+      answered: [],
+    })
     const told = toStatusTable(await read(until + 6 * MINUTE))
     expect(told).toMatch(/^prices .* 90 %$/m)
     expect(told).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')

@@ -236,6 +236,19 @@ describe('a failing provider', () => {
     expect((await again)[0].finishedOn).toBeUndefined()
   })
 
+  it('that leaves a range to a coarser one is asked for no longer, though every try stores what the other has', async () => {
+    pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 503 })
+    const runner = startWorker('history')
+    const first = once(runner, 'failed')
+    const to = slot.slot - 240 * HOUR
+    await pipeline.queue('prices', 'history').add('prices', { kind: 'range', from: to - 24 * HOUR, to, interval: '5m' })
+    expect((await first)[0].finishedOn).toBeUndefined()
+    expect((await stored())?.rows).toBeGreaterThan(0)
+    pipeline.clock.now += 30 * MINUTE
+    const { failed } = await untilDone(runner, 1)
+    expect(failed[0]?.reason).toContain('its time ends at 2024-05-06T07:35:09.000Z')
+  })
+
   it('that refuses is asked again until the slot is over, and nothing is stored of it', async () => {
     const reason = { kind: 'status', status: 401 } as const
     for (const provider of ['coinmarketcap', 'coingecko']) pipeline.upstream.faults.set(provider, reason)

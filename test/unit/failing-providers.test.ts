@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import { FAILING_PROVIDERS, readFailingText } from '../../shared/store/failing-providers.ts'
 import type { ProviderFailure } from '../../workers/run/collect.ts'
-import { rememberFailing } from '../../workers/run/remember-failing.ts'
+import { type Told, toFailingTexts } from '../../workers/run/remember-failing.ts'
 
 const SLOT = Date.parse('2026-05-06T07:00:00Z')
 const HOUR = 3_600_000
@@ -15,46 +15,64 @@ const failure = (provider: string, says = 'status 503'): ProviderFailure => ({
 })
 const told = (since: string, reason = 'status 503') => ({ since, reason })
 
-/** What a job remembers, and how often it was stored. */
+/** What a job remembers, and how often that became another. */
 function createState() {
-  const values = new Map<string, string>()
-  let stored = 0
-  const state = {
-    get: async (name: string) => values.get(name),
-    set: (name: string, value: string) => void values.set(name, value),
-    save: async (name: string, value: string) => void values.set(name, value),
-    store: async () => {
-      stored += 1
-    },
+  const texts = new Map<number, string>()
+  let changes = 0
+  const run = (slot: number, failures: readonly ProviderFailure[], more: Partial<Told> = {}) => {
+    const told = { slot, failures, piece: undefined, isWhole: true, answered: [], ...more }
+    for (const [name, text] of toFailingTexts(texts, told)) {
+      texts.set(Number(name.slice(FAILING_PROVIDERS.length)), text)
+      changes += 1
+    }
   }
-  return { state, failing: () => readFailingText(values.get(FAILING_PROVIDERS)), stored: () => stored }
+  return { run, failing: (piece = 0) => readFailingText(texts.get(piece)), changes: () => changes }
 }
 
 describe('providers that fail', () => {
-  it('are told since when each does, whoever begins or ends to fail beside it', async () => {
-    const { state, failing } = createState()
-    await rememberFailing(state, [failure('a')], SLOT)
-    await rememberFailing(state, [failure('a'), failure('b')], SLOT + HOUR)
+  it('are told since when each does, whoever begins or ends to fail beside it', () => {
+    const { run, failing } = createState()
+    run(SLOT, [failure('a')])
+    run(SLOT + HOUR, [failure('a'), failure('b')])
     expect(failing()).toEqual({ a: told(FIRST), b: told(SECOND) })
-    await rememberFailing(state, [failure('a')], SLOT + 2 * HOUR)
+    run(SLOT + 2 * HOUR, [failure('a')])
     expect(failing()).toEqual({ a: told(FIRST) })
-    await rememberFailing(state, [], SLOT + 3 * HOUR)
+    run(SLOT + 3 * HOUR, [])
     expect(failing()).toEqual({})
   })
 
-  it('are stored only when that changes', async () => {
-    const { state, stored } = createState()
-    await rememberFailing(state, [], SLOT)
-    expect(stored()).toBe(0)
-    await rememberFailing(state, [failure('a')], SLOT)
-    await rememberFailing(state, [failure('a')], SLOT + HOUR)
-    expect(stored()).toBe(1)
+  it('are noted only when that changes', () => {
+    const { run, changes } = createState()
+    run(SLOT, [])
+    expect(changes()).toBe(0)
+    run(SLOT, [failure('a')])
+    run(SLOT + HOUR, [failure('a')])
+    expect(changes()).toBe(1)
   })
 
-  it('are told why they fail now, since when they fail at all', async () => {
-    const { state, failing } = createState()
-    await rememberFailing(state, [failure('a')], SLOT)
-    await rememberFailing(state, [failure('a', 'status 401')], SLOT + HOUR)
+  it('are told why they fail now, since when they fail at all', () => {
+    const { run, failing } = createState()
+    run(SLOT, [failure('a')])
+    run(SLOT + HOUR, [failure('a', 'status 401')])
     expect(failing()).toEqual({ a: told(FIRST, 'status 401') })
+  })
+
+  it('do not fail for what they lack of the few that an earlier try left, and fail on unless they answer', () => {
+    const { run, failing } = createState()
+    run(SLOT, [failure('a')], { answered: ['b'] })
+    run(SLOT, [failure('b')], { isWhole: false })
+    expect(failing()).toEqual({ a: told(FIRST) })
+    run(SLOT, [], { isWhole: false, answered: ['a'] })
+    expect(failing()).toEqual({})
+  })
+
+  it('are forgotten with pieces that slots no longer have', () => {
+    const { run, failing } = createState()
+    const pieces = [0, 1, 2].map((index) => ({ index, of: 3 }))
+    for (const piece of pieces) run(SLOT, [failure('a')], { piece })
+    run(SLOT + HOUR, [failure('a')], { piece: { index: 0, of: 2 } })
+    expect([0, 1, 2].map(failing)).toEqual([{ a: told(FIRST) }, { a: told(FIRST) }, {}])
+    run(SLOT + 2 * HOUR, [])
+    expect([0, 1, 2].map(failing)).toEqual([{}, {}, {}])
   })
 })

@@ -33,9 +33,10 @@ export function draftState(state: JobState): JobState & { keep(): void } {
   }
 }
 
-/** A job's state in the `job_state` table, with the notes of one run. */
-export function openState(db: Database, job: string, now: () => number): JobState & { store(): Promise<void> } {
+/** A job's state in the `job_state` table, with the notes of one run. `store` tells whether any value became another. */
+export function openState(db: Database, job: string, now: () => number): JobState & { store(): Promise<boolean> } {
   const notes = new Map<string, string>()
+  const known = new Map<string, string>()
   async function insert(values: Iterable<readonly [string, string]>): Promise<void> {
     const written_at = new Date(now()).toISOString()
     const rows = [...values].map(([name, value]) => ({ job, name, value, written_at }))
@@ -51,6 +52,7 @@ export function openState(db: Database, job: string, now: () => number): JobStat
         params: { job, name },
         schema: stored,
       })
+      if (row !== undefined) known.set(name, row.value)
       return row?.value
     },
     set: (name, value) => void notes.set(name, value),
@@ -59,9 +61,11 @@ export function openState(db: Database, job: string, now: () => number): JobStat
       await insert([[name, value]])
     },
     store: async () => {
-      if (notes.size === 0) return
-      await insert(notes)
+      const hasMoved = [...notes].some(([name, value]) => known.get(name) !== value)
+      if (notes.size > 0) await insert(notes)
+      for (const [name, value] of notes) known.set(name, value)
       notes.clear()
+      return hasMoved
     },
   }
 }

@@ -1,30 +1,70 @@
 import { isDeepStrictEqual } from 'node:util'
 import { toReason } from '../../shared/errors.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
-import { readFailingText, toFailingName, toFailingText } from '../../shared/store/failing-providers.ts'
-import type { openState } from '../job/state.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import {
+  type FailingProviders,
+  readFailingText,
+  readFailingTexts,
+  toFailingName,
+  toFailingText,
+} from '../../shared/store/failing-providers.ts'
+import { openState } from '../job/state.ts'
 import type { ProviderFailure } from './collect.ts'
 
-/**
- * Stores for `/data/status` which providers of a job failed in a slot, since which slot each has failed, and why: while
- * another provider answers, the data does not show it. Written only when it changes.
- */
+/** What a run of a slot, or of a piece of it, says of its providers. */
+export interface Told {
+  readonly slot: number
+  readonly piece: SlotPiece | undefined
+  /** Whether everybody was asked for, not only those whom an earlier try left. */
+  readonly isWhole: boolean
+  readonly failures: readonly ProviderFailure[]
+  /** The providers that gave something. */
+  readonly answered: readonly string[]
+}
+
+/** Stores what `toFailingTexts` says for `job`. */
 export async function rememberFailing(
-  state: ReturnType<typeof openState>,
-  failures: readonly ProviderFailure[],
-  slot: number,
-  piece?: SlotPiece,
+  { db, now }: { readonly db: Database; readonly now: () => number },
+  job: string,
+  told: Told,
 ): Promise<void> {
-  const name = toFailingName(piece?.index)
-  const before = readFailingText(await state.get(name))
+  const state = openState(db, job, now)
+  for (const [name, text] of toFailingTexts(await readFailingTexts(db, job), told)) state.set(name, text)
+  await state.store()
+}
+
+/**
+ * Says for `/data/status` which providers of a job failed in a slot, since which slot each has failed, and why: while
+ * another provider answers, the data does not show it. A try for those who are left says little of a provider: one of whom
+ * it has nothing does not fail, and one that was not asked may fail as before; but one that answers works again. Nothing
+ * stays of pieces that slots no longer have.
+ * @param texts what is remembered, by the index of the piece.
+ * @returns what changes of that, by its name in the job's state.
+ */
+export function toFailingTexts(texts: ReadonlyMap<number, string>, told: Told): ReadonlyMap<string, string> {
+  const { index, of } = told.piece ?? { index: 0, of: 1 }
+  const before = readFailingText(texts.get(index))
+  const failing = told.isWhole ? toFailing(before, told) : without(before, told.answered)
+  const changed = new Map<string, string>()
+  if (!isDeepStrictEqual(failing, before)) changed.set(toFailingName(index), toFailingText(failing))
+  for (const [other, text] of texts) {
+    if (other >= of && text !== NONE) changed.set(toFailingName(other), NONE)
+  }
+  return changed
+}
+
+const NONE = toFailingText({})
+
+function toFailing(before: FailingProviders, { failures, slot }: Told): FailingProviders {
   const at = new Date(slot).toISOString()
-  const failing = Object.fromEntries(
+  return Object.fromEntries(
     failures.map(({ provider, reason }) => [
       provider,
       { since: before[provider]?.since ?? at, reason: toReason(reason) },
     ]),
   )
-  if (isDeepStrictEqual(failing, before)) return
-  state.set(name, toFailingText(failing))
-  await state.store()
 }
+
+const without = (failing: FailingProviders, providers: readonly string[]): FailingProviders =>
+  Object.fromEntries(Object.entries(failing).filter(([provider]) => !providers.includes(provider)))

@@ -63,7 +63,7 @@ export async function toNextTry(
   const reason = toReason(error)
   const payload = jobPayload.parse(queued.data)
   // A job that an operator retries begins anew, and so does one that came further: a long reading takes many tries.
-  const isAnew = queued.attemptsMade === 0 || (error instanceof PendingError && error.report.rows > 0)
+  const isAnew = queued.attemptsMade === 0 || (error instanceof PendingError && error.cameFurther)
   const failingSince = (isAnew ? undefined : readNotes(queued).failingSince) ?? now
   if (isAnew) await addNotes(queued, { failingSince })
   const retryAfterMs = error instanceof DataError ? error.retryAfterMs : undefined

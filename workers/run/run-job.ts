@@ -81,10 +81,14 @@ export async function runJob(
   const all = toEntities(job, context, payload)
   const report: JobReport = { rows: 0, rejected: 0, uncovered: 0, providers: [] }
   const answers = new Map<number, Answer>()
-  let left: readonly Entity[] = await narrow(context.db, job, payload, all)
+  const wanted = await narrow(context.db, job, payload, all)
+  let left: readonly Entity[] = wanted
+  let isStateMoved = false
   while (left.length > 0 && !running.signal.aborted) {
-    const { collected, rows } = await runPiece(running, collectors, left, context)
+    const isWhole = answers.size === 0 && left.length === running.peers.own.length
+    const { collected, rows, hasMoved } = await runPiece(running, collectors, { entities: left, isWhole }, context)
     report.rows += rows
+    isStateMoved ||= hasMoved
     report.rejected += collected.rejected
     report.providers = [...new Set([...report.providers, ...collected.given.map(({ provider }) => provider)])]
     for (const answer of collected.answers.all()) answers.set(answer.entity.key, answer)
@@ -98,7 +102,11 @@ export async function runJob(
   const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
   const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
   const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, { ...payload, again: undefined }, stillOpen)
-  refusePending([...answers.values()], [...left, ...open], report)
+  refusePending([...answers.values()], [...left, ...open], {
+    report,
+    // Not that rows came: they may be the same with every try.
+    isFurther: (waiting) => isStateMoved || waiting < wanted.length,
+  })
   return report
 }
 
@@ -106,21 +114,22 @@ export async function runJob(
 async function runPiece(
   running: Running,
   collectors: readonly Collector[],
-  entities: readonly Entity[],
+  { entities, isWhole }: { readonly entities: readonly Entity[]; readonly isWhole: boolean },
   context: JobContext,
-): Promise<{ collected: Collected; rows: number }> {
+): Promise<{ collected: Collected; rows: number; hasMoved: boolean }> {
   const { job, payload, slot, state } = running
   // A slot that has begun elsewhere has begun: this machine's clock may be behind that of the scheduler.
   const startedAt = Math.max(context.now(), slot)
   const collected = await collectChecked(running, collectors, entities, context)
+  if (payload.kind === 'slot') await tellFailing(job, { ...payload, isWhole }, collected, context)
   const rows = await store(job.dataset, collected, { slot, startedAt }, context)
-  await state.store()
+  const hasMoved = await state.store()
   if (payload.kind === 'range') await noteChange(context, job, given(collected))
   await cover(context.db, { job, payload, collected, now: context.now() })
   // At the end: answers of the API also say what is remembered, and which data is coarser than asked for.
   const isRead = collected.given.some(({ read }) => read.length > 0)
   if (rows > 0 || isRead) await announce(job.dataset, context, given(collected))
-  return { collected, rows }
+  return { collected, rows, hasMoved }
 }
 
 const given = (collected: Collected) => collected.given.flatMap(({ rows }) => rows)
@@ -138,19 +147,24 @@ function toLeft(collected: Collected): Entity[] {
  * of a range came, or a coarser one, because an earlier provider failed. The next try is for whoever may have an answer first.
  * @throws PendingError that names them.
  */
-function refusePending(answers: readonly Answer[], left: readonly Entity[], report: JobReport): void {
+function refusePending(
+  answers: readonly Answer[],
+  left: readonly Entity[],
+  { report, isFurther }: { report: JobReport; isFurther(waiting: number): boolean },
+): void {
   const failed = answers.filter(({ state, failure }) => state === 'failed' && failure !== undefined)
   const waiting = [...left, ...failed.map(({ entity }) => entity)]
   if (waiting.length === 0) return
   const failures = new Map(answers.map(({ entity, failure }) => [entity.key, failure]))
   const unfinished = new DataError('provider_unavailable', TOO_LONG, { retryAfterMs: 1 })
   const soonest = toSoonest(waiting.map(({ key }) => failures.get(key) ?? unfinished))
-  throw new PendingError(soonest ?? unfinished, [...new Set(waiting.map(({ id }) => id))], report)
+  const entities = [...new Set(waiting.map(({ id }) => id))]
+  throw new PendingError(soonest ?? unfinished, { entities, report, cameFurther: isFurther(entities.length) })
 }
 
 const TOO_LONG = 'there is more to read than the time of a job'
 
-/** What the providers answer, row by row checked; which of them failed is told where `/data/status` reads it. */
+/** What the providers answer, row by row checked. */
 async function collectChecked(
   { job, payload, slot, peers, state, signal }: Running,
   collectors: readonly Collector[],
@@ -180,20 +194,22 @@ async function collectChecked(
   }
   const collected = await collect(collectors, assignment, log)
   context.handBack?.throwIfAborted()
-  // A back-fill says nothing of now.
-  if (payload.kind === 'slot') await tellFailing(job, collected, payload, context)
   return collected
 }
 
-/** A failure of this note is only logged: the job must end with the provider's failure, not with the storage's. */
+/**
+ * Which providers of a slot failed is told where `/data/status` reads it; a back-fill says nothing of now. A failure of this
+ * note is only logged: the job must end with the provider's failure, not with the storage's.
+ */
 async function tellFailing(
   job: Job,
-  { failures }: Collected,
-  { slot, piece }: SlotPayload,
+  { slot, piece, isWhole }: SlotPayload & { readonly isWhole: boolean },
+  { failures, given }: Collected,
   context: JobContext,
 ): Promise<void> {
   try {
-    await rememberFailing(openState(context.db, job.name, context.now), failures, slot, piece)
+    const answered = given.filter(({ rows, read }) => rows.length + read.length > 0).map(({ provider }) => provider)
+    await rememberFailing(context, job.name, { slot, piece, isWhole, failures, answered })
   } catch (error) {
     const failed = failures.map(({ provider }) => provider)
     context.log.warn({ dataset: job.name, failed, err: error }, 'failing providers cannot be remembered')
