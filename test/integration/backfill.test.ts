@@ -9,7 +9,7 @@ import { readWanted } from '../../shared/coverage/wanted.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
 import { collectAsks } from '../../workers/backfill/collect-ask.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
-import { isComplete, type Outcome, type Standing } from '../../workers/backfill/outcome.ts'
+import { isAsGoodAsProviders, isComplete, type Outcome, type Standing } from '../../workers/backfill/outcome.ts'
 import { toOutcomeTable } from '../../workers/backfill/outcome-table.ts'
 import type { Stores } from '../../workers/backfill/until-done.ts'
 import { planBackfill } from '../../workers/commands/backfill.ts'
@@ -153,6 +153,18 @@ describe('a back-fill', () => {
     expect(table).toMatch(/(set or check \w+_API_KEY|tried again by itself)/)
     pipeline.upstream.faults.clear()
     expect(isComplete(await collect(ask('UNI')))).toBe(true)
+  })
+
+  it('that is to collect again tells of what it did not, though that is covered as before', async () => {
+    giveUpAfter(start(prices))
+    expect(isComplete(await collect(ask('UNI')))).toBe(true)
+    refuse(403)
+    const outcome = await collect(ask('UNI'), true)
+    const counts = [count(outcome, 'covered'), count(outcome, 'not renewed')]
+    expect([isComplete(outcome), isAsGoodAsProviders(outcome), ...counts]).toEqual([false, false, BUCKETS, BUCKETS])
+    expect(toOutcomeTable([outcome])).toMatch(/576 buckets not renewed of Uniswap: .*403.*\n.*tries it again/)
+    pipeline.upstream.faults.clear()
+    expect(isComplete(await collect(ask('UNI'), true))).toBe(true)
   })
 
   it('has computed what is computed, and tells what cannot be', async () => {

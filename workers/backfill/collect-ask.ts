@@ -54,7 +54,8 @@ async function collectAsk(ask: Ask, queue: DatasetQueue, stores: Stores, options
   const ended = isComputed
     ? await collectComputed(collecting, progress)
     : await watchChunks(collecting, chunks, isAgain, total, progress)
-  const outcome = await readOutcome(db, ask, ended, now())
+  // What is computed is computed anew in any case.
+  const outcome = await readOutcome(db, ask, { ended, isRenewal: isAgain || isComputed, now: now() })
   const known = outcome.parts.filter(({ standing }) => standing === 'covered' || standing === 'nothing')
   progress.stop(`${known.reduce((sum, { buckets }) => sum + buckets, 0)} of ${toTotal(ask, now())} buckets are known`)
   return outcome
@@ -104,8 +105,13 @@ async function countKnownBuckets({ ask, stores }: Collecting): Promise<number> {
 
 async function toEnded(queue: DatasetQueue, { dead, dropped }: ChunkJobs): Promise<Ended[]> {
   const told = dead.map(async (chunk) => {
-    const reason = (await queue.getJob(chunk.id))?.failedReason
-    return { chunk, reason: reason ?? 'its job failed' }
+    const job = await queue.getJob(chunk.id)
+    // It names those who are left without an answer.
+    const entities = job?.data.entities ?? chunk.payload.entities
+    return {
+      chunk: { ...chunk, payload: { ...chunk.payload, entities } },
+      reason: job?.failedReason ?? 'its job failed',
+    }
   })
   const away = dropped.map((chunk) => ({ chunk, reason: `its job ${chunk.id} was dropped` }))
   return [...(await Promise.all(told)), ...away]

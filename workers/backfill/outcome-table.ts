@@ -8,17 +8,20 @@ const COLUMNS: readonly (readonly [Standing, string])[] = [
   ['unserved', 'unserved'],
   ['failed', 'failed'],
   ['missing', 'missing'],
+  ['not renewed', 'not renewed'],
 ]
 
 const SHOWN_NAMES = 5
 
 /** The outcomes as a table for people, buckets with their entities in brackets, and below it every reason and what to do. */
 export function toOutcomeTable(outcomes: readonly Outcome[]): string {
-  const rows = outcomes.map(({ title, parts }) => [title, ...COLUMNS.map(([standing]) => toCell(parts, standing))])
+  const isAny = outcomes.some(({ parts }) => parts.some(({ standing }) => standing === 'not renewed'))
+  const columns = COLUMNS.filter(([standing]) => isAny || standing !== 'not renewed')
+  const rows = outcomes.map(({ title, parts }) => [title, ...columns.map(([standing]) => toCell(parts, standing))])
   const reasons = outcomes.flatMap((outcome) =>
     outcome.parts.filter(({ reason }) => reason !== '').map((part) => toReasonLines(outcome, part)),
   )
-  return [toTable(['history', ...COLUMNS.map(([, name]) => name)], rows), ...reasons].join('\n')
+  return [toTable(['history', ...columns.map(([, name]) => name)], rows), ...reasons].join('\n')
 }
 
 function toCell(parts: readonly Part[], standing: Standing): string {
@@ -41,10 +44,10 @@ function toAdvice(standing: Standing, reason: string, computedFrom: readonly str
   const settings = [...new Set(reason.match(SETTING) ?? [])]
   if (settings.length > 0) {
     const what = `set or check ${settings.join(' and ')} and restart the workers`
-    return `${what}: then it is collected by itself`
+    return `${what}: then ${standing === 'not renewed' ? 'the same command tries it again' : 'it is collected by itself'}`
   }
   if (standing === 'failed') return 'it is tried again by itself, with growing pauses; the same command tries it now'
-  if (standing === 'missing') return 'the same command tries it again'
+  if (standing === 'missing' || standing === 'not renewed') return 'the same command tries it again'
   if (computedFrom.length > 0)
     return `back-fill ${computedFrom.join(' and ')} of that time: then it is computed by itself`
   return 'only a provider that has it can help: one whose key is not set, or one with an id of these in the registry'

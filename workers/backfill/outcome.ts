@@ -3,6 +3,7 @@ import {
   ANY_STEP,
   type Buckets,
   countBuckets,
+  intersect,
   subtract,
   toBucket,
   toBuckets,
@@ -15,8 +16,14 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 import { type Ask, type Due, toDue, toSeconds } from './ask.ts'
 
-/** How buckets stand that were asked for; `newest` ones are too new for their providers to be sure of. */
-export const STANDINGS = ['covered', 'coarser', 'nothing', 'unserved', 'failed', 'missing', 'newest'] as const
+/**
+ * How buckets stand that were asked for; `newest` ones are too new for their providers to be sure of. Those `not renewed`,
+ * which were to be collected again and were not, also stand as they did before.
+ */
+export const STANDINGS = [
+  ...(['covered', 'coarser', 'nothing', 'unserved', 'failed', 'missing', 'newest'] as const),
+  'not renewed',
+] as const
 export type Standing = (typeof STANDINGS)[number]
 
 /** Buckets that stand alike for the same reason, and of whom. */
@@ -47,24 +54,31 @@ export const isComplete = ({ parts }: Outcome): boolean =>
 
 /** Whether nothing is missing that any provider has, be it at a longer step. */
 export const isAsGoodAsProviders = ({ parts }: Outcome): boolean =>
-  parts.every(({ standing }) => standing !== 'failed' && standing !== 'missing')
+  parts.every(({ standing }) => standing !== 'failed' && standing !== 'missing' && standing !== 'not renewed')
 
-/** Reads how everything stands that was asked for. `now` is in Unix milliseconds. */
-export async function readOutcome(db: Database, ask: Ask, ended: readonly Ended[], now: number): Promise<Outcome> {
+/** What became of the jobs of a back-fill. */
+interface Run {
+  readonly ended: readonly Ended[]
+  /** Whether what is known was to be collected again. */
+  readonly isRenewal: boolean
+  /** Unix milliseconds. */
+  readonly now: number
+}
+
+/** Reads how everything stands that was asked for. */
+export async function readOutcome(db: Database, ask: Ask, run: Run): Promise<Outcome> {
   const { title, job } = ask
   const parts = createParts()
-  for (const due of toDue(ask, now)) await addParts(db, ask, due, { ended, now, parts })
+  for (const due of toDue(ask, run.now)) await addParts(db, ask, due, { ...run, parts })
   return { title, computedFrom: job.computedFrom.map(({ name }) => name), parts: parts.all() }
 }
 
-interface Adding {
-  readonly ended: readonly Ended[]
-  readonly now: number
+interface Adding extends Run {
   readonly parts: ReturnType<typeof createParts>
 }
 
 /** Adds how the same buckets of some entities stand. */
-async function addParts(db: Database, ask: Ask, { within, entities }: Due, { ended, now, parts }: Adding) {
+async function addParts(db: Database, ask: Ask, { within, entities }: Due, { ended, isRenewal, now, parts }: Adding) {
   const { job } = ask
   const keys = entities.map(({ key }) => key)
   const counts = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
@@ -83,9 +97,10 @@ async function addParts(db: Database, ask: Ask, { within, entities }: Due, { end
     )
     for (const { chunk, reason } of ended) {
       if (!chunk.payload.entities?.includes(entity.id)) continue
-      left = take(left, toBuckets(chunk.payload, job.dataset.cadence), (buckets) =>
-        parts.add('missing', reason, entity.name, buckets),
-      )
+      const own = toBuckets(chunk.payload, job.dataset.cadence)
+      const known = subtract(within, missing.get(entity.key) ?? [])
+      if (isRenewal) parts.add('not renewed', reason, entity.name, countBuckets(intersect(known, own)))
+      left = take(left, own, (buckets) => parts.add('missing', reason, entity.name, buckets))
     }
     left = take(left, { first: Math.max(settled, within.first), last: within.last }, (buckets) =>
       parts.add('newest', '', entity.name, buckets),
