@@ -71,19 +71,18 @@ export async function answerPriceTable(
     const detail = `This range has ${most} buckets: give a limit and follow the Link of each answer, or ask for at most ${MAX_BUCKETS}.`
     throw new Problem('invalid_parameter', detail, { param: 'limit' })
   }
-  const names = { keys, ids: tokens.map(({ id }) => id), names: tokens.map(({ name }) => name) }
+  const named = {
+    ids: tokens.map(({ id }) => id),
+    names: tokens.map(({ name }) => name),
+    symbols: tokens.map(({ symbol }) => symbol),
+  }
   const left = keys.filter((key) => key >= from.token)
   const place = { resumed: from.token, resume: from.at, from: range.from, to: range.to }
   const { next, ...answer } = await answerRecords(call, {
     name: 'historic-financial',
     ...tablePointsSql(interval),
-    params: {
-      ...names,
-      symbols: tokens.map(({ symbol }) => symbol),
-      ...place,
-      tokens: left,
-      limit: most,
-    },
+    params: { keys, ...named, ...place, tokens: left, limit: most },
+    identity: JSON.stringify(named),
     ...(limit === undefined ? {} : { page: limit }),
   })
   const cut = next === '' ? undefined : toPricePlace(next, keys, range)

@@ -22,6 +22,8 @@ export interface RecordSource {
   readonly page?: number
   /** A hash of all that can change in one row, where one is at hand that costs less than the record's JSON. */
   readonly rowHash?: string
+  /** What rows have that `rowHash` leaves out, such as the names of tokens: with another name they are other bytes. */
+  readonly identity?: string
 }
 
 const summary = z.object({ records: z.int(), newest: z.int(), digest: z.string(), last: z.string(), is_cut: z.int() })
@@ -70,7 +72,7 @@ export async function writeTable(
   }
   const answer = {
     ...facts,
-    digest: `${representation.key} ${records} ${newest} ${digest}`,
+    digest: `${representation.key} ${source.identity ?? ''} ${records} ${newest} ${digest}`,
     before: '',
     after: '',
     ending: records === 0 && isEmptyWhole ? null : ending,

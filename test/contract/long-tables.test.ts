@@ -1,9 +1,11 @@
 import { Readable } from 'node:stream'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
+import { createRegistryFolder } from '../support/registry-folder.ts'
 import { readTable } from '../support/tables.ts'
 
 const NOW = Date.parse('2026-12-01T00:02:00Z')
@@ -26,6 +28,19 @@ async function withStreams<T>(stream: Database['stream'], use: (url: string) => 
     return await use(changed.url + path)
   } finally {
     await changed.close()
+  }
+}
+
+/** An API over a registry in which the token has another name; the URL of its table. */
+async function withOtherNames<T>(use: (url: string) => Promise<T>): Promise<T> {
+  const folder = createRegistryFolder()
+  folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, name: 'Renamed' } : row)))
+  const renamed = await startApi({ config, ...database, registry: loadRegistry(folder.dir), commits, now: () => NOW })
+  try {
+    return await use(renamed.url + path)
+  } finally {
+    await renamed.close()
+    folder.remove()
   }
 }
 
@@ -69,6 +84,22 @@ describe.each(FORMATS)('a long table as %s', (format) => {
     expect([head.headers.get('etag'), head.headers.get('x-series-points')]).toEqual([tag, String(points)])
     const other = await fetch(`${url}&limit=${points - 1}`, { method: 'HEAD' })
     expect(other.headers.get('etag')).not.toBe(tag)
+  })
+
+  it('has another tag when its token has another name, because its rows have the name', async () => {
+    const read = async (url: string) => {
+      const response = await fetch(`${url}&format=${format}`)
+      const [row] = await readTable(format, Buffer.from(await response.arrayBuffer()))
+      return { tag: response.headers.get('etag') ?? '', row }
+    }
+    const before = await read(api.url + path)
+    await withOtherNames(async (url) => {
+      const headers = { 'if-none-match': before.tag }
+      expect((await fetch(`${url}&format=${format}`, { headers })).status).toBe(200)
+      const after = await read(url)
+      expect(after.row).toMatchObject({ name: format === 'csv' ? '"Renamed"' : 'Renamed' })
+      expect(after.tag).not.toBe(before.tag)
+    })
   })
 
   it('breaks off when the engine fails midway, and never looks whole', async () => {
