@@ -1,11 +1,11 @@
 import { z } from 'zod'
 import { countBuckets, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
 import { toSeriesHeaders } from '../http/headers.ts'
 import { answerRecords } from '../records/answer.ts'
 import { refuseCursor } from '../records/cursor.ts'
-import { defineKeyset } from '../records/keyset.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { toFilledSchema } from './filled.ts'
@@ -33,7 +33,11 @@ interface Described {
 type Call = Pick<Surroundings, 'now' | 'db'> & { readonly representation: Representation }
 
 const AT = 'toUnixTimestamp64Milli(bucket)'
-const KEYSETS = { asc: defineKeyset([AT, 'Int64']), desc: defineKeyset([AT, 'Int64', 'descending']) } as const
+const ORDERS = { asc: AT, desc: `${AT} DESC` } as const
+
+/** Where a page ends: the start of its last bucket, and how long its buckets are, both in milliseconds. */
+const PLACE = `tuple(${AT}, {step: Int64})`
+const placeValues = z.tuple([z.int(), z.int()])
 
 const counted = z.object({ points: z.int(), first: z.int(), last: z.int() })
 
@@ -47,11 +51,10 @@ async function answerAsked(
   asked: Asked,
 ): Promise<Answer & Described & { readonly next: string; readonly headers: Record<string, string> }> {
   const { range, interval, limit, order, fill } = asked
-  const keyset = KEYSETS[order]
   const isFilled = fill === 'null'
   const buckets = countBuckets(range.from, range.to, interval)
   const rows = isFilled ? toFilledSql(source, interval) : toPointsSql(source, interval)
-  const page = `(${rows}) ORDER BY ${keyset.order} LIMIT {limit: UInt32}`
+  const page = `(${rows}) ORDER BY ${ORDERS[order]} LIMIT {limit: UInt32}`
   const params = {
     ...source.params,
     ...{ from: range.from, to: range.to, step: INTERVAL_SECONDS[interval] * 1000, buckets },
@@ -63,7 +66,7 @@ async function answerAsked(
       { db, representation: { ...representation, record, fields } },
       {
         name: source.name,
-        sql: `SELECT as_of, ${keyset.place} AS page_key, record FROM ${page}`,
+        sql: `SELECT as_of, ${PLACE} AS page_key, record FROM ${page}`,
         params: { ...params, limit: buckets },
         ...(limit === undefined ? {} : { page: limit }),
       },
@@ -95,13 +98,23 @@ function toAskedHeaders(
 }
 
 /**
+ * Where the page before ended. Its interval is kept: after a commit `points` may choose another one, and pages of two
+ * intervals do not fit together.
+ * @throws Problem `invalid_parameter` for a place that no answer has given.
+ */
+function readPlace(after: string, { intervals }: SeriesSource): { at: number; interval: Interval } | undefined {
+  if (after === '') return undefined
+  const { data: [at, step] = [] } = placeValues.safeParse(toJson(after))
+  const interval = intervals.find((one) => INTERVAL_SECONDS[one] * 1000 === step)
+  if (at === undefined || interval === undefined) throw refuseCursor()
+  return { at, interval }
+}
+
+/**
  * What of a range a page is of that goes on after a place in it.
  * @throws Problem `invalid_parameter` for a place that no answer has given.
  */
-function toRest(range: SeriesRange, interval: Interval, order: 'asc' | 'desc', after: string): SeriesRange {
-  if (after === '') return range
-  const [place] = KEYSETS[order].read(after)
-  const at = Number(place)
+function toRest(range: SeriesRange, interval: Interval, order: 'asc' | 'desc', at: number): SeriesRange {
   if (at < range.from || at >= range.to || toBucketStart(at, interval) !== at) throw refuseCursor()
   return order === 'asc'
     ? { ...range, from: at + INTERVAL_SECONDS[interval] * 1000 }
@@ -136,9 +149,13 @@ export async function answerQuestion(
   const now = call.now()
   const toRange = (interval: Interval) => toSeriesRange({ start, end, interval }, now)
   const [finest] = source.intervals
-  const chosen = points === undefined ? question.interval : await chooseInterval(call.db, source, toRange, points)
-  const interval = chosen ?? finest
-  const range = toRest(toRange(interval), interval, order, call.representation.after)
+  const place = readPlace(call.representation.after, source)
+  const interval =
+    place?.interval ??
+    question.interval ??
+    (points === undefined ? finest : await chooseInterval(call.db, source, toRange, points))
+  const whole = toRange(interval)
+  const range = place === undefined ? whole : toRest(whole, interval, order, place.at)
   const asked = { range, interval, limit, order, fill }
   const { next, ...found } = await answerAsked(call, source, asked)
   // What was cut off at its newer end does not grow stale.

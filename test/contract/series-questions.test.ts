@@ -88,6 +88,7 @@ async function ask(path: string, query: string): Promise<{ points: Point[]; head
   return { points: Array.isArray(body) ? body : (body as { data: Point[] }).data, headers: response.headers, body }
 }
 const count = ({ headers }: { headers: Headers }, name: string) => Number(headers.get(`x-series-${name}`))
+const toNext = (headers: Headers) => /<\?([^>]*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
 const join = (...parts: string[]) => parts.filter((part) => part !== '').join('&')
 
 describe.each(SERIES)('$path', ({ path, query, time, intervals, start }) => {
@@ -202,11 +203,33 @@ describe('series', () => {
       while (next !== undefined) {
         const page = await ask('/data/tokens/historic-financial', next)
         together.push(...page.points)
-        const [, link] = /<\?([^>]*)>; rel="next"/.exec(page.headers.get('link') ?? '') ?? []
-        next = link
+        next = toNext(page.headers)
       }
       expect(together, more).toEqual(whole)
     }
+  })
+
+  it('go on at the interval that was chosen for the first page, whatever is stored since', async () => {
+    const [path, of] = ['/data/tokens/historic-financial', 'name=uniswap&start=2024-03-10&order=desc']
+    const token = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')?.key ?? 0
+    const store = (...times: string[]) =>
+      storeQuotes(
+        database.writer,
+        times.map((time) => ({ token, at: Date.parse(`2024-03-10T${time}:00Z`), price: 5 })),
+      )
+    await store('08:00', '08:30', '09:00', '09:30')
+    const first = await ask(path, `${of}&points=3&limit=3`)
+    expect(first.headers.get('x-series-interval')).toBe('30m')
+    await store('02:00')
+    expect((await ask(path, `${of}&points=3`)).headers.get('x-series-interval')).toBe('1h')
+    const together = [...first.points]
+    for (let next = toNext(first.headers); next !== undefined; ) {
+      const page = await ask(path, next)
+      expect(page.headers.get('x-series-interval')).toBe('30m')
+      together.push(...page.points)
+      next = toNext(page.headers)
+    }
+    expect(together).toEqual((await ask(path, `${of}&interval=30m`)).points)
   })
 
   it('of trades go either way', async () => {
@@ -219,8 +242,7 @@ describe('series', () => {
     while (next !== undefined) {
       const page = await ask(path, next)
       together.push(...page.points)
-      const [, link] = /<\?([^>]*)>; rel="next"/.exec(page.headers.get('link') ?? '') ?? []
-      next = link
+      next = toNext(page.headers)
     }
     expect(together).toEqual(up)
   })
