@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { countBuckets, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
+import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
@@ -111,14 +111,16 @@ function readPlace(after: string, { intervals }: SeriesSource): { at: number; in
 }
 
 /**
- * What of a range a page is of that goes on after a place in it.
+ * What a page is of that goes on after a place in a range. A range that begins so long before now has moved on since the
+ * page before, so that the place may lie before it: what follows is told all the same, oldest first, and none newest first.
  * @throws Problem `invalid_parameter` for a place that no answer has given.
  */
 function toRest(range: SeriesRange, interval: Interval, order: 'asc' | 'desc', at: number): SeriesRange {
-  if (at < range.from || at >= range.to || toBucketStart(at, interval) !== at) throw refuseCursor()
+  const earliest = Math.min(range.from, Date.parse(HISTORY_START))
+  if (at < earliest || at >= range.to || toBucketStart(at, interval) !== at) throw refuseCursor()
   return order === 'asc'
     ? { ...range, from: at + INTERVAL_SECONDS[interval] * 1000 }
-    : { ...range, to: at, open: false }
+    : { ...range, to: Math.max(at, range.from), open: false }
 }
 
 /** A series that is asked for in some way, and what was found of it. */

@@ -92,6 +92,28 @@ describe(HISTORIC, () => {
     expect(both).toEqual(period)
   })
 
+  /** Pages from one on, each asked for so many minutes after the one before. */
+  const walk = async (query: string, minutes: number) => {
+    const pages: Awaited<ReturnType<typeof readPoints>>[] = []
+    for (let next: string | undefined = query; next !== undefined; clock.now += minutes * 60_000) {
+      const response = await read(`${HISTORIC}?${next}`)
+      expect(response.status).toBe(200)
+      pages.push(pointList.parse(await response.json()))
+      next = /<\?([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+    }
+    clock.now = NOW
+    return pages
+  }
+
+  it.each(['', 'period=1&', 'days=1&', 'points=200&'])('of %sgoes on in pages however slowly', async (query) => {
+    const whole = await readPoints(`${query}limit=1000`)
+    expect((await walk(`${query}limit=100`, 600)).flat()).toEqual(whole)
+    // Newest first, what has left the days by then is not told.
+    const back = await walk(`${query}order=desc&limit=100`, 20)
+    expect(back.flat()).toEqual(whole.slice(8).reverse())
+    expect((await walk(`${query}order=desc&limit=100`, 2880)).slice(1)).toEqual([[]])
+  })
+
   it.each([
     ['period=1&days=2', 'invalid_parameter', 'days'],
     ['period=0', 'invalid_parameter', 'period'],

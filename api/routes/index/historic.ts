@@ -113,7 +113,8 @@ async function answerOther(call: Call, index: BasketIndex, query: Query): Promis
   const now = call.now()
   const isUntilNow = [period, alike, query.start].some((given) => given !== undefined)
   const until = isUntilNow ? now : Math.min(query.end ?? now, now)
-  const start = Math.max(query.start ?? 0, index.launch, until - back * DAY_MS)
+  const earliest = Math.max(query.start ?? 0, index.launch)
+  const start = Math.max(earliest, until - back * DAY_MS)
   const source: SeriesSource = {
     name: 'index-historic',
     dataset: indexPoints,
@@ -123,7 +124,9 @@ async function answerOther(call: Call, index: BasketIndex, query: Query): Promis
     sql: () => `SELECT row_at, as_of, record FROM (${RECORDS})`,
     params: { index: index.key, id: index.id },
   }
-  return (await answerQuestion(call, source, { ...question, start })).answer
+  const { answer } = await answerQuestion(call, source, { ...question, start })
+  // So many days before now begin later with every slot, wherever they end.
+  return until === now && start > earliest ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
 /** Few points as JSON are put together from kept pieces; ClickHouse writes every other answer. */
