@@ -96,16 +96,19 @@ export function defineGroupSums(sums: GroupSums): Route {
     path: sums.path,
     tag: 'Aggregated',
     summary: sums.summary,
-    description: `Sums over the records of /data/tokens and /data/daos/treasury with this \`${name}\`, the largest market cap first. ${sums.note} A sum is null where nothing of it is known; one without any tokens and DAOs is listed as well. With \`asOf\` over the records of that moment.`,
+    description: `Sums over the records of /data/tokens and /data/daos/treasury with this \`${name}\`, the largest market cap first. ${sums.note} A sum is null where nothing of it is known; one without any tokens and DAOs is listed as well. With \`asOf\` over the records of that moment; what a token of the same DAO was exchanged for counts from that day on.`,
     name: `aggregated-${sums.plural}`,
     record: toRecord(sums),
     hasPast: true,
     datasets: [tokenPrices, daoTreasury],
     find: async (surroundings, at) => {
-      const [ofTokens, ofTreasuries] = await Promise.all([
+      const { tokenByKey } = surroundings.registry
+      const [listed, ofTreasuries] = await Promise.all([
         readMembers(surroundings, tokens, TOKEN_MEMBERS, at),
         readMembers(surroundings, treasuries, ['treasuryData.valueUsd'], at),
       ])
+      // What a token was exchanged for was listed beside it before, and is of the same supply.
+      const ofTokens = listed.filter(({ key }) => at === undefined || (tokenByKey.get(key)?.since ?? at) <= at)
       const times = [...ofTokens, ...ofTreasuries].map((one) => one.as_of)
       return {
         records: sumGroups(sums, surroundings.registry, { tokens: ofTokens, treasuries: ofTreasuries, at }),
