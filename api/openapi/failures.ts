@@ -37,7 +37,7 @@ function toCodes(route: Route): ProblemCode[] {
     ['invalid_parameter', Object.keys(route.query).length > 0],
     ['not_found', single || route.path.includes('{')],
     ['no_data', route.mayHaveNoData],
-    ['ambiguous_name', single],
+    ['ambiguous_name', single && 'name' in route.query],
     ['range_not_satisfiable', route.record !== undefined],
   ]
   const always: ProblemCode[] = [

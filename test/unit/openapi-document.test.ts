@@ -86,6 +86,12 @@ describe('the OpenAPI document', () => {
     expect(ids.filter((id) => !/^(get|list|search|stream)([A-Z][a-z0-9]*)*$/.test(id))).toEqual([])
   })
 
+  it('has an ambiguous name only where a name is asked for', () => {
+    const told = operations.filter(({ responses }) => '409' in responses)
+    expect(told.length).toBeGreaterThan(0)
+    expect(told.filter(({ parameters }) => parameters.every(({ name }) => name !== 'name'))).toEqual([])
+  })
+
   it('fills in nothing that a first request does not need', () => {
     const filled = operations.flatMap(({ parameters }) =>
       parameters.filter(({ example }) => example !== undefined).map(({ name }) => name),
