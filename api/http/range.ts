@@ -14,7 +14,7 @@ export function toByteRange(header: string | undefined, length: number): ByteRan
   const [, first = '', last = ''] = ONE_RANGE.exec(header?.trim() ?? '') ?? []
   if (first === '' && last === '') return undefined
   if (first === '')
-    return last === '0' || length === 0
+    return Number(last) === 0 || length === 0
       ? 'unsatisfiable'
       : { start: Math.max(0, length - Number(last)), end: length - 1 }
   const start = Number(first)

@@ -13,6 +13,7 @@ describe('a range of bytes', () => {
     ['bytes=100-', 'unsatisfiable'],
     ['bytes=100-200', 'unsatisfiable'],
     ['bytes=-0', 'unsatisfiable'],
+    ['bytes=-00', 'unsatisfiable'],
     ['bytes=5-4', undefined],
     ['bytes=-', undefined],
     ['bytes=0-1,5-6', undefined],
