@@ -29,5 +29,6 @@ export function parseTime(text: string): number | undefined {
   const [hour, minute, second] = [Number(parts[4]), Number(parts[5]), Number(parts[6] ?? 0)]
   if (hour > 23 || minute > 59 || second > 59) return undefined
   const ms = Date.parse(parts[8] === undefined ? `${text}Z` : text)
-  return Number.isNaN(ms) ? undefined : ms
+  // An offset may lead beyond the last moment.
+  return ms <= LAST_MS ? ms : undefined
 }
