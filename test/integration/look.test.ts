@@ -7,6 +7,7 @@ import { DAY_MS, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import type { Collector, Job } from '../../workers/job/define-job.ts'
 import { recordProviders } from '../../workers/job/providers-mark.ts'
+import governance from '../../workers/jobs/governance.ts'
 import holders from '../../workers/jobs/holders.ts'
 import prices from '../../workers/jobs/prices.ts'
 import telegram from '../../workers/jobs/telegram.ts'
@@ -167,6 +168,68 @@ describe('a dataset without history', () => {
     expect(gaps.map(({ state, reason }) => [state, reason])).toEqual([
       ['lost', expect.stringMatching(/^HTTP 500; it has no history/)],
     ])
+  })
+})
+
+describe('a dataset whose slots go on from cursors that began where all begins', () => {
+  const day = Date.parse('2024-05-03T00:00:00Z')
+  const spaces = () => governance.entities(pipeline.registry)
+  const slotOf = (at: number, collect: Collector['collect']) => {
+    pipeline.clock.now = at + 10_000
+    const snapshot: Collector = { provider: 'snapshot', covers: () => true, collect }
+    return runJob(governance, [snapshot], pipeline.context, { kind: 'slot', slot: at }).catch(() => undefined)
+  }
+  const statesOf = async () => {
+    const what = { range: { from: 0, to: NOW }, interval: undefined, now: NOW }
+    const gaps = await findLedgerGaps(pipeline.context.db, governance, pipeline.registry, what)
+    return new Map(gaps.map(({ entity, state, missing }) => [entity.name, [state, missing]]))
+  }
+
+  it('has all that is wanted of whom a slot has read to the end, and says nothing of the others but what is true', async () => {
+    const { db } = pipeline.context
+    await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    const [read, unfinished, gone, ...others] = spaces()
+    if (read === undefined || unfinished === undefined || gone === undefined) throw new Error('too few DAOs vote')
+    await slotOf(NOW - (NOW % HOUR_MS), async ({ noteRead, putOff }) => {
+      noteRead([read, ...others])
+      putOff([unfinished])
+      return []
+    })
+    await look(governance)
+    expect(await statesOf()).toEqual(new Map([[unfinished.name, ['pending', 3]]]))
+    const notes = await readNotes(db, governance.dataset, [gone.key], { from: 0, to: OPEN_END })
+    expect(notes).toMatchObject([{ state: 'unserved', from: day, to: OPEN_END }])
+  })
+
+  it('has lost nothing when nobody was there for days', async () => {
+    const { db } = pipeline.context
+    await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    await slotOf(day, async ({ entities, noteRead }) => {
+      noteRead(entities)
+      return []
+    })
+    pipeline.clock.now = NOW
+    await look(governance)
+    const keys = spaces().map(({ key }) => key)
+    expect(await readNotes(db, governance.dataset, keys, { from: 0, to: OPEN_END })).toEqual([])
+    await slotOf(NOW - (NOW % HOUR_MS), async ({ entities, noteRead }) => {
+      noteRead(entities)
+      return []
+    })
+    expect(await statesOf()).toEqual(new Map())
+  })
+
+  it('has lost nothing of whom it could not read for days', async () => {
+    const { db } = pipeline.context
+    await want(db, governance.dataset, [{ entity: EVERYBODY, from: day, interval: '1d' }])
+    for (const at of [day, day + DAY_MS])
+      await slotOf(at, () => Promise.reject(new DataError('provider_unavailable', 'snapshot: 503')))
+    expect([...(await statesOf()).values()]).toEqual(spaces().map(() => ['failed', 3]))
+    await slotOf(NOW - (NOW % HOUR_MS), async ({ entities, noteRead }) => {
+      noteRead(entities)
+      return []
+    })
+    expect(await statesOf()).toEqual(new Map())
   })
 })
 

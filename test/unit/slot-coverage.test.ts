@@ -28,8 +28,8 @@ it.each([
   const given = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
   const collected = { given, answers: createAnswers([], false) } as unknown as Collected
   const payload = { kind: 'slot', slot: SLOT } as const
-  const newest = [{ entity: 7, provider, last: last - 90 }]
-  const reports = toReports({ job: dexTrades, payload, collected, now: SLOT + 20_000, newest })
+  const readSince = (by: string) => (by === provider ? last - 90 : undefined)
+  const reports = toReports({ job: dexTrades, payload, collected, now: SLOT + 20_000, readSince })
   expect(reports).toEqual([
     { entity: 7, state: 'stored', provider: 'moralis', seconds: 3600, first: last - buckets, last },
   ])

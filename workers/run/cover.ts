@@ -1,6 +1,9 @@
+import { toBuckets } from '../../shared/coverage/grid.ts'
 import { addCoverage, readNewestStored } from '../../shared/coverage/ledger.ts'
 import { OPEN_END, readNotes, writeNotes } from '../../shared/coverage/notes.ts'
+import { readWanted } from '../../shared/coverage/wanted.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import type { Job } from '../job/define-job.ts'
 import { toNotes } from './to-notes.ts'
 import { type Reported, toReports } from './to-reports.ts'
 
@@ -8,13 +11,30 @@ import { type Reported, toReports } from './to-reports.ts'
  * Makes known what a run has of whom, and why it has nothing of the others. Called when the rows are stored and everything
  * that is computed from them is noted: from then on nobody asks for them again.
  */
-export async function cover(db: Database, run: Reported): Promise<void> {
-  const { job, payload } = run
-  const newest = job.resumes && payload.kind === 'slot' ? await readNewestStored(db, job.dataset) : undefined
-  const reports = toReports(newest === undefined ? run : { ...run, newest })
+export async function cover(db: Database, given: Omit<Reported, 'readSince'>): Promise<void> {
+  const { job, payload } = given
+  const run = job.resumes && payload.kind === 'slot' ? { ...given, readSince: await findReadSince(db, job) } : given
+  const reports = toReports(run)
   await addCoverage(db, job.dataset, reports)
   const keys = run.collected.answers.all().map(({ entity }) => entity.key)
   const about = payload.kind === 'slot' ? { from: payload.slot, to: OPEN_END } : payload
   const before = keys.length === 0 ? [] : await readNotes(db, job.dataset, keys, about)
   await writeNotes(db, job.dataset, toNotes({ ...run, reports, before }))
+}
+
+/**
+ * Finds the bucket since which a slot of a job that resumes covers an entity. Without history its cursors began where all
+ * begins, and a reading that came to its end has everything that is wanted. With history they began at some slot: what
+ * came before the provider's last reading is not theirs to tell, nor where another provider's cursor began.
+ */
+async function findReadSince(db: Database, { dataset, history }: Job): Promise<NonNullable<Reported['readSince']>> {
+  if (history === undefined) {
+    const wanted = await readWanted(db, dataset)
+    const first = wanted[0] && toBuckets({ from: wanted[0].from, to: OPEN_END }, dataset.cadence)?.first
+    return () => first
+  }
+  const newest = await readNewestStored(db, dataset)
+  const toKey = (provider: string, entity: number) => `${entity} ${provider}`
+  const lastOf = new Map(newest.map(({ provider, entity, last }) => [toKey(provider, entity), last]))
+  return (provider, entity) => lastOf.get(toKey(provider, entity))
 }

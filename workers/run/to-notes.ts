@@ -41,27 +41,30 @@ export function toNotes(noted: Noted): Note[] {
 }
 
 /**
- * A note of the live lane begins with the bucket that a slot fills. It is written again only when its reason changes, so
- * that an outage is one row. Where there is no history, what failed till then is lost.
+ * A note of the live lane begins with the bucket that a slot fills, or where a reading from the beginning would go back to.
+ * It is written again only when its reason changes, so that an outage is one row. Where there is no history, what failed
+ * till then is lost, unless the reading goes on from its cursors.
  */
-function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job, now }: Noted): Note[] {
+function toLiveNote(answer: Answer, before: readonly Note[], slot: number, { job, now, readSince }: Noted): Note[] {
   if (answer.state === 'put-off') return []
   const { cadence, hasOwnTimes } = job.dataset
-  const filled = hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot
-  const from = toBucketTime(toBucket(filled, cadence), cadence)
+  const filled = toBucket(hasOwnTimes ? slot - INTERVAL_SECONDS[cadence] * 1000 : slot, cadence)
   const open = before.find(({ lane, to }) => lane === 'live' && to === OPEN_END)
   if (answer.state === 'rows' || answer.state === 'nothing') {
     if (open === undefined) return []
-    const ended = { ...open, to: Math.max(from, open.from + 1) }
-    const isLost = job.history === undefined && open.state === 'failed'
+    const ended = { ...open, to: Math.max(toBucketTime(filled, cadence), open.from + 1) }
+    const isLost = job.history === undefined && !job.resumes && open.state === 'failed'
     return [isLost ? { ...ended, state: 'unserved', tries: 0, reason: `${open.reason}; it has no history` } : ended]
   }
   const { state, provider, reason } = answer
   if (open?.state === state && open.reason === reason) return []
   const since = open?.state === state ? open.since : now
   const tries = (open?.tries ?? 0) + 1
+  const { key } = answer.entity
+  const unread = job.history === undefined ? readSince?.(provider, key) : undefined
+  const from = toBucketTime(Math.min(unread ?? filled, filled), cadence)
   const times = { from: open?.from ?? from, to: OPEN_END, since, nextTry: now }
-  return [{ entity: answer.entity.key, lane: 'live', state, provider, reason, tries, ...times }]
+  return [{ entity: key, lane: 'live', state, provider, reason, tries, ...times }]
 }
 
 /**

@@ -24,13 +24,16 @@ export interface Reported {
   readonly payload: JobPayload
   readonly collected: Collected
   readonly now: number
-  /** The newest bucket that was stored before of each entity from each provider; only where a job resumes. */
-  readonly newest?: readonly { readonly entity: number; readonly provider: string; readonly last: number }[]
+  /**
+   * The bucket since which a provider's reading up to the slot covers an entity; undefined where that is the slot's own.
+   * Only of a slot of a job that resumes.
+   */
+  readonly readSince?: (provider: string, entity: number) => number | undefined
 }
 
 /**
  * What a run makes known: the buckets of its rows, each at the step at which it was given; of a range also those in which
- * the provider has nothing, of each entity up to its end; of a job that resumes, everything since the entity was read before.
+ * the provider has nothing, of each entity up to its end; of a job that resumes, everything that its reading goes back to.
  */
 export function toReports(reported: Reported): Report[] {
   const stored = reported.collected.given.flatMap((given) =>
@@ -82,11 +85,8 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
 const toEntityKey = ({ dataset }: Job, row: object): number =>
   dataset.entity === undefined ? WHOLE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
 
-/**
- * A slot covers everything since the provider's last reading, as another one's cursor says nothing of where it began; a
- * range covers itself.
- */
-function toReadReports({ provider, read }: Given, { job, payload, collected, newest }: Reported): Report[] {
+/** A slot covers everything that its reading goes back to; a range covers itself. */
+function toReadReports({ provider, read }: Given, { job, payload, collected, readSince }: Reported): Report[] {
   const { cadence } = job.dataset
   const seconds = INTERVAL_SECONDS[cadence]
   const report = (entity: number, buckets: Buckets): Report => ({
@@ -98,8 +98,7 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, new
   })
   if (payload.kind === 'slot') {
     const last = toBucket(payload.slot, cadence)
-    const before = new Map(newest?.filter((one) => one.provider === provider).map((one) => [one.entity, one.last]))
-    return read.map((entity) => report(entity, { first: Math.min(before.get(entity) ?? last, last), last }))
+    return read.map((entity) => report(entity, { first: Math.min(readSince?.(provider, entity) ?? last, last), last }))
   }
   return collected.answers
     .all()

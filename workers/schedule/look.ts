@@ -24,6 +24,8 @@ const MOST_WAITING = 200
  * @returns how many jobs were enqueued.
  */
 export async function enqueueMissing(job: Job, queue: DatasetQueue, context: SchedulerContext): Promise<number> {
+  // Its slots go on from their cursors, which began where all begins: nothing of it is ever lost.
+  if (job.resumes && job.history === undefined) return 0
   const wanted = await readWanted(context.db, job.dataset)
   let enqueued = 0
   for (const seconds of toSteps(job, wanted)) {
