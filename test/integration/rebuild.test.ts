@@ -76,6 +76,18 @@ async function latePrices(): Promise<number[] | undefined> {
   return late?.prices
 }
 
+/** The database with an insert whose views both find the old table while the tables are swapped. */
+const withInsertAtSwap = (): Database => ({
+  ...db,
+  command: async (statement) => {
+    if (statement.name !== 'swap') return db.command(statement)
+    await db.command({ name: 'detach', sql: 'DETACH TABLE token_price_rollups_rebuild_mv' })
+    await quote(7, UNTIL + 7_200_000, 77)
+    await db.command({ name: 'attach', sql: 'ATTACH TABLE token_price_rollups_rebuild_mv' })
+    await db.command(statement)
+  },
+})
+
 describe('what can be computed anew', () => {
   it('is the roll-ups and the derived tables, and nothing that needs what is not stored', async () => {
     const all = await findRollUps(db, config.clickhouse.database, [tokenPrices, dexTrades])
@@ -147,23 +159,36 @@ describe('a roll-up that is computed anew', () => {
   })
 
   it('loses nothing of an insert whose views both found the old table while it was swapped', async () => {
-    const { command } = db
-    const duringSwap: Database = {
-      ...db,
-      command: async (statement) => {
-        if (statement.name !== 'swap') return command(statement)
-        await command({ name: 'detach', sql: 'DETACH TABLE token_price_rollups_rebuild_mv' })
-        await quote(7, UNTIL + 7_200_000, 77)
-        await command({ name: 'attach', sql: 'ATTACH TABLE token_price_rollups_rebuild_mv' })
-        await command(statement)
-      },
-    }
-    await run('token_price_rollups', {}, duringSwap)
+    await run('token_price_rollups', {}, withInsertAtSwap())
     const kept = await dump('token_price_rollups')
     expect(await latePrices()).toEqual([77])
     await run('token_price_rollups')
     expect(await dump('token_price_rollups')).toBe(kept)
     expect(await tables()).toEqual([])
+  })
+
+  it('keeps nothing of the old table, and loses nothing, when it was stopped after the swap', async () => {
+    const table = 'token_price_rollups'
+    await db.command({ name: 'damage', sql: `TRUNCATE TABLE ${table}` })
+    await db.command({
+      name: 'wrong',
+      sql: `INSERT INTO ${table} (token, interval_seconds, bucket_at, rank, price_code) VALUES (1, 86400, '2001-01-01', 8, 1)`,
+    })
+    const late = withInsertAtSwap()
+    const stopped: Database = {
+      ...late,
+      command: async (statement) => {
+        if (statement.name === 'store-arrived') throw new Error('stopped')
+        await late.command(statement)
+      },
+    }
+    await expect(run(table, {}, stopped)).rejects.toThrow('stopped')
+    await run(table)
+    expect([await latePrices(), await tables()]).toEqual([[77], []])
+    const kept = await dump(table)
+    expect(kept).not.toContain('2001-01-01')
+    await run(table)
+    expect(await dump(table)).toBe(kept)
   })
 
   it('is computed by one run at a time', async () => {

@@ -37,7 +37,8 @@ export interface Rebuilt {
  * Computes a roll-up anew beside the live table and puts it in its place at once. No row that arrives meanwhile is lost:
  * the shadow table is fed by a view of its own before it is filled, both views feed both tables until after the swap,
  * what arrives during the swap is stored once more, and every row replaces by its natural key, so that being stored twice changes nothing. A run that was stopped leaves
- * the shadow behind, fed, and the next one goes on with the batch that was not finished.
+ * the shadow behind, fed, and the next one goes on with the batch that was not finished. One that was stopped after the swap
+ * leaves the old table in the shadow's place, from which nothing is taken.
  * @throws DataError `storage` when ClickHouse fails, another run computes the table, or the new table has fewer rows.
  */
 export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOptions): Promise<Rebuilt> {
@@ -50,9 +51,13 @@ async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOption
   const { table, feed } = rollUp
   const shadow = toShadow(db, table)
   const live = await readUuid(db, shadow.storedLive)
+  const state = openState(db, 'rebuild', options.now)
+  const [uuid, upTo] = ((await state.get(table)) ?? '').split(' ')
+  const isBegun = upTo !== undefined && uuid === (await readUuid(db, shadow.stored))
+  if (!isBegun) await clear(db, shadow)
   await shadow.create(feed)
   await untilEarlierInsertsEnd(db)
-  await fill(db, rollUp, shadow, options)
+  await fill(db, rollUp, shadow, { state, from: isBegun ? Number(upTo) : -1 }, options)
   const { before, after } = await compare(db, table, shadow.name)
   if (before > 0 && (after === 0 || (after < before && !options.force))) {
     throw new DataError(
@@ -117,17 +122,24 @@ async function untilEarlierInsertsEnd(db: Database): Promise<void> {
 
 const INSERT_POLL_MS = 100
 
-/** Fills the shadow batch by batch, from where an earlier run over the same shadow stopped. */
+/**
+ * Removes what an earlier run left behind that cannot be gone on with: it was stopped before anything was filled, or after
+ * the swap, when the shadow is the table that was live before. What it kept of the swap's time is stored first.
+ */
+async function clear(db: Database, shadow: Shadow): Promise<void> {
+  if ((await readUuid(db, shadow.arriving)) !== undefined) await shadow.storeArrived()
+  await shadow.drop()
+}
+
+/** Fills the shadow batch by batch, after the entity up to which an earlier run over the same shadow came. */
 async function fill(
   db: Database,
   rollUp: RollUp,
   shadow: Shadow,
+  { state, from }: { state: ReturnType<typeof openState>; from: number },
   { now, onPlan, onStep }: RebuildOptions,
 ): Promise<void> {
   const uuid = await readUuid(db, shadow.stored)
-  const state = openState(db, 'rebuild', now)
-  const [doneUuid, doneUpTo] = ((await state.get(rollUp.table)) ?? '').split(' ')
-  const from = doneUuid === uuid && doneUpTo !== undefined ? Number(doneUpTo) : -1
   const newest = rollUp.dataset === undefined ? null : await readNewest(db, rollUp.dataset)
   const slot = toBucketStart(newest ?? now(), rollUp.dataset?.cadence ?? '1d')
   const batches = await readBatches(db, rollUp)

@@ -11,6 +11,8 @@ export interface Shadow {
   /** The table that holds the rows of `table` on a node; a single server has but `table` itself. */
   readonly stored: string
   readonly storedLive: string
+  /** What is inserted while the tables are swapped; it is there only then. */
+  readonly arriving: string
   /** Makes the table where it is missing, and the view that feeds it with what is inserted from now on. */
   create(feed: string): Promise<void>
   /** Keeps beside both tables whatever is inserted from now on. */
@@ -45,6 +47,7 @@ export function toShadow(db: Database, table: string): Shadow {
     name,
     stored,
     storedLive,
+    arriving,
     drops,
     create: (feed) => createFed(name, feed),
     keepArriving: (feed) => createFed(arriving, feed),
