@@ -32,12 +32,15 @@ export const WEEK_MS = INTERVAL_SECONDS['7d'] * SECOND
 /** 1970-01-05 was the first Monday; seven-day buckets start on Mondays (contract section 4). */
 const MONDAY_SHIFT_MS = 4 * DAY_MS
 
-/** The start of the bucket that holds a time, both in Unix milliseconds, on the UTC grid. */
-export function toBucketStart(ms: number, interval: Interval): number {
-  const step = INTERVAL_SECONDS[interval] * SECOND
-  const shift = interval === '7d' ? MONDAY_SHIFT_MS : 0
+/** The start of the step of `seconds` that holds a time, both in Unix milliseconds, on the UTC grid. */
+export function toStepStart(ms: number, seconds: number): number {
+  const step = seconds * SECOND
+  const shift = seconds === INTERVAL_SECONDS['7d'] ? MONDAY_SHIFT_MS : 0
   return Math.floor((ms - shift) / step) * step + shift
 }
+
+/** The start of the bucket that holds a time, both in Unix milliseconds, on the UTC grid. */
+export const toBucketStart = (ms: number, interval: Interval): number => toStepStart(ms, INTERVAL_SECONDS[interval])
 
 /** How many bucket starts of an interval lie in [startMs, endMs). */
 export function countBuckets(startMs: number, endMs: number, interval: Interval): number {

@@ -1,4 +1,4 @@
-import { type Cadence, HOUR_MS, INTERVAL_SECONDS, type Interval, type TimeRange } from '../intervals.ts'
+import { type Cadence, HOUR_MS, INTERVAL_SECONDS, type Interval, type TimeRange, toStepStart } from '../intervals.ts'
 
 /** Buckets of a dataset's coverage by their numbers, both inclusive: number 0 began in 1970, each is a cadence long. */
 export interface Buckets {
@@ -22,8 +22,7 @@ export const ANY_STEP = 4_294_967_295
 
 /** Until when a provider of points every `seconds` is sure to have what it will ever have: whole steps, in Unix milliseconds. */
 export function toSettledEnd(now: number, seconds: number): number {
-  const step = seconds * 1000
-  return Math.floor((now - Math.max(HOUR_MS, 2 * step)) / step) * step
+  return toStepStart(now - Math.max(HOUR_MS, 2 * seconds * 1000), seconds)
 }
 
 /** The year in which a bucket begins, by which the coverage is stored. */

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
-import { INTERVAL_SECONDS } from '../intervals.ts'
+import { INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
 import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, union } from './grid.ts'
@@ -193,7 +193,7 @@ async function readUnfounded(
   const cadence = INTERVAL_SECONDS[dataset.cadence]
   const window = TURNS.has(name)
     ? `intDiv(${toTime(dataset)}, {cadence: Int64})`
-    : `intDiv(${toTime(dataset)}, {seconds: Int64}) * intDiv({seconds: Int64}, {cadence: Int64})`
+    : `intDiv(intDiv(${toTime(dataset)} - {origin: Int64}, {seconds: Int64}) * {seconds: Int64} + {origin: Int64}, {cadence: Int64})`
   const rows = await db.rows({
     name: 'recount-unfounded',
     sql: `WITH arrayFilter(bucket -> NOT has(expected, bucket), held) AS numbers
@@ -236,6 +236,8 @@ ORDER BY entity, runs`,
       entities,
       cadence,
       seconds,
+      // The step that holds 1970 begins before it where steps are weeks.
+      origin: toStepStart(0, seconds) / 1000,
       begin: Math.max(0, Date.UTC(year) / 1000 - seconds),
       until: Date.UTC(year + 1) / 1000 + seconds,
     },

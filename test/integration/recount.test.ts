@@ -16,20 +16,20 @@ const NOW = Date.parse('2024-05-06T07:05:09Z')
 const HOUR = 3_600_000
 
 let pipeline: Pipeline
+const toJob = (name: string) => {
+  const job = jobs.find((one) => one.name === name)
+  if (job === undefined) throw new Error(`there is no job ${name}`)
+  return job
+}
+const run = (job: Job, payload: object) => runJob(job, job.connect(pipeline.context), pipeline.context, payload)
+const range = (from: string, to: string, interval: string, entities?: string[]) => ({
+  ...{ kind: 'range', from: Date.parse(from), to: Date.parse(to), interval },
+  ...(entities === undefined ? {} : { entities }),
+})
 beforeAll(async () => {
   pipeline = await createPipeline({ now: NOW, settings: { MORALIS_API_KEY: '' } })
-  const toJob = (name: string) => {
-    const job = jobs.find((one) => one.name === name)
-    if (job === undefined) throw new Error(`there is no job ${name}`)
-    return job
-  }
-  const run = (job: Job, payload: object) => runJob(job, job.connect(pipeline.context), pipeline.context, payload)
   const { compositions } = pipeline.registry.index
   const ids = [...new Set(compositions.flatMap(({ elements }) => elements.map(({ token }) => token.id)))]
-  const range = (from: string, to: string, interval: string, entities?: string[]) => ({
-    ...{ kind: 'range', from: Date.parse(from), to: Date.parse(to), interval },
-    ...(entities === undefined ? {} : { entities }),
-  })
   await run(toJob('prices'), range('2023-12-30', '2024-01-04', '1d', ids))
   await run(toJob('prices'), range('2024-05-01', '2024-05-03', '5m', ids))
   await run(toJob('prices'), range('2024-04-28', '2024-05-01', '1h', ids))
@@ -99,6 +99,14 @@ describe('a recount', () => {
       expect([name, known >= buckets]).toEqual([name, true])
       if (['index', 'market-cap', 'twitter'].includes(name)) expect([name, known]).toEqual([name, buckets])
     }
+  })
+
+  it('finds the row of a week anywhere in it', async () => {
+    const { db } = pipeline.database
+    const prices = toJob('prices')
+    await run(prices, range('2023-11-06', '2023-12-04', '7d'))
+    expect(await findUnfounded(db, prices.dataset)).toEqual([])
+    expect(await addFromRows(db, prices.dataset, NOW)).toBe(0)
   })
 
   it('tells what has no row, and takes it out when told to', async () => {

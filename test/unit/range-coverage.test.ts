@@ -89,6 +89,17 @@ it('a day that is not over, or may still be told, is not known to be nothing', (
   expect(told.notes).toEqual([['pending', '2024-05-04T00:00', '2024-05-06T07:00']])
 })
 
+it('weeks begin on Mondays, those that are not settled too', () => {
+  const token = prices.entities(registry)[0]?.key
+  const rows = ['2024-04-01', '2024-04-08'].map((day) => ({ token, observed_at: `${day}T00:00:00Z` }))
+  const range = { from: '2024-04-01T00:00:00Z', to: '2024-04-29T00:00:00Z', interval: '7d' } as const
+  const told = tell(prices, range, { provider: 'coinmarketcap', rows, read: [], steps: [] })
+  expect(told.reports).toEqual([
+    ['stored', 604_800, '2024-04-01T00:00', '2024-04-15T00:00'],
+    ['nothing', 604_800, '2024-04-15T00:00', '2024-04-22T00:00'],
+  ])
+})
+
 describe('a range that goes on after the end of its entity', () => {
   const END = '2024-04-04T00:00:00Z'
   const range = { from: '2024-04-01T00:00:00Z', to: '2024-04-08T00:00:00Z' } as const

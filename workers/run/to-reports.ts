@@ -10,7 +10,7 @@ import {
 } from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { OPEN_END } from '../../shared/coverage/notes.ts'
-import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { type Cadence, INTERVAL_SECONDS, toStepStart } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
 import type { JobPayload, RangePayload } from '../../shared/queue/queues.ts'
 import { untilEnd } from '../../shared/registry/ends.ts'
@@ -72,7 +72,7 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
     found.set(key, own)
     // What a slot gives for a while begins with it; a row of history stands for the whole step that it is in.
     const step = payload.kind === 'slot' ? cadence : seconds
-    const first = toBucket(Math.floor(time / (step * 1000)) * step * 1000, dataset.cadence)
+    const first = toBucket(toStepStart(time, step), dataset.cadence)
     const stop = Math.min(end, entities.get(entity)?.until ?? end)
     const last = Math.min(first + seconds / cadence - 1, Math.max(first, toBucket(stop - 1, dataset.cadence)))
     add(own.runs, { first, last })
