@@ -1,12 +1,13 @@
 import { once } from 'node:events'
 import { PassThrough } from 'node:stream'
-import type { Worker } from 'bullmq'
+import { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { findUnfounded } from '../../shared/coverage/recount.ts'
 import { removeUnfounded } from '../../shared/coverage/repair.ts'
 import { readWanted } from '../../shared/coverage/wanted.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
+import { toQueuePrefix } from '../../shared/queue/queues.ts'
 import { collectAsks } from '../../workers/backfill/collect-ask.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import { isAsGoodAsProviders, isComplete, type Outcome, type Standing } from '../../workers/backfill/outcome.ts'
@@ -128,6 +129,34 @@ describe('a back-fill', () => {
     await expect.poll(() => queue.getJobCountByTypes('prioritized', 'waiting')).toBeGreaterThan(0)
     start(prices)
     expect(count(await collected, 'covered')).toBe(2 * BUCKETS)
+  })
+
+  it('collects no part twice whose finished job has left the queue', async () => {
+    const queue = pipeline.queue('prices', 'history')
+    const request = { dataset: 'prices', from: '2024-04-26', to: '2024-05-03', interval: '5m', only: 'UNI' }
+    const one = planBackfill(request, pipeline.registry, pipeline.clock.now)
+    expect(one.chunks).toHaveLength(2)
+    const lines: string[] = []
+    const out = Object.assign(
+      new PassThrough().on('data', (line) => lines.push(String(line))),
+      { isTTY: false },
+    )
+    const collected = collectAsks([one], toStores(), { again: true, out: out as unknown as NodeJS.WriteStream })
+    const prefix = toQueuePrefix(pipeline.config.redis.prefix, queue.name)
+    const worker = new Worker(queue.name, null, { connection: pipeline.context.blocking, prefix })
+    runners.push(worker)
+    const finishNext = async () => {
+      const job = await worker.getNextJob('token')
+      await job?.moveToCompleted({ rows: 0 }, 'token', false)
+      return job?.id ?? ''
+    }
+    await expect.poll(() => queue.getJobCountByTypes('prioritized')).toBe(2)
+    const first = await finishNext()
+    await expect.poll(() => lines.join('')).toContain('1 of 2 parts')
+    await queue.remove(first)
+    await finishNext()
+    await collected
+    expect(await queue.getJobCountByTypes('prioritized', 'waiting', 'active')).toBe(0)
   })
 
   it('ends where a job of it is dropped', async () => {

@@ -15,7 +15,7 @@ export interface ChunkJobs {
   /** They failed for good. */
   readonly dead: readonly Chunk[]
   readonly dropped: readonly Chunk[]
-  /** Their queue was emptied, or went back to an older state. */
+  /** Their queue was emptied or went back to an older state, or no longer keeps them as they finished long ago. */
   readonly lost: readonly Chunk[]
 }
 

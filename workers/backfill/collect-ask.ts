@@ -77,20 +77,24 @@ async function watchChunks(
   const { db, redis } = stores
   if (chunks.length === 0) return []
   const failures = await createFailureTeller(db, ask, collecting.say)
+  // Queues keep finished jobs for two days, and so many of them: one that was seen done is not lost when it leaves.
+  const done = new Set<string>()
   let isEnqueued = false
   let ended: readonly Ended[] = []
   await untilDone(collecting, async () => {
     if (!isEnqueued) await enqueueChunks(redis, queue, chunks)
     isEnqueued = true
     const jobs = await readChunkJobs(redis, queue, chunks)
+    for (const { id } of jobs.done) done.add(id)
+    const lost = jobs.lost.filter(({ id }) => !done.has(id))
     const known = await countKnownBuckets(collecting)
-    progress.set(isAgain ? jobs.done.length : known)
+    progress.set(isAgain ? done.size : known)
     await failures.tell()
     if (!isAgain && known >= total) return true
-    await enqueueRanges(queue, jobs.lost)
-    if (jobs.lost.length > 0) collecting.say(`${ask.title}: ${jobs.lost.length} jobs were lost and are enqueued again`)
+    await enqueueRanges(queue, lost)
+    if (lost.length > 0) collecting.say(`${ask.title}: ${lost.length} jobs were lost and are enqueued again`)
     ended = await toEnded(queue, jobs)
-    return jobs.open.length + jobs.lost.length === 0
+    return jobs.open.length + lost.length === 0
   })
   return ended
 }
