@@ -10,6 +10,7 @@ import {
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { isLost, type Note, OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
 import { groupByWanted, readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -44,7 +45,7 @@ export async function findLedgerGaps(db: Database, job: Job, registry: Registry,
   for (const group of groupByWanted(job.entities(registry), wanted)) {
     const runs = toWantedRuns(wanted, group[0], job.dataset, until)
     const own = runs.flatMap((run) => (run.last < begin ? [] : [{ ...run, first: Math.max(run.first, begin) }]))
-    found.push(...(await findOf(db, job, group, own, sought)))
+    for (const gap of await findOf(db, job, group, own, sought)) found.push(gap)
   }
   return found
 }
@@ -64,9 +65,9 @@ async function findOf(
   const seconds = Math.max(step, INTERVAL_SECONDS[job.dataset.cadence])
   const unmet = interval === undefined ? unknown : await readMissing(db, job.dataset, keys, { wanted, seconds })
   const within = toTimes({ first: first.first, last: last.last }, job.dataset.cadence)
-  const notes = await readNotes(db, job.dataset, [...unmet.keys()], within)
+  const notes = groupBy(await readNotes(db, job.dataset, [...unmet.keys()], within), ({ entity }) => entity)
   return entities.flatMap((entity) => {
-    const own = notes.filter((note) => note.entity === entity.key)
+    const own = notes.get(entity.key) ?? []
     const [missing, all] = [unknown.get(entity.key) ?? [], unmet.get(entity.key) ?? []]
     const coarser = all.flatMap((run) => subtract(run, missing))
     return [...toGaps(job, entity, missing, own), ...toCoarser(job, entity, coarser, own)].sort(

@@ -12,6 +12,7 @@ import {
 } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { type Note, readNotes } from '../../shared/coverage/notes.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 import { type Ask, type Due, toDue, toSeconds } from './ask.ts'
@@ -81,13 +82,15 @@ interface Adding extends Run {
 async function addParts(db: Database, ask: Ask, { within, entities }: Due, { ended, isRenewal, now, parts }: Adding) {
   const { job } = ask
   const keys = entities.map(({ key }) => key)
-  const counts = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
+  const counted = await countKnown(db, job.dataset, keys, { within, seconds: toSeconds(ask) })
+  const counts = new Map(counted.map((count) => [count.entity, count]))
   const missing = await readMissing(db, job.dataset, keys, { wanted: [within], seconds: ANY_STEP })
   const notes = await readNotes(db, job.dataset, keys, toTimes(within, job.dataset.cadence))
+  const notesOf = groupBy(notes, ({ entity }) => entity)
   const settled = toBucket(toSettledEnd(now, toSeconds(ask)), job.dataset.cadence)
   for (const entity of entities) {
-    const count = counts.find((one) => one.entity === entity.key)
-    const own = notes.filter((note) => note.entity === entity.key)
+    const count = counts.get(entity.key)
+    const own = notesOf.get(entity.key) ?? []
     parts.add('covered', '', entity.name, count?.stored ?? 0)
     parts.add('nothing', '', entity.name, count?.nothing ?? 0)
     const coarser = own.find(({ state }) => state === 'coarser')?.reason ?? 'it was given at a longer step'

@@ -110,7 +110,10 @@ async function fix(found: readonly Found[], request: Request, stores: Stores): P
       if (gaps.length > 0) console.error(`${job.name}: its sources have no history at ${interval}; the gaps stay`)
       return []
     }
-    const range = { from: Math.min(...gaps.map(({ from }) => from)), to: Math.max(...gaps.map(({ to }) => to)) }
+    const range = {
+      from: gaps.reduce((least, { from }) => Math.min(least, from), Number.POSITIVE_INFINITY),
+      to: gaps.reduce((most, { to }) => Math.max(most, to), 0),
+    }
     const entities = [...new Map(gaps.map(({ entity }) => [entity.id, entity])).values()]
     return [{ title: `${job.name} ${interval}`, job, entities, isNamed: true, isWanted: true, range, interval, chunks }]
   })

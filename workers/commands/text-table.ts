@@ -1,7 +1,9 @@
 /** Lines of columns as wide as their widest cell, the first line being the titles. */
 export function toTable(titles: readonly string[], rows: readonly (readonly string[])[]): string {
   const lines = [titles, ...rows]
-  const widths = titles.map((_, column) => Math.max(...lines.map((cells) => cells[column]?.length ?? 0)))
+  const widths = titles.map((_, column) =>
+    lines.reduce((width, cells) => Math.max(width, cells[column]?.length ?? 0), 0),
+  )
   return lines
     .map((cells) =>
       cells

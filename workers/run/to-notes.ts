@@ -11,6 +11,7 @@ import {
 } from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END } from '../../shared/coverage/notes.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { DAY_MS, HOUR_MS, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import type { RangePayload } from '../../shared/queue/queues.ts'
 import { untilEnd } from '../../shared/registry/ends.ts'
@@ -33,8 +34,9 @@ const FIRST_PAUSE_MS = 5 * 60_000
 /** The notes that a run leaves: those that begin, go on or end with it. */
 export function toNotes(noted: Noted): Note[] {
   const { payload } = noted
+  const notesOf = groupBy(noted.before, ({ entity }) => entity)
   return noted.collected.answers.all().flatMap((answer) => {
-    const before = noted.before.filter(({ entity }) => entity === answer.entity.key)
+    const before = notesOf.get(answer.entity.key) ?? []
     if (payload.kind === 'slot') return toLiveNote(answer, before, payload.slot, noted)
     return toTold(answer, payload, noted).map((told) => toRangeNote(answer, told, before, payload, noted))
   })

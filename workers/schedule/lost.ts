@@ -3,6 +3,7 @@ import { toBatches } from '../../shared/batches.ts'
 import { type Buckets, countBuckets, subtract, toTimes, union } from '../../shared/coverage/grid.ts'
 import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -19,8 +20,9 @@ export async function tellLost(job: Job, missing: readonly Missing[], context: S
   const { db, now, log, metrics } = context
   const found = await readStored(job, missing, db)
   await addCoverage(db, job.dataset, found)
+  const foundOf = groupBy(found, ({ entity }) => entity)
   const lost = missing.flatMap(({ entity, runs }) => {
-    const own = union(found.filter((report) => report.entity === entity.key))
+    const own = union(foundOf.get(entity.key) ?? [])
     const left = runs.flatMap((run) => subtract(run, own))
     return left.length === 0 ? [] : [{ entity, runs: left }]
   })
