@@ -3,7 +3,7 @@ import type { Dataset } from '../datasets/define-dataset.ts'
 import { groupBy } from '../group-by.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { type Buckets, toBucket, toYear } from './grid.ts'
+import { type Buckets, countBuckets, toBucket, toYear } from './grid.ts'
 
 /** The part of a dataset that its coverage is told by. */
 export type Covered = Pick<Dataset, 'name' | 'cadence'>
@@ -112,6 +112,14 @@ LIMIT {most: UInt32}`,
   return found.filter(({ entity }) => asked.has(entity))
 }
 
+/**
+ * How many buckets are unpacked at once where they are missing: of years at 5 minutes those of an entity take 10 MB, and
+ * several hundred such entities would take more than a statement may.
+ */
+const BUCKETS_AT_ONCE = 16_000_000
+/** As many entities as ClickHouse has in a block in any case. */
+const MOST_AT_ONCE = 65_409
+
 const missing = z.object({ entity: z.number(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
 /**
@@ -142,6 +150,7 @@ GROUP BY entity`,
       from: wanted.map(({ first }) => first),
       to: wanted.map(({ last }) => last + 1),
     },
+    settings: { max_block_size: Math.ceil(Math.min(MOST_AT_ONCE, BUCKETS_AT_ONCE / countBuckets(wanted))) },
     schema: missing,
   })
   const found = new Map(rows.map(({ entity, runs }) => [entity, runs.map(([first, last]) => ({ first, last }))]))
