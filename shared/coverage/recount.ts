@@ -7,7 +7,7 @@ import { type Buckets, union } from './grid.ts'
 import { addCoverage, type Report, RUNS } from './ledger.ts'
 
 /** The part of a dataset by which its rows are counted. */
-export type Recounted = Pick<Dataset, 'name' | 'cadence' | 'series' | 'resumes'>
+export type Recounted = Pick<Dataset, 'name' | 'cadence' | 'series' | 'resumes' | 'lagsBehindSlot'>
 
 /** At which step rows were given that do not say so themselves; `cells` are a day's buckets that have any. */
 const DAY_STEPS: Readonly<Record<string, string>> = {
@@ -19,6 +19,9 @@ const DAY_STEPS: Readonly<Record<string, string>> = {
 
 /** In which a row stands from its own bucket on, and not from the beginning of its step. */
 const TURNS = new Set(['holders'])
+
+/** Of how many buckets a row may be, from the one that holds its time on: which of them it fills only its slot knew. */
+export const countPossible = ({ lagsBehindSlot }: Pick<Dataset, 'lagsBehindSlot'>): number => (lagsBehindSlot ? 2 : 1)
 
 /** How many entities one statement is about. */
 const ENTITIES_AT_ONCE = 20
@@ -115,7 +118,7 @@ FROM
   (
     SELECT entity, intDiv(toInt64(bucket) * {cadence: Int64}, 86400) AS day, groupUniqArray(bucket) AS held FROM
     (
-      SELECT entity, arrayJoin(bitmapToArray(groupBitmapMergeState(buckets))) AS bucket FROM coverage
+      SELECT entity, arrayJoin(bitmapToArray(groupBitmapMergeState(buckets))) - arrayJoin(range({possible: UInt8})) AS bucket FROM coverage
       WHERE dataset = {dataset: String} AND year = {year: UInt16} AND state = 'stored' AND entity IN {entities: Array(UInt64)}
       GROUP BY entity
     )
@@ -129,6 +132,7 @@ ORDER BY entity`,
       year,
       entities,
       cadence,
+      possible: countPossible(dataset),
       end: Math.floor(now / 1000 / cadence) + 1,
       begin: Date.UTC(year) / 1000,
       until: Date.UTC(year + 1) / 1000,
@@ -217,7 +221,7 @@ FROM
   (
     SELECT entity, day, groupUniqArray(bucket) AS expected FROM
     (
-      SELECT entity, toUInt32(arrayJoin(range(toUInt32(begin), toUInt32(begin + intDiv({seconds: Int64}, {cadence: Int64}))))) AS bucket,
+      SELECT entity, toUInt32(arrayJoin(range(toUInt32(begin), toUInt32(begin + intDiv({seconds: Int64}, {cadence: Int64}) + {possible: UInt8} - 1)))) AS bucket,
         intDiv(toInt64(bucket) * {cadence: Int64}, 86400) AS day
       FROM
       (
@@ -235,6 +239,7 @@ ORDER BY entity, runs`,
       year,
       entities,
       cadence,
+      possible: countPossible(dataset),
       seconds,
       // The step that holds 1970 begins before it where steps are weeks.
       origin: toStepStart(0, seconds) / 1000,

@@ -25,6 +25,11 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   /** Set where rows carry the times at which the source observed them, not the slot: a slot fills the bucket before its own. */
   readonly hasOwnTimes?: true
   /**
+   * Set where a row's time may lie up to a cadence before the slot that it was collected in, as a block of a chain does: it
+   * fills the slot's bucket, which is its own or the one after it.
+   */
+  readonly lagsBehindSlot?: true
+  /**
    * Set where each run goes on from a stored cursor and has rows only when something happened. What tells that an entity
    * was collected is then that it was read, and it means all the time since it was read before.
    */

@@ -29,5 +29,6 @@ export const indexToken = defineDataset({
   entities: ({ index }) => [index],
   entity: 'index_key',
   isCollected: true,
+  lagsBehindSlot: true,
   series: { table: 'index_token', entity: 'index_key', time: 'created_at' },
 })

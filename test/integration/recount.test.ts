@@ -43,6 +43,12 @@ beforeAll(async () => {
       slot: name === 'twitter' ? Date.parse('2024-05-06') : name === 'prices' ? slot : slot - (slot % HOUR),
     })
   }
+  const midnight = Date.parse('2024-05-02T00:00:00Z')
+  for (const at of [-300_000, 0, 300_000]) {
+    pipeline.clock.now = midnight + at + 20_000
+    await run(toJob('index-token'), { kind: 'slot', slot: midnight + at })
+  }
+  pipeline.clock.now = NOW
   for (const at of [0, 1, 2, 12, 13]) {
     const slot = Date.parse('2024-05-05T12:00:00Z') + at * HOUR
     // Tokens of other chains have no provider without a key: what the others have is stored.
@@ -78,7 +84,7 @@ describe('a recount', () => {
   it('finds in the rows what the ledger says', async () => {
     const before = await readStored()
     expect([...before.keys()]).toEqual(
-      expect.arrayContaining(['holders', 'index', 'market-cap', 'prices', 'tvl', 'twitter']),
+      expect.arrayContaining(['holders', 'index', 'index-token', 'market-cap', 'prices', 'tvl', 'twitter']),
     )
     for (const dataset of datasets) {
       expect([dataset.name, await findUnfounded(pipeline.database.db, dataset)]).toEqual([dataset.name, []])

@@ -3,6 +3,7 @@ import { toBatches } from '../../shared/batches.ts'
 import { type Buckets, countBuckets, subtract, toTimes, union } from '../../shared/coverage/grid.ts'
 import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
+import { countPossible } from '../../shared/coverage/recount.ts'
 import { groupBy } from '../../shared/group-by.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
@@ -74,15 +75,17 @@ async function readBuckets({ dataset }: Job, missing: readonly Missing[], db: Da
   const all = missing.flatMap(({ runs }) => runs)
   const first = all.reduce((least, run) => Math.min(least, run.first), Number.POSITIVE_INFINITY)
   const last = all.reduce((most, run) => Math.max(most, run.last), 0)
-  const { from, to } = toTimes({ first, last }, dataset.cadence)
+  const possible = countPossible(dataset)
+  const { from, to } = toTimes({ first: first - possible + 1, last }, dataset.cadence)
   return db.rows({
     name: 'stored-after-all',
-    sql: `SELECT DISTINCT ${entity} AS entity, intDiv(toUnixTimestamp(toDateTime(${time}, 'UTC')), {cadence: UInt32}) AS bucket
+    sql: `SELECT DISTINCT ${entity} AS entity, intDiv(toUnixTimestamp(toDateTime(${time}, 'UTC')), {cadence: UInt32}) + arrayJoin(range({possible: UInt8})) AS bucket
 FROM ${table}
 WHERE ${time} >= toDateTime({from: UInt32}, 'UTC') AND ${time} < toDateTime({to: UInt32}, 'UTC')
   AND ${entity} IN {keys: Array(UInt64)}`,
     params: {
       cadence: INTERVAL_SECONDS[dataset.cadence],
+      possible,
       from: from / 1000,
       to: to / 1000,
       keys: missing.map(({ entity: one }) => one.key),
