@@ -16,7 +16,8 @@ const CHUNK = 10_000
 
 /**
  * Puts a registry into force: processes that follow the stored one have it within seconds. Its records come first, then
- * the line that says that they are whole. The registry that is in force already is not stored again.
+ * the line that says that they are whole. The registry that is in force already is not stored again. What is written is later
+ * than what was in force, also where the clock was ahead then.
  * @throws DataError `storage`
  */
 export async function storeRecords(db: Database, source: RegistrySource, log: Logger): Promise<void> {
@@ -28,8 +29,9 @@ export async function storeRecords(db: Database, source: RegistrySource, log: Lo
     await db.insert({ table: 'registry_records', rows: rows.slice(from, from + CHUNK), every: { version } })
   await db.command({
     name: 'registry-version',
-    sql: 'INSERT INTO registry_versions SELECT {version: String}, {records: UInt32}, now64(3)',
-    params: { version, records: rows.length },
+    sql: `INSERT INTO registry_versions
+SELECT {version: String}, {records: UInt32}, greatest(now64(3), fromUnixTimestamp64Milli({after: Int64} + 1))`,
+    params: { version, records: rows.length, after: before?.changedAt ?? 0 },
   })
   log.info({ version, records: rows.length, before: before?.version }, 'a new registry is in force')
 }

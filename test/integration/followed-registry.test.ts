@@ -81,6 +81,19 @@ describe('the stored registry', () => {
     expect((await readRegistry(db)).version).toBe(first?.version)
   })
 
+  it('is the one that was stored last, also after one of a machine whose clock was ahead', async () => {
+    const ahead =
+      'INSERT INTO registry_versions SELECT * REPLACE (now64(3) + INTERVAL 1 HOUR AS stored_at) FROM registry_versions FINAL'
+    await db.command({ name: 'ahead', sql: ahead })
+    const [first] = await versions()
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    await store()
+    expect((await readRegistry(db)).version).not.toBe(first?.version)
+    folder.edit('categories', (rows) => rows.slice(0, -1))
+    await store()
+    expect((await readRegistry(db)).version).toBe(first?.version)
+  })
+
   it('stays what it is where the files have mistakes', async () => {
     const before = await readRegistry(db)
     folder.edit('tokens', (rows) => [{ ...rows[0], dao: 'nobody' }, ...rows.slice(1)])
