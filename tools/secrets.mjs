@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 
 const HELP = `node tools/secrets.mjs [--into secrets]
 
-Makes the passwords of docker-compose.yml, one file each; files that are there stay as they are.`
+Makes the passwords of docker-compose.yml, one file each; what is in files that are there stays.`
 
 const newPassword = () => randomBytes(24).toString('hex')
 
@@ -30,7 +30,7 @@ function readSecret(folder, name) {
 /** Whole or not at all, and never over another: whoever makes the same secrets at the same time ends with the same ones. */
 function makeOnce(file, value) {
   const draft = `${file}.${process.pid}`
-  writeFileSync(draft, value, { mode: 0o644 })
+  writeFileSync(draft, value)
   try {
     linkSync(draft, file)
     return true
@@ -44,7 +44,8 @@ function makeOnce(file, value) {
 
 function make(folder) {
   mkdirSync(folder, { recursive: true })
-  // The folder keeps this machine's other users out: a container reads the files as a user of its own.
+  // The folder keeps this machine's other users out: a container reads the files as a user of its own, whatever the mask
+  // with which they were made.
   chmodSync(folder, 0o700)
   for (const [name, toValue] of Object.entries(SECRETS)) {
     const file = join(folder, name)
@@ -53,6 +54,7 @@ function make(folder) {
       toValue((other) => readSecret(folder, other)),
     )
     readSecret(folder, name)
+    chmodSync(file, 0o644)
     console.log(`${file}: ${isMade ? 'made' : 'kept'}`)
   }
 }

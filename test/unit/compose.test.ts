@@ -1,10 +1,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
-import { describe, expect, inject, it } from 'vitest'
+import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
 import { findFreePort } from '../../shared/free-port.ts'
 import { CADENCES } from '../../shared/intervals.ts'
@@ -70,6 +70,23 @@ const parse = loadYaml()
 const EXPORTED = /export (\w+)="\$\$\(cat \/run\/secrets\/(\w+)\)"/g
 
 const MODES = { 'one server': {}, 'a cluster': { CLICKHOUSE_CLUSTER: 'dao_data' } } as const
+
+it('the passwords can be read by whom a container runs as, whatever the mask of who makes them', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'dao-data-secrets-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  const make = () =>
+    spawnSync('sh', [
+      '-c',
+      `umask 077; exec "$0" ${join(root, 'tools/secrets.mjs')} --into ${folder}`,
+      process.execPath,
+    ])
+  const toModes = () => new Set(readdirSync(folder).map((name) => statSync(join(folder, name)).mode & 0o777))
+  make()
+  expect(toModes()).toEqual(new Set([0o644]))
+  chmodSync(join(folder, 'redis_password'), 0o600)
+  make()
+  expect(toModes()).toEqual(new Set([0o644]))
+})
 
 describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose file for %s', (_name, env) => {
   const { services, volumes, secrets } = compose.parse(
