@@ -9,7 +9,7 @@ import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
 import { countRows } from '../shared/store/count-rows.ts'
 import { type Lock, withLock } from '../shared/store/lock.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
-import { FORMAT, hashContent, listTables, type StoredTable } from './backup/content.ts'
+import { FORMAT, hashContent, keepingOld, listTables, type StoredTable } from './backup/content.ts'
 import { checkFiles, type Manifest, openFile, readManifest, type TableFiles, toBackupId } from './backup/files.ts'
 import { refuseLater, type SchemaOf, toSchemaOf } from './backup/schema-of.ts'
 import { applyMissing, createMissing } from './migrate.ts'
@@ -118,8 +118,11 @@ async function loadTables(
   for (const from of told.tables) {
     const table = tables.get(from.name)
     if (table === undefined) throw new DataError('migration', `${from.name} is in the backup and not in its schema`)
-    const isThere = isTakenUp && (await isEqual(db, table, from))
-    const one = isThere ? toRestored(from) : await loadTable(db, folder, table, from)
+    // A backup has rows that are older than the table keeps them: between load and comparison a merge would take them.
+    const one = await keepingOld(db, table, async () => {
+      const isThere = isTakenUp && (await isEqual(db, table, from))
+      return isThere ? toRestored(from) : loadTable(db, folder, table, from)
+    })
     restored.push(one)
     onTable(one)
   }

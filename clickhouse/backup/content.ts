@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Readable } from 'node:stream'
 import { z } from 'zod'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { toLocal } from '../../shared/store/topology.ts'
+import { onCluster, toLocal } from '../../shared/store/topology.ts'
 import { SHARDED } from '../cluster/sharding.ts'
 
 /** A table with rows: its columns that are stored, and what its rows are ordered and replaced by. */
@@ -10,6 +10,8 @@ export interface StoredTable {
   readonly name: string
   readonly columns: readonly string[]
   readonly sortingKey: string
+  /** Whether some of its rows go when they are old. */
+  readonly hasTtl: boolean
 }
 
 /** Text, so that it goes into any version of ClickHouse, and line by line. */
@@ -21,7 +23,15 @@ const LEFT_OUT = new Set(['migrations'])
 /** What says that rows are there. */
 const SPEAKING = ['job_state', 'coverage', 'coverage_notes', 'coverage_wanted', 'computations', 'registry_versions']
 
-const tableRow = z.object({ name: z.string(), sorting_key: z.string(), columns: z.array(z.string()) })
+const tableRow = z.object({
+  name: z.string(),
+  sorting_key: z.string(),
+  has_ttl: z.boolean(),
+  columns: z.array(z.string()),
+})
+
+/** The table that holds the rows. */
+const toStored = (db: Database, name: string) => (db.cluster === undefined ? name : toLocal(name))
 
 /**
  * The tables with rows, in the order in which they are copied while others go on writing. What speaks of rows comes first,
@@ -29,10 +39,10 @@ const tableRow = z.object({ name: z.string(), sorting_key: z.string(), columns: 
  * that is ahead is stored again with the next run, while one that is missing stays missing.
  */
 export async function listTables(db: Database): Promise<StoredTable[]> {
-  const toStored = (table: string) => (db.cluster === undefined ? table : toLocal(table))
   const rows = await db.rows({
     name: 'tables',
     sql: `SELECT t.name AS name, any(t.sorting_key) AS sorting_key,
+            (any(t.engine_full) LIKE '% TTL %')::Bool AS has_ttl,
             arrayMap(c -> c.2, arraySort(groupArray((c.position, c.name)))) AS columns
           FROM system.tables AS t INNER JOIN system.columns AS c ON c.database = t.database AND c.table = t.name
           WHERE t.database = {database: String} AND t.engine LIKE '%MergeTree'
@@ -44,8 +54,9 @@ export async function listTables(db: Database): Promise<StoredTable[]> {
   const stored = new Map(rows.map((row) => [row.name, row]))
   const names = [...SPEAKING, ...[...SHARDED.keys()].filter((name) => !SPEAKING.includes(name) && !LEFT_OUT.has(name))]
   return names.flatMap((name) => {
-    const row = stored.get(toStored(name))
-    return row === undefined ? [] : [{ name, columns: row.columns, sortingKey: row.sorting_key }]
+    const row = stored.get(toStored(db, name))
+    if (row === undefined) return []
+    return [{ name, columns: row.columns, sortingKey: row.sorting_key, hasTtl: row.has_ttl }]
   })
 }
 
@@ -53,6 +64,24 @@ export async function listTables(db: Database): Promise<StoredTable[]> {
 export function readContent(db: Database, { name, columns, sortingKey }: StoredTable): Promise<Readable> {
   const sql = `SELECT ${columns.join(', ')} FROM ${name} FINAL ORDER BY ${sortingKey}`
   return db.stream({ name: `read ${name}`, sql, format: FORMAT, settings: { max_execution_time: 0 } })
+}
+
+/**
+ * Does `work` while the table keeps the rows that its TTL would take. A server knows that only until it restarts, and until
+ * this is done again when the work was killed.
+ */
+export async function keepingOld<T>(db: Database, { name, hasTtl }: StoredTable, work: () => Promise<T>): Promise<T> {
+  if (!hasTtl) return work()
+  const tell = (verb: 'STOP' | 'START') => {
+    const sql = `SYSTEM ${verb} TTL MERGES${onCluster(db.cluster)} ${db.name}.${toStored(db, name)}`
+    return db.command({ name: `${verb.toLowerCase()} ttl of ${name}`, sql })
+  }
+  await tell('STOP')
+  try {
+    return await work()
+  } finally {
+    await tell('START')
+  }
 }
 
 /** What a table's rows are told apart by: SHA-256 of them as text. */

@@ -41,7 +41,7 @@ export async function startClusterDdl(options: DdlOptions): Promise<ClusterDdl> 
   }
 }
 
-const DDL = /^\s*(CREATE|ALTER|DROP|EXCHANGE)\s/
+const DDL = /^\s*(CREATE|ALTER|DROP|EXCHANGE|SYSTEM)\s/
 
 async function serve(incoming: IncomingMessage, response: ServerResponse, options: DdlOptions): Promise<void> {
   // Where the address has the statement, the body is rows.

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
-import { hashContent, listTables } from '../../clickhouse/backup/content.ts'
+import { hashContent, keepingOld, listTables } from '../../clickhouse/backup/content.ts'
 import type { Manifest } from '../../clickhouse/backup/files.ts'
 import { backUp } from '../../clickhouse/backup.ts'
 import { migrate, requireMigrated } from '../../clickhouse/migrate.ts'
@@ -224,6 +224,42 @@ describe('a restore', () => {
     expect(await hashes(target.db)).toEqual(hashesOf(told))
     await requireMigrated(target.db)
     await expect(run(target, folder)).rejects.toThrow(/is not empty/)
+  })
+
+  it('brings back what the TTL would take, also when it was killed before, and the TTL takes it afterwards', async () => {
+    const source = await createTestDatabase(createTestConfig())
+    onTestFinished(() => source.drop())
+    const folder = join(folders, 'old-state')
+    const findJobState = async (db: Database) => {
+      const found = (await listTables(db)).find(({ name }) => name === 'job_state')
+      if (found === undefined) throw new Error('there is no job_state')
+      return found
+    }
+    await keepingOld(source.db, await findJobState(source.db), async () => {
+      const rows = [{ job: 'commits', name: 'prices', value: 'old', written_at: '2026-01-01T00:00:00.000Z' }]
+      await source.db.insert({ table: 'job_state', rows })
+      await backUp(source.db, folder, () => {})
+    })
+    const target = await createEmpty()
+    const merge = () => target.db.command({ name: 'merge', sql: 'OPTIMIZE TABLE job_state FINAL' })
+    const load: Database['load'] = async (of) => {
+      await target.db.load(of)
+      if (of.table === 'job_state') await merge()
+    }
+    const merged = { server: target.server, db: { ...target.db, load } }
+    const first: boolean[] = []
+    const onTable = ({ equal }: { equal: boolean }) => {
+      first.push(equal)
+      stop()
+    }
+    await expect(run(merged, folder, { onTable })).rejects.toThrow('stopped')
+    expect(first).toEqual([true])
+    const killed = `SYSTEM STOP TTL MERGES ${target.db.name}.job_state`
+    await target.db.command({ name: 'killed', sql: killed })
+    const restored = await run(merged, folder)
+    expect(restored.every(({ equal }) => equal)).toBe(true)
+    await merge()
+    expect(await target.db.rows({ name: 'left', sql: 'SELECT 1 FROM job_state', schema: z.unknown() })).toEqual([])
   })
 
   it('that was stopped while it upgraded stores no row again', async () => {
