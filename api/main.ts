@@ -2,6 +2,7 @@ import cluster from 'node:cluster'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig } from '../shared/config/config.ts'
+import { toHttpUrl } from '../shared/config/networks.ts'
 import { createRedactor, findSecrets } from '../shared/config/secrets.ts'
 import { startOpsServer, toDatabaseCheck } from '../shared/ops/ops-server.ts'
 import { untilClickHouseAnswers } from '../shared/ops/waiting.ts'
@@ -82,7 +83,7 @@ export async function startApi(
     stopFollowing()
     await Promise.all([ops?.close(), db.close()])
   }
-  return { stop, facts: { url: `http://${config.api.host}:${port}`, opsPort: ops?.port } }
+  return { stop, facts: { url: toHttpUrl(config.api.host, port), opsPort: ops?.port } }
 }
 
 /** The API as a process, or as several behind one port. */

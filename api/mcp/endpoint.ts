@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { hostHeaderValidation, originValidation, toNodeHandler } from '@modelcontextprotocol/node'
 import { createMcpHandler } from '@modelcontextprotocol/server'
+import { toUrlHost } from '../../shared/config/networks.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
 import type { OpenApi } from '../openapi/shape.ts'
@@ -102,13 +103,10 @@ function setHeaders(response: ServerResponse, { requestId }: Asking): void {
   for (let at = 0; at < headers.length; at += 2) response.setHeader(String(headers[at]), String(headers[at + 1]))
 }
 
-/** As it stands in a URL. */
-const toHostname = (host: string) => (host.includes(':') && !host.startsWith('[') ? `[${host}]` : host)
-
 /** Names by which a browser may ask: any other may be a foreign page's, whose name was made to lead here. */
 function toHostnames({ publicUrl, hosts }: Options): string[] {
   const { hostname } = new URL(publicUrl)
-  return [...new Set(['localhost', '127.0.0.1', '[::1]', hostname, ...hosts.map(toHostname)])]
+  return [...new Set(['localhost', '127.0.0.1', '[::1]', hostname, ...hosts.map(toUrlHost)])]
 }
 
 const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url === `${MCP_PATH}?data=text` ? 'text' : 'structured')

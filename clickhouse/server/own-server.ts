@@ -2,6 +2,7 @@ import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
+import { toHttpUrl } from '../../shared/config/networks.ts'
 import { type ClickHouseAccess, writeAccess } from '../../shared/config/own-stores.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { findFreePort, probePort } from '../../shared/free-port.ts'
@@ -76,7 +77,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
   const port = await requirePort(options.host, options.port)
   if (options.tcpPort !== undefined) await requirePort(options.host, options.tcpPort)
   const keepsRunning = openSync(configuration.pipe, 'r+')
-  const url = `http://${options.host.includes(':') ? `[${options.host}]` : options.host}:${port}`
+  const url = toHttpUrl(options.host, port)
   let end: EngineEnd | undefined
   const ended = runClickHouseLocal([
     `--path=${dataDir}`,

@@ -4,7 +4,7 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { allowance } from '../keys/allowance.ts'
-import { hostnames, networks } from './networks.ts'
+import { hostnames, networks, toHttpUrl } from './networks.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
@@ -104,7 +104,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
     api: {
       host: s.API_HOST,
       port: s.API_PORT,
-      publicUrl: (s.PUBLIC_URL ?? `http://${s.API_HOST}:${s.API_PORT}`).replace(/\/$/, ''),
+      publicUrl: (s.PUBLIC_URL ?? toHttpUrl(s.API_HOST, s.API_PORT)).replace(/\/$/, ''),
       processes: s.API_PROCESSES === 'auto' ? availableParallelism() : s.API_PROCESSES,
       cacheBytes: s.API_CACHE_MB * 1024 * 1024,
       spoolBytes: s.API_SPOOL_MB * 1024 * 1024,

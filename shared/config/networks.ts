@@ -15,6 +15,12 @@ export const networks = z
   .transform((list) => list.split(',').map((one) => one.trim()))
   .refine((list) => list.every(isNetwork), 'must be addresses or networks, such as 10.0.0.0/8, with commas between')
 
+/** A host as it stands in a URL, where an IPv6 address has brackets. */
+export const toUrlHost = (host: string): string => (host.includes(':') && !host.startsWith('[') ? `[${host}]` : host)
+
+/** The address of a server by what it listens to. */
+export const toHttpUrl = (host: string, port: number): string => `http://${toUrlHost(host)}:${port}`
+
 /** Names of hosts as they stand in URLs, with commas between. */
 export const hostnames = z
   .string()

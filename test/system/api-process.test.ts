@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { get } from 'node:http'
 import { createServer } from 'node:net'
+import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startChild, untilReady } from '../../tools/children.ts'
@@ -10,6 +11,8 @@ import { toStoreSettings } from '../support/store-settings.ts'
 
 const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
+
+const hasIpv6 = Object.values(networkInterfaces()).some((ones) => ones?.some(({ address }) => address === '::1'))
 
 const start = async (settings: Record<string, string> = {}) => {
   const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
@@ -46,6 +49,13 @@ describe('the API process', () => {
     const exited = once(child.process, 'exit')
     child.process.kill('SIGTERM')
     expect(await exited).toEqual([0, null])
+  })
+
+  it.skipIf(!hasIpv6)('serves over IPv6, and says where', async () => {
+    const { child, facts } = await start({ API_HOST: '::1' })
+    expect(facts.url).toMatch(/^http:\/\/\[::1\]:\d+$/)
+    expect((await fetch(`${facts.url}/data/tokens`)).status).toBe(200)
+    await child.stop()
   })
 
   it('answers on while it stops, not ready, closing connections with its answers; a second signal ends it at once', async () => {

@@ -33,6 +33,15 @@ describe('configuration', () => {
     expect(parseConfig({ API_PORT: '', COINMARKETCAP_API_KEY: '' }).api.port).toBe(3000)
   })
 
+  it.each([
+    ['127.0.0.1', 'http://127.0.0.1:3000'],
+    ['data.example', 'http://data.example:3000'],
+    ['::', 'http://[::]:3000'],
+    ['::1', 'http://[::1]:3000'],
+  ])('takes the address of %s for that which clients see', (host, url) => {
+    expect(parseConfig({ API_HOST: host }).api.publicUrl).toBe(url)
+  })
+
   it('reads secrets from files and does not show them', () => {
     const file = join(mkdtempSync(join(tmpdir(), 'dao-data-config-')), 'key')
     writeFileSync(file, 'from-a-file\n')
