@@ -5,6 +5,8 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+// Whole, because an older Node, which is told that it is too old, has no parseEnv.
+import util from 'node:util'
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..')
 
@@ -35,10 +37,11 @@ function installPackages() {
   run('npm', ['ci', '--no-audit', '--no-fund'])
 }
 
+/** As the configuration has it: the environment, also where it says nothing, over `.env`. */
 function redisIsGiven() {
-  if (process.env.REDIS_URL) return true
-  const env = join(root, '.env')
-  return existsSync(env) && /^REDIS_URL=\S/m.test(readFileSync(env, 'utf8'))
+  const file = join(root, '.env')
+  const env = { ...(existsSync(file) ? util.parseEnv(readFileSync(file, 'utf8')) : {}), ...process.env }
+  return Boolean(env.REDIS_URL || env.REDIS_URL_FILE)
 }
 
 function installRedis() {

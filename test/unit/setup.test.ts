@@ -1,0 +1,51 @@
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+
+/** A clone in which all but a Redis is there, on a machine without any. */
+let clone: string
+beforeEach(() => {
+  clone = mkdtempSync(join(tmpdir(), 'dao-data-clone-'))
+  for (const folder of ['tools', 'bin', 'web/dist', 'clients/typescript/src', 'node_modules'])
+    mkdirSync(join(clone, folder), { recursive: true })
+  cpSync(join(import.meta.dirname, '../../tools/setup.mjs'), join(clone, 'tools/setup.mjs'))
+  for (const file of ['package-lock.json', 'node_modules/.package-lock.json', 'web/index.html', 'web/dist/index.html'])
+    writeFileSync(join(clone, file), '')
+  const { stdout } = spawnSync('sh', ['-c', 'command -v sh'], { encoding: 'utf8' })
+  symlinkSync(stdout.trim(), join(clone, 'bin/sh'))
+})
+afterEach(() => rmSync(clone, { recursive: true }))
+
+function setUp(settings: string, env: Record<string, string> = {}) {
+  writeFileSync(join(clone, '.env'), settings)
+  const { status, stderr } = spawnSync(process.execPath, [join(clone, 'tools/setup.mjs')], {
+    env: { PATH: join(clone, 'bin'), ...env },
+    encoding: 'utf8',
+  })
+  return { status, stderr }
+}
+
+const URL = 'redis://redis.example'
+
+describe('the preparation of a clone', () => {
+  it.each([
+    [`REDIS_URL=${URL}`, {}],
+    [`export REDIS_URL = "${URL}"`, {}],
+    ['REDIS_URL_FILE=/run/secrets/redis_url', {}],
+    ['', { REDIS_URL: URL }],
+    ['', { REDIS_URL_FILE: '/run/secrets/redis_url' }],
+  ])('wants no Redis of its own where one is given: %j %j', (settings, env) => {
+    expect(setUp(settings, env)).toEqual({ status: 0, stderr: '' })
+  })
+
+  it.each([
+    ['#REDIS_URL=redis://127.0.0.1:6379', {}],
+    ['REDIS_URL=""', {}],
+    ['REDIS_URL= # none', {}],
+    [`REDIS_URL=${URL}`, { REDIS_URL: '' }],
+  ])('says what to install where none is: %j %j', (settings, env) => {
+    expect(setUp(settings, env)).toMatchObject({ status: 1, stderr: expect.stringContaining('install Redis 6.2') })
+  })
+})
