@@ -25,7 +25,7 @@ const OF_EVERY_TARGET = ['job', 'instance', 'process', 'service']
 
 /** The metrics of a PromQL expression, and the labels that it selects or groups by. */
 function toUses(expression: string): { metrics: string[]; labels: string[] } {
-  const plain = expression.replace(/\[[^\]]*\]/g, '').replace(/\b(and|or|unless)\b/g, ' ')
+  const plain = expression.replace(/\[[^\]]*\]/g, '').replace(/\b(and|or|unless|offset)\b/g, ' ')
   const groups = [...plain.matchAll(/\bby\s*\(([^)]*)\)/g)].flatMap(([, names = '']) => names.split(/,\s*/))
   const selectors = [...plain.matchAll(/\{([^}]*)\}/g)].flatMap(([, selector = '']) =>
     [...selector.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label = '']) => label),
