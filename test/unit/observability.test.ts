@@ -26,11 +26,11 @@ const OF_EVERY_TARGET = ['job', 'instance', 'process', 'service']
 /** The metrics of a PromQL expression, and the labels that it selects or groups by. */
 function toUses(expression: string): { metrics: string[]; labels: string[] } {
   const plain = expression.replace(/\[[^\]]*\]/g, '').replace(/\b(and|or|unless|offset)\b/g, ' ')
-  const groups = [...plain.matchAll(/\bby\s*\(([^)]*)\)/g)].flatMap(([, names = '']) => names.split(/,\s*/))
+  const groups = [...plain.matchAll(/\b(?:by|on)\s*\(([^)]*)\)/g)].flatMap(([, names = '']) => names.split(/,\s*/))
   const selectors = [...plain.matchAll(/\{([^}]*)\}/g)].flatMap(([, selector = '']) =>
     [...selector.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label = '']) => label),
   )
-  const words = plain.replace(/\bby\s*\([^)]*\)/g, '').replace(/\{[^}]*\}/g, '')
+  const words = plain.replace(/\b(?:by|on)\s*\([^)]*\)/g, '').replace(/\{[^}]*\}/g, '')
   // A name before a bracket is a function's or an aggregation's; "by" may stand between the two.
   const metrics = [...words.matchAll(/\b(?!or\b)[a-z_]\w*\b(?!\s*\()/g)].map(([name]) => name)
   return { metrics, labels: [...groups, ...selectors] }
