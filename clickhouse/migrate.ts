@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto'
+import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -16,6 +16,7 @@ import { renderStatement } from './cluster/render.ts'
 import { compareInForce, putInForce } from './registry.ts'
 import { findDrift } from './schema/drift.ts'
 import { loadReleased, MIGRATIONS, refuseRewritten } from './schema/released.ts'
+import { dropLeftScratches, dropScratch, toScratchName } from './schema/scratch.ts'
 import { MIGRATIONS_TABLE, readSchema, refuseHalfRestored, type StoredSchema } from './schema/stored.ts'
 
 export interface Migration {
@@ -158,9 +159,6 @@ function refuseDrift(migrations: readonly Migration[], applied: ReadonlyMap<stri
   if (mistakes.length > 0) throw new DataError('migration', `schema drift: ${mistakes.join('; ')}`)
 }
 
-/** A name of its own for each check, so that several may run. */
-const toScratchName = () => `dao_data_schema_check_${randomBytes(4).toString('hex')}`
-
 const HELP = `npm run migrate             brings the schema up to the files and puts the registry of shared/registry into force, which
                             whatever runs has within seconds
 npm run migrate -- --check  compares both with the files and changes nothing; exits 1 where they differ`
@@ -222,14 +220,14 @@ async function compareSchema(
   log: Logger,
   signal: AbortSignal,
 ): Promise<readonly string[]> {
-  const scratchName = toScratchName()
+  await dropLeftScratches(server, Date.now())
+  const scratchName = toScratchName(Date.now())
   const scratch = createDatabase(config, 'write', { database: scratchName })
-  const on = config.cluster === undefined ? '' : `${onCluster(config.cluster)} SYNC`
   try {
     await migrate(server, endingWith(signal, scratch), scratchName, log)
     return await findDrift(db, config.database, scratch, scratchName)
   } finally {
-    await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${scratchName}${on}` })
+    await dropScratch(server, scratchName)
     await scratch.close()
   }
 }

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { putInForce, storeRegistry } from '../../clickhouse/registry.ts'
+import { dropScratch, toScratchName } from '../../clickhouse/schema/scratch.ts'
 import { union } from '../../shared/coverage/grid.ts'
 import { addCoverage } from '../../shared/coverage/ledger.ts'
 import { type Note, writeNotes } from '../../shared/coverage/notes.ts'
@@ -152,13 +153,16 @@ describe('migrate -- --check', () => {
     return database.server.rows({ name: 'scratches', sql, schema: z.object({ name: z.string() }) })
   }
 
-  it('tells what a migrate would change, and leaves nothing behind', async () => {
+  it('tells what a migrate would change, and leaves nothing behind, nor what a killed one left a day ago', async () => {
     await putInForce(database.db, silent)
+    const [left, young] = [toScratchName(Date.now() - 2 * DAY_MS), toScratchName(Date.now() - DAY_MS / 2)]
+    for (const name of [left, young]) await database.server.command({ name: 'left', sql: `CREATE DATABASE ${name}` })
     const { status, stdout } = spawnSync(process.execPath, command, { env: env(), encoding: 'utf8' })
     expect(stdout).toContain('the schema is what the files say')
     expect(stdout).toContain('the registry in force is that of the files')
     expect(status).toBe(0)
-    expect(await scratches()).toEqual([])
+    expect(await scratches()).toEqual([{ name: young }])
+    await dropScratch(database.server, young)
   })
 
   it.each([0, 1, 20, 40])(

@@ -1,0 +1,32 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import { DAY_MS } from '../../shared/intervals.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { onCluster } from '../../shared/store/topology.ts'
+
+const PREFIX = 'dao_data_schema_check_'
+
+/** The database of a check: each has its own, so that several may run. Its name says since when. */
+export const toScratchName = (now: number): string => `${PREFIX}${now}_${randomBytes(4).toString('hex')}`
+
+export async function dropScratch(server: Database, name: string): Promise<void> {
+  const on = server.cluster === undefined ? '' : `${onCluster(server.cluster)} SYNC`
+  await server.command({ name: 'drop-scratch', sql: `DROP DATABASE IF EXISTS ${name}${on}` })
+}
+
+/**
+ * Drops what checks have left that were killed. A check takes seconds; what is younger than a day may be that of one that
+ * runs, on a machine with another clock.
+ */
+export async function dropLeftScratches(server: Database, now: number): Promise<void> {
+  const databases = await server.rows({
+    name: 'scratches',
+    sql: 'SELECT name FROM system.databases WHERE startsWith(name, {prefix: String})',
+    params: { prefix: PREFIX },
+    schema: z.object({ name: z.string() }),
+  })
+  for (const { name } of databases) {
+    const since = /^(\d+)_[0-9a-f]{8}$/.exec(name.slice(PREFIX.length))?.[1]
+    if (since !== undefined && Number(since) < now - DAY_MS) await dropScratch(server, name)
+  }
+}
