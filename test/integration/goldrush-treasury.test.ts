@@ -24,7 +24,7 @@ describe('goldrush', () => {
     error_message: message,
     error_code: code,
   })
-  const holding = (day: number, quote: number | null) => ({
+  const holding = (day: number, quote: number) => ({
     timestamp: new Date(TODAY - day * DAY).toISOString(),
     open: { balance: '5000000', quote },
   })
@@ -63,7 +63,7 @@ describe('goldrush', () => {
     expect(server.requests[0]?.headers.authorization).toBe('Bearer secret')
   })
 
-  it('takes the documented answer, null quotes, spam and all', async () => {
+  it('takes the documented answer, tokens without a price, spam and all', async () => {
     const { source } = await connectTreasury(
       goldrush,
       answering({ balances: () => readFixture('goldrush/balances.json') as object }),
@@ -78,8 +78,9 @@ describe('goldrush', () => {
     })
   })
 
-  it('prices null quotes with DefiLlama, in few calls, and leaves unknown what that does not know', async () => {
-    const unpriced = Array.from({ length: 100 }, (_, n) => item(address(n), `T${n}`, { quote: null }))
+  it('prices with DefiLlama what has no price, in few calls, and leaves unknown what that does not know', async () => {
+    const ways = [{ quote: null }, { quote: 0, quote_rate: null }, { quote: 0, quote_rate: 0 }]
+    const unpriced = Array.from({ length: 100 }, (_, n) => item(address(n), `T${n}`, ways[n % ways.length]))
     const coins = { [`ethereum:${address(7)}`]: { price: 3, symbol: 'T7' } }
     const { server, source } = await connectTreasury(goldrush, answering({ balances: () => data(unpriced), coins }))
     const row = await source.fetchTreasury(alfa, TODAY, signal)
@@ -186,7 +187,7 @@ describe('goldrush', () => {
   })
 
   it('tells the days that every address tells, unpriced ones at the price of their day', async () => {
-    const days = (...list: number[]) => list.map((day) => holding(day, null))
+    const days = (...list: number[]) => list.map((day) => holding(day, 0))
     const portfolio = (path: string) =>
       data([item('0x1', 'A', { holdings: path.includes(address(2)) ? days(1, 2) : days(0, 1, 2, 3, 4) })])
     const prices = (href: URL) => {

@@ -26,7 +26,7 @@ const Balances = z.array(
     is_spam: z.boolean(),
     balance: digits,
     quote_rate: z.number().nullable(),
-    quote: z.number().nullable(),
+    quote: z.number(),
   }),
 )
 const Portfolio = z.array(
@@ -35,7 +35,7 @@ const Portfolio = z.array(
     holdings: z.array(
       z.looseObject({
         timestamp: z.iso.datetime(),
-        open: z.looseObject({ balance: digits, quote: z.number().nullable() }),
+        open: z.looseObject({ balance: digits, quote: z.number() }),
       }),
     ),
   }),
@@ -55,7 +55,7 @@ const balances = async (address = wallet, query = '') =>
 const portfolio = async (days: number) => Portfolio.parse(await items(`1/address/${wallet}/portfolio_v2/?days=${days}`))
 
 describe('GoldRush', () => {
-  test('tells what an address holds: spam where it is not asked to leave it out, and null quotes', async () => {
+  test('tells what an address holds: spam where it is not asked to leave it out, and quotes of 0 without a price', async () => {
     const addresses = registry.daos.flatMap(({ treasuries }) => treasuries).filter(({ chain }) => chain === 'ethereum')
     const all = (await Promise.all(addresses.map(({ address }) => balances(address)))).flat()
     const left = (await Promise.all(addresses.map(({ address }) => balances(address, '?no-spam=true')))).flat()
@@ -63,7 +63,9 @@ describe('GoldRush', () => {
     expect(spam(all)).toBeGreaterThan(spam(left))
     // Some spam comes although it was not wanted.
     expect(spam(left)).toBeGreaterThan(0)
-    expect(all.filter(({ quote }) => quote === null).length).toBeGreaterThan(addresses.length)
+    const unpriced = all.filter(({ quote_rate }) => quote_rate === null)
+    expect(unpriced.length).toBeGreaterThan(addresses.length)
+    expect(new Set(unpriced.map(({ quote }) => quote))).toEqual(new Set([0]))
     const own = (await balances()).find(({ contract_ticker_symbol }) => contract_ticker_symbol === 'UNI')
     expect(own?.quote).toBeCloseTo((Number(own?.balance) / 1e18) * (own?.quote_rate ?? 0), 2)
   })

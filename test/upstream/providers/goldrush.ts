@@ -148,11 +148,9 @@ function toRate({ contract, price, isSpam, isNative }: TreasuryHolding): number 
   return !isNative && unit(toNoiseKey(12, contract), 0) > 11 / 12 ? null : price
 }
 
-function toQuote(holding: TreasuryHolding): number | null {
-  const rate = toRate(holding)
-  return rate === null ? null : (Number(holding.balance) / 10 ** holding.decimals) * rate
+/** Without a price it is 0, as the provider sends it. */
+function toQuote(holding: TreasuryHolding): number {
+  return (Number(holding.balance) / 10 ** holding.decimals) * (toRate(holding) ?? 0)
 }
 
-function toPretty(quote: number | null): string | null {
-  return quote === null ? null : `$${quote.toFixed(2)}`
-}
+const toPretty = (quote: number) => `$${quote.toFixed(2)}`

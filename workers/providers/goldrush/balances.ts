@@ -15,7 +15,9 @@ export const heldToken = z.object({
 
 /** Balances_v2: everything that an address holds (providers document, section 11). */
 export const balancesData = z.object({
-  items: z.array(heldToken.extend({ type: asSent, is_spam: asSent, balance: asSent, quote: asSent })),
+  items: z.array(
+    heldToken.extend({ type: asSent, is_spam: asSent, balance: asSent, quote: asSent, quote_rate: asSent }),
+  ),
 })
 
 /** A holding of one address, and what is needed to read its past. */
@@ -29,7 +31,7 @@ const LEFT_OUT: ReadonlySet<unknown> = new Set(['nft', 'dust'])
 
 /**
  * The fungible tokens of an address. Spam, collectibles and dust are left out, and so is what has no decimals, because
- * it is not fungible. A quote of null is an unknown value.
+ * it is not fungible.
  */
 export function toPositions({ items }: z.infer<typeof balancesData>, { chain, address }: Wallet): Position[] {
   return items.flatMap((item) => {
@@ -43,7 +45,7 @@ export function toPositions({ items }: z.infer<typeof balancesData>, { chain, ad
         symbol: item.contract_ticker_symbol || item.contract_name || item.contract_address,
         decimals,
         quantity: toWholeTokens(item.balance, decimals),
-        ...toQuoted(item.quote),
+        ...toQuoted(item.quote, item.quote_rate),
       },
     ]
   })
@@ -53,10 +55,13 @@ export function toPositions({ items }: z.infer<typeof balancesData>, { chain, ad
 export const countSpam = ({ items }: z.infer<typeof balancesData>): number =>
   items.filter((item) => item.is_spam === true || item.type === 'dust').length
 
-/** A value in USD and whose it is, null where there is none. */
-export function toQuoted(quote: unknown): Pick<Holding, 'valueUsd' | 'priceSource'> {
+/**
+ * A value in USD and whose it is, null where there is none. A quote of 0 is a value only beside a price: the provider also
+ * sends it of a token that it has no price for.
+ */
+export function toQuoted(quote: unknown, rate: unknown): Pick<Holding, 'valueUsd' | 'priceSource'> {
   const value = toNumber(quote)
-  return typeof value === 'number'
+  return typeof value === 'number' && (value > 0 || Number(toNumber(rate)) > 0)
     ? { valueUsd: value, priceSource: 'goldrush' }
     : { valueUsd: null, priceSource: null }
 }

@@ -12,7 +12,11 @@ export const portfolioData = z.object({
   items: z.array(
     heldToken.extend({
       holdings: z.array(
-        z.object({ timestamp: z.string(), open: z.object({ balance: asSent, quote: asSent }).nullish() }),
+        z.object({
+          timestamp: z.string(),
+          quote_rate: asSent,
+          open: z.object({ balance: asSent, quote: asSent }).nullish(),
+        }),
       ),
     }),
   ),
@@ -38,12 +42,12 @@ export function toDailyPositions(
     const contract = String(toLowerCase(item.contract_address))
     const now = known.get(contract)
     const decimals = toNumber(item.contract_decimals) ?? now?.decimals
-    for (const { timestamp, open } of item.holdings) {
+    for (const { timestamp, quote_rate, open } of item.holdings) {
       const day = toBucketStart(Date.parse(timestamp), range.interval)
       if (!(day >= range.from && day < range.to)) continue
       const positions = days.get(day) ?? []
       days.set(day, positions)
-      const quoted = toQuoted(open?.quote)
+      const quoted = toQuoted(open?.quote, quote_rate)
       if (typeof decimals !== 'number' || !open || (now === undefined && !wasLeft(item, quoted.valueUsd))) continue
       const symbol = item.contract_ticker_symbol || item.contract_name || item.contract_address
       const quantity = toWholeTokens(open.balance, decimals)

@@ -75,7 +75,9 @@ async function toHoldings(
   findPrices: (coins: readonly string[]) => Promise<PriceTable>,
 ): Promise<Map<number, Holding[]>> {
   signal.throwIfAborted()
-  const unpriced = [...positions.values()].flat().filter(({ valueUsd }) => valueUsd === null)
+  const unpriced = [...positions.values()]
+    .flat()
+    .filter(({ valueUsd, quantity }) => valueUsd === null && quantity !== 0)
   const coins = [...new Set(unpriced.map(({ chain, contract }) => toCoin(chain, contract)))]
   const prices: PriceTable = coins.length === 0 ? new Map() : await findPrices(coins)
   const toHolding = (position: Position, at: number): Holding => {
