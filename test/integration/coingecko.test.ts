@@ -120,16 +120,34 @@ describe('coingecko', () => {
     }
     const now = Date.now()
     const old = { from: start, to: start + 2 * DAY }
-    expect(await stepsOf({ ...old, interval: '5m' })).toEqual([
-      { from: old.from, to: old.to - DAY, seconds: 3600 },
-      { from: old.to - DAY, to: old.to, seconds: 3600 },
-    ])
+    expect(await stepsOf({ ...old, interval: '5m' })).toEqual([{ ...old, seconds: 3600 }])
     expect(await stepsOf({ ...old, interval: '1h' })).toEqual([])
     const recent = { from: now - 3_600_000, to: now }
     expect(await stepsOf({ ...recent, interval: '5m' })).toEqual([])
+    const [older, ...others] = await stepsOf({ from: now - 2 * DAY, to: now, interval: '5m' })
+    expect(older).toMatchObject({ from: now - 2 * DAY, seconds: 3600 })
+    // Whole hours, within the last day for as long as calls may wait.
+    expect(Number(older?.to) % 3_600_000).toBe(0)
+    expect(older?.to).toBeGreaterThan(now - DAY + 3_600_000)
+    expect(others).toEqual([])
     const long = { from: start, to: start + 91 * DAY }
     expect(await stepsOf({ ...long, interval: '1d' })).toEqual([])
     expect((await stepsOf({ ...long, interval: '1h' })).length).toBe(0)
+  })
+
+  it('has every 5 minutes of hours of today, for which the provider has to be asked up to now', async () => {
+    const registry = loadRegistry()
+    const upstream = await createUpstream({ registry, now: () => NOW })
+    onTestFinished(upstream.close)
+    const config = parseConfig({ ...toStandInSettings(upstream.url), COINGECKO_CALLS_PER_MONTH: '1000000' })
+    const { http } = createObservedClients()
+    const source = coingecko.connect({ config, http, db: noDatabase, log: silent, now: () => NOW })
+    const hours = { from: Date.UTC(2026, 10, 20, 2), to: Date.UTC(2026, 10, 20, 5) }
+    const { run, steps } = toRun()
+    const rows = await source.fetchHistory(registry.tokens.slice(0, 1), { ...hours, interval: '5m' }, run)
+    const grid = Array.from({ length: 36 }, (_, n) => new Date(hours.from + n * 300_000).toISOString())
+    expect(rows.map(({ observed_at }) => observed_at)).toEqual(grid)
+    expect(steps).toEqual([])
   })
 
   it('tries again after a rate limit that says to wait 0 seconds', async () => {

@@ -58,6 +58,7 @@ describe('CoinGecko', () => {
 
   test.each([
     ['the last hours', NOW / 1000 - 7_200, NOW / 1000, 300_000],
+    ['hours of today', NOW / 1000 - 14_400, NOW / 1000 - 7_200, 3_600_000],
     ['two days', 1_704_067_200, 1_704_240_000, 3_600_000],
     ['a hundred days', 1_704_067_200, 1_712_707_200, 86_400_000],
   ])('answers %s in steps that fit', async (_, from, to, step) => {

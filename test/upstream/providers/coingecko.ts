@@ -144,9 +144,9 @@ function answerCoin(id: string, world: World): Reply {
   })
 }
 
-/** Five minutes within the last day, hours up to 90 days, else days. */
+/** Five minutes within a day that ends now, hours up to 90 days, else days. */
 function toAutoStep(from: number, to: number, now: number): number {
-  if (from >= now - DAY) return FIVE_MINUTES
+  if (from >= now - DAY && to >= now - FIVE_MINUTES) return FIVE_MINUTES
   return to - from <= 90 * DAY ? HOUR : DAY
 }
 

@@ -22,6 +22,8 @@ const COINS_PER_PAGE = 250
 const CONCURRENCY = 1
 
 const HOURLY_PAGE_MS = 90 * DAY_MS
+/** The provider answers the last day by 5 minutes: less an hour, in which calls may wait for the limit, and one to cut at whole hours. */
+const FINE_MS = DAY_MS - 2 * HOUR_MS
 
 /** CoinGecko, with a Pro key, a Demo key or none (providers document, section 2). Only a Pro key has more than 365 days of history. */
 export const coingecko: Provider<PriceSource, Token> = {
@@ -37,18 +39,16 @@ export const coingecko: Provider<PriceSource, Token> = {
       },
       async fetchHistory(tokens, range, run) {
         requireHistory(budget, CALLS_SETTING)
-        const now = context.now?.() ?? Date.now()
-        const pages = toChartPages(range)
+        const { now: clock = Date.now } = context
+        const now = clock()
+        const pages = toChartPages(range, now)
         const asked = INTERVAL_SECONDS[range.interval]
-        for (const page of pages) {
-          const seconds = toStepSeconds(page, now)
-          if (seconds > asked) run.noteStep(page, seconds)
-        }
+        for (const page of pages) if (page.seconds > asked) run.noteStep(page, page.seconds)
         const plan: Plan = {
           from: toBucketStart(now - toPlanDays(context.config) * DAY_MS, '1d') + DAY_MS,
           beyond: undefined,
         }
-        const ask = (token: Token) => fetchHistory(client, token, pages, { ...run, range, plan })
+        const ask = (token: Token) => fetchHistory(client, token, pages, { ...run, range, plan, clock })
         return (await askEach(tokens, ask, { ...run, range, concurrency: CONCURRENCY })).flat()
       },
     }
@@ -81,6 +81,12 @@ interface Plan {
   beyond: DataError | undefined
 }
 
+interface ChartRun extends Pick<Run<unknown, Token>, 'signal' | 'refuse'> {
+  readonly range: Range
+  readonly plan: Plan
+  readonly clock: () => number
+}
+
 /**
  * One coin's history. Where the plan has only the newer part its rows are kept, and the run is told that there is no
  * answer for the rest.
@@ -88,14 +94,14 @@ interface Plan {
 async function fetchHistory(
   client: HttpClient,
   token: Token,
-  pages: readonly Range[],
-  { range, plan, signal, refuse }: { range: Range; plan: Plan } & Pick<Run<unknown, Token>, 'signal' | 'refuse'>,
+  pages: readonly ChartPage[],
+  { range, plan, clock, signal, refuse }: ChartRun,
 ): Promise<Candidate<TokenPriceRow>[]> {
   const charts: z.infer<typeof chartAnswer>[] = []
   let beyond: DataError | undefined
-  const ask = async (page: Range) => {
+  const ask = async (page: ChartPage) => {
     try {
-      charts.push(await fetchChart(client, token, page, signal))
+      charts.push(await fetchChart(client, token, page, clock, signal))
     } catch (error) {
       if (!(error instanceof DataError) || error.code !== 'provider_unconfigured') throw error
       beyond = error
@@ -115,30 +121,44 @@ async function fetchHistory(
   return toHistoryRows(charts, token, range)
 }
 
-/**
- * The pages of a range, each as long as the provider answers it at the step that is asked for, or at the nearest it
- * has. The provider picks the step by the page's length: hours up to 90 days, days beyond, and 5 minutes only within a
- * day that ends now (providers document, section 2). So for a finer step than hours only the last day is a page of its
- * own; older days come by the hour in any case.
- */
-function toChartPages(range: Range): Range[] {
-  const stepMs = INTERVAL_SECONDS[range.interval] * 1000
-  if (stepMs >= DAY_MS) return toPages(range, Number.POSITIVE_INFINITY)
-  const lastDay = stepMs >= HOUR_MS ? range.to : Math.max(range.from, range.to - DAY_MS)
-  return [...toPages({ ...range, to: lastDay }, HOURLY_PAGE_MS), ...toPages({ ...range, from: lastDay }, DAY_MS)]
+/** A page, and the step at which the provider answers it. */
+interface ChartPage extends Range {
+  readonly seconds: number
 }
 
-/** The step at which the provider answers a page, in seconds; `now` is Unix milliseconds. */
-function toStepSeconds({ from, to }: Range, now: number): number {
-  if (to - from > HOURLY_PAGE_MS) return INTERVAL_SECONDS['1d']
-  return from >= now - DAY_MS ? INTERVAL_SECONDS['5m'] : INTERVAL_SECONDS['1h']
+/**
+ * The pages of a range at `now`, each as long as the provider answers it at the step that is asked for, or at the nearest
+ * it has. The provider picks the step by the page's length: hours up to 90 days, days beyond, and 5 minutes only within a
+ * day that ends now (providers document, section 2). So for a finer step than hours the last day is a page of its own; older
+ * days come by the hour in any case.
+ */
+function toChartPages(range: Range, now: number): ChartPage[] {
+  const stepMs = INTERVAL_SECONDS[range.interval] * 1000
+  const fineFrom = toBucketStart(now - FINE_MS, '1h')
+  const toPage = (part: Range): ChartPage => {
+    const isLong = part.to - part.from > HOURLY_PAGE_MS
+    return { ...part, seconds: INTERVAL_SECONDS[isLong ? '1d' : part.from >= fineFrom ? '5m' : '1h'] }
+  }
+  if (stepMs >= DAY_MS) return [toPage(range)]
+  const split = stepMs >= HOUR_MS ? range.to : Math.min(range.to, Math.max(range.from, fineFrom))
+  return [...toPages({ ...range, to: split }, HOURLY_PAGE_MS), ...toPages({ ...range, from: split }, DAY_MS)].map(
+    toPage,
+  )
 }
 
 /** One coin's chart. @throws DataError `provider_unknown` for a coin that the provider does not know. */
-async function fetchChart(client: HttpClient, token: Token, page: Range, signal: AbortSignal) {
+async function fetchChart(
+  client: HttpClient,
+  token: Token,
+  { from, to, seconds }: ChartPage,
+  clock: () => number,
+  signal: AbortSignal,
+) {
   const path = `/coins/${encodeURIComponent(token.coingeckoId ?? '')}/market_chart/range`
   const route = '/coins/{id}/market_chart/range'
-  const query = { vs_currency: 'usd', from: Math.floor(page.from / 1000), to: Math.ceil(page.to / 1000) }
+  // A page that ended before now would come by the hour; what is behind its end is cut off again.
+  const end = seconds === INTERVAL_SECONDS['5m'] ? clock() : to
+  const query = { vs_currency: 'usd', from: Math.floor(from / 1000), to: Math.ceil(end / 1000) }
   const answer = await client.json({ path, route, query, signal, absent: [404] })
   if (answer === undefined) throw toUnknown('coingecko', path)
   return checkAnswer(chartAnswer, answer, { provider: 'coingecko', path })
