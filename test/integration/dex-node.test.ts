@@ -7,7 +7,6 @@ import { z } from 'zod'
 import { createHttpClients } from '../../workers/http/client.ts'
 import { SWAP_TOPICS } from '../../workers/providers/evm/dex/swaps.ts'
 import { findBlockAt } from '../../workers/providers/evm/logs/find-block.ts'
-import { createPager } from '../../workers/providers/evm/logs/log-pages.ts'
 import { createNode } from '../../workers/providers/evm/logs/node.ts'
 import { createJsonRpc } from '../../workers/providers/evm/rpc/json-rpc.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
@@ -28,6 +27,8 @@ type Call = z.infer<typeof rpcCall>
 type Reply = { result: unknown } | { error: { code: number; message: string } }
 type Sent = { body: unknown; status?: number; headers?: Record<string, string> }
 const logFilter = z.object({ fromBlock: z.string().transform(Number), toBlock: z.string().transform(Number) })
+
+const CAP = 1e6
 
 /** A node that answers as a test says: by call, or by a whole body. */
 async function startNode(
@@ -56,7 +57,7 @@ async function startNode(
   closers.push(server.close)
   const { http, calls } = createObservedClients()
   const { timeoutMs = 5_000, batchSize = 3 } = more
-  const settings = { timeoutMs, maxBytes: 1e6, requestsPerMinute: 60_000 }
+  const settings = { timeoutMs, maxBytes: CAP, requestsPerMinute: 60_000 }
   const client = http.open({ provider: 'rpc-test', baseUrl: `${server.baseUrl}/v3/secret-key`, ...settings })
   return { node: createNode(createJsonRpc('rpc-test', client, batchSize)), asked, calls, requests: server.requests }
 }
@@ -200,9 +201,8 @@ describe('a page of logs', () => {
   const rangeOf = ({ params: [filter] }: Call) => logFilter.parse(filter)
   async function readAll(started: Awaited<ReturnType<typeof startNode>>, from: number, to: number) {
     const accepted: [number, number][] = []
-    const pager = createPager()
     for (let at = from; at <= to; ) {
-      const { end } = await pager.read(at, to, (first, until, last) =>
+      const { end } = await started.node.pager.read(at, to, (first, until, last) =>
         started.node.logs({ addresses: pool, topics: SWAP_TOPICS }, { from: first, to: until, last }, signal),
       )
       accepted.push([at, end])
@@ -240,16 +240,32 @@ describe('a page of logs', () => {
     expect(covered(await readAll(await startNode(answer), 1, 3_000))).toEqual(blocks(1, 3_000))
   })
 
-  it('is halved on an answer that would be too large and on one that takes too long', async () => {
+  it('is halved on an answer that would be too large, on one that is, and on one that takes too long', async () => {
     const whole = (calls: readonly Call[]): Sent | undefined => {
       const [call] = calls
       const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
       if (toBlock - fromBlock > 1_500) return { body: undefined }
-      return toBlock - fromBlock > 600 ? { body: {}, status: 413 } : undefined
+      if (toBlock - fromBlock > 600) return { body: {}, status: 413 }
+      return toBlock - fromBlock > 200 ? { body: { id: 0, result: ' '.repeat(CAP) } } : undefined
     }
     const started = await startNode(() => ({ result: [] }), { whole, timeoutMs: 150 })
     expect(covered(await readAll(started, 1, 3_000))).toEqual(blocks(1, 3_000))
   })
+
+  it.each([500, 502, 504])(
+    'is halved where a gateway gives up with %i, in this reading and the next',
+    async (status) => {
+      const whole = ([call]: readonly Call[]): Sent | undefined => {
+        const { fromBlock, toBlock } = rangeOf(call ?? { id: 0, method: '', params: [] })
+        return toBlock - fromBlock >= 600 ? { body: {}, status } : undefined
+      }
+      const started = await startNode(() => ({ result: [] }), { whole })
+      const read = () => readAll(started, 1, 6_000)
+      // 2,000 and 1,000 blocks are too many.
+      await expect(read()).rejects.toMatchObject({ code: 'provider_unavailable' })
+      expect(covered(await read())).toEqual(blocks(1, 6_000))
+    },
+  )
 
   it('of one block that is refused is an error, worth another try where the node had no capacity', async () => {
     const busy = await startNode(() => refuse(-32005, 'query returned more than 10000 results'))

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { DataError } from '../../shared/errors.ts'
 import { createPager, type Pager, TooWide } from '../../workers/providers/evm/logs/log-pages.ts'
 import { readRefusal } from '../../workers/providers/evm/logs/refusal.ts'
 
@@ -58,6 +59,33 @@ describe('pages of blocks', () => {
 
   it('fail when one block is too much', async () => {
     await expect(readBlocks(1, 10, (from, to) => from <= 5 && to >= 5)).rejects.toThrow('refused at one block')
+  })
+
+  it('stop asking for what has no answer again and again, and leave alone what says when to come again', async () => {
+    const pager = createPager()
+    const unanswered: number[] = []
+    const readPage = async (from: number, to: number) => {
+      if (to - from + 1 <= 600) return blocks(from, to)
+      unanswered.push(to - from + 1)
+      throw new DataError('provider_unavailable', 'status 504')
+    }
+    await expect(pager.read(1, 60_000, readPage)).rejects.toThrow('504')
+    const found: number[] = []
+    for (let at = 1; at <= 60_000; ) {
+      const page = await pager.read(at, 60_000, readPage)
+      found.push(...page.found)
+      at = page.end + 1
+    }
+    expect(found).toEqual(blocks(1, 60_000))
+    expect(unanswered.length).toBeLessThan(20)
+    const waits = new DataError('provider_unavailable', 'status 429', { retryAfterMs: 90_000 })
+    const asked: number[] = []
+    const busy = async (from: number, to: number) => {
+      asked.push(to - from + 1)
+      throw waits
+    }
+    for (let n = 0; n < 2; n += 1) await expect(pager.read(1, 60_000, busy)).rejects.toBe(waits)
+    expect(asked[1]).toBe(asked[0])
   })
 
   it('are none in an empty range', async () => {

@@ -1,3 +1,5 @@
+import { DataError } from '../../../../shared/errors.ts'
+
 /**
  * The node would not answer for that many blocks: too many of them, too many logs, or too long to find them. Some say how
  * many it ever accepts (`most`), or how many of these blocks (`width`).
@@ -11,6 +13,10 @@ export class TooWide {
     this.width = width
   }
 }
+
+/** There is no answer now: the node is down or busy, or what stands before it gave up on a page that takes too long. */
+export const isUnavailable = (error: unknown): error is DataError =>
+  error instanceof DataError && error.code === 'provider_unavailable'
 
 /** Reads one page; `last` tells that it is a single block, which cannot be made smaller. */
 export type ReadPage<T> = (from: number, to: number, last: boolean) => Promise<readonly T[] | TooWide>
@@ -56,7 +62,8 @@ const NO_REFUSALS = { width: Number.POSITIVE_INFINITY, times: 0 }
 
 /**
  * Where a node says how many blocks it accepts at once, pages are never wider. Most do not: a page that is too wide is halved until it is accepted, and
- * pages grow again after each success (providers document, section 6). A refusal means one of two things. Where the
+ * pages grow again after each success (providers document, section 6). So is a page without an answer, because gateways give
+ * up with a 502 or 504 on what takes too long; after two in a row it is an error. A refusal means one of two things. Where the
  * blocks held many logs, only they are read in smaller pages. Otherwise it is the node's limit: pages stay below it for
  * the next hundred, and close in on it. A pager belongs to one node and lives as long as the process, so that runs do not
  * learn the limit again.
@@ -91,10 +98,14 @@ export function createPager(): Pager {
       width = Math.min(width, ceiling)
       return
     }
+    span = { from, end, logs: 0 }
+    narrow(refused, suggested)
+  }
+
+  function narrow(refused: number, suggested?: number): void {
     // A page that is halved again is still the same refusal.
     if (!wasRefused) refusals = { width: Math.min(refusals.width, refused), times: refusals.times + 1 }
     wasRefused = true
-    span = { from, end, logs: 0 }
     const half = Math.max(1, Math.floor(refused / 2))
     width = refused > widestAccepted ? Math.max(half, widestAccepted) : half
     if (suggested !== undefined && suggested < refused) width = suggested
@@ -129,14 +140,22 @@ export function createPager(): Pager {
   return {
     ceiling: () => ceiling,
     async read(from, to, readPage) {
-      for (;;) {
+      for (let isAgain = false; ; ) {
         const end = Math.min(to, from + width - 1)
-        const found = await readPage(from, end, end === from)
-        if (!(found instanceof TooWide)) {
-          noteAccepted(from, end, found.length)
-          return { found, end }
+        try {
+          const found = await readPage(from, end, end === from)
+          if (!(found instanceof TooWide)) {
+            noteAccepted(from, end, found.length)
+            return { found, end }
+          }
+          noteRefused(from, end, found)
+        } catch (error) {
+          // Who says when to come again has no fault to find with the page.
+          if (!isUnavailable(error) || error.retryAfterMs !== undefined) throw error
+          narrow(end - from + 1)
+          if (isAgain || end === from) throw error
+          isAgain = true
         }
-        noteRefused(from, end, found)
       }
     },
   }

@@ -1,8 +1,9 @@
 import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
+import { BodyTooLarge } from '../../../http/body.ts'
 import { checkAnswer } from '../../answer.ts'
-import { isPassing, type JsonRpc, type RpcReply, toRpcError } from '../rpc/json-rpc.ts'
-import { createPager, type Pager, TooWide } from './log-pages.ts'
+import { isPassing, type JsonRpc, type RpcReply, type SendOptions, toRpcError } from '../rpc/json-rpc.ts'
+import { createPager, isUnavailable, type Pager, TooWide } from './log-pages.ts'
 import { readRefusal } from './refusal.ts'
 
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
@@ -174,7 +175,8 @@ async function fetchLogs(
 }
 
 /**
- * Asks for one page of logs. A page that times out is made smaller without a retry; a single block gets all retries.
+ * Asks for one page of logs. A page that times out, or whose answer is over the cap, is made smaller without a retry; a single
+ * block gets all retries.
  */
 async function sendForPage(
   rpc: JsonRpc,
@@ -183,16 +185,24 @@ async function sendForPage(
   signal: AbortSignal,
 ): Promise<RpcReply | TooWide> {
   if (last) return rpc.call(call, signal)
+  const send = async (options: SendOptions) => {
+    try {
+      return await rpc.call(call, signal, { ...options, answers: TOO_WIDE_STATUSES })
+    } catch (error) {
+      if (isTooMuch(error)) return new TooWide()
+      throw error
+    }
+  }
   try {
-    return await rpc.call(call, signal, { retries: 0, answers: TOO_WIDE_STATUSES })
+    return await send({ retries: 0 })
   } catch (error) {
-    if (isTimeout(error)) return new TooWide()
-    if (!(error instanceof DataError) || error.code !== 'provider_unavailable') throw error
-    return await rpc.call(call, signal, { answers: TOO_WIDE_STATUSES })
+    if (!isUnavailable(error)) throw error
+    return await send({})
   }
 }
 
-/** The HTTP client aborts what takes too long and says so in the cause. */
-function isTimeout(error: unknown): boolean {
-  return error instanceof DataError && error.cause instanceof Error && error.cause.name === 'AbortError'
+/** The HTTP client aborts what takes too long or is too large, and says so in the cause. */
+function isTooMuch(error: unknown): boolean {
+  if (!(error instanceof DataError) || !(error.cause instanceof Error)) return false
+  return error.cause.name === 'AbortError' || error.cause instanceof BodyTooLarge
 }
