@@ -112,6 +112,15 @@ describe('Telegram pages', () => {
     expect(await read(extra('\n  @alfachat\n'))).toBe('not a group or channel')
   })
 
+  it('has a reason and no number for a name that leads elsewhere', async () => {
+    const { server, source } = await connect(telegram, (_, response) => {
+      response.writeHead(302, { location: 'https://telegram.org/' })
+      response.end()
+    })
+    expect(await source.fetchMembers(alfa, signal)).toBe('no such group or channel')
+    expect(server.requests).toHaveLength(1)
+  })
+
   it('refuses a page that is no preview', async () => {
     expect(await failure(read('<html><body>Sign in</body></html>'))).toMatchObject({ code: 'provider_malformed' })
   })
@@ -121,7 +130,8 @@ describe('Telegram pages', () => {
     await source.fetchMembers({ ...alfa, telegram: 'https://t.me/+AbC-1_2' }, signal)
     expect(server.requests[0]?.url.pathname).toBe('/+AbC-1_2')
     expect(calls[0]?.path).toBe('/{name}')
-    expect(telegram.covers({ ...alfa, telegram: 'https://t.me/s/alfa/1' }, plain)).toBe(false)
+    for (const name of ['s/alfa/1', 'abc', '1alfa', '_alfa', 'alfa-chat', 'a'.repeat(33)])
+      expect(telegram.covers({ ...alfa, telegram: `https://t.me/${name}` }, plain)).toBe(false)
   })
 })
 

@@ -129,5 +129,7 @@ describe('Telegram', () => {
     expect(kinds.channel).toBeGreaterThan(0)
     expect(kinds.other).toBeGreaterThan(0)
     expect((await get('/telegram-bot/bot/getChatMemberCount')).status).toBe(401)
+    const noName = await fetch(`${upstream.url}/telegram/abc`, { redirect: 'manual' })
+    expect([noName.status, noName.headers.get('location')]).toEqual([302, 'https://telegram.org/'])
   })
 })

@@ -6,11 +6,15 @@ export const telegram: Provider = {
   name: 'telegram',
   handle({ path, now }, { socials }) {
     const name = path.slice(1)
+    if (!/^(\+[\w-]+|[a-z]\w{3,31})$/i.test(name)) return toHome()
     return htmlReply(toPage(name, socials.chat(name, now)))
   },
   failure: (status) => htmlReply('<html><body>Sorry, something went wrong.</body></html>', status),
   empty: ({ path }) => htmlReply(toPage(path.slice(1), null)),
 }
+
+/** What can be no name leads elsewhere. */
+const toHome = (): Reply => ({ ...htmlReply('', 302), headers: { location: 'https://telegram.org/' } })
 
 /** An unknown name has a page as well, without numbers. */
 function toPage(name: string, chat: Chat | null): string {

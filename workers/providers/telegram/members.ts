@@ -4,7 +4,9 @@ import type { Provider } from '../../job/define-job.ts'
 import { type Members, type MembersSource, toMembers } from '../contracts/members.ts'
 
 /** A public name, or a private invitation, which shows the same page. */
-const LINK = /^https:\/\/t\.me\/(\+?[A-Za-z0-9_-]+)\/?$/
+const LINK = /^https:\/\/t\.me\/(\+[\w-]+|[A-Za-z]\w{3,31})\/?$/
+/** For what it takes for no name the host has no page, and leads to its home page elsewhere. */
+const NO_SUCH_NAME = [301, 302, 303]
 /** One after the other: the host's limit is not documented. */
 const CONCURRENCY = 1
 
@@ -19,11 +21,14 @@ export const telegram: Provider<MembersSource, Dao> = {
       concurrency: CONCURRENCY,
       async fetchMembers(dao, signal) {
         const path = `/${toChatName(dao.telegram)}`
-        return readPreview(await client.text({ path, route: '/{name}', signal }), path)
+        const page = await client.text({ path, route: '/{name}', signal, absent: NO_SUCH_NAME })
+        return page === '' ? NO_SUCH_CHAT : readPreview(page, path)
       },
     }
   },
 }
+
+const NO_SUCH_CHAT = 'no such group or channel'
 
 /** The name in a chat's link; undefined for other links and for none. */
 export function toChatName(link: string | null): string | undefined {
@@ -44,7 +49,7 @@ const ONLINE = new RegExp(`${GROUPED}online\\b`)
 function readPreview(page: string, path: string): Members | string {
   if (!page.includes('tgme_page')) throw new DataError('provider_malformed', `telegram ${path}: not a preview page`)
   const extra = EXTRA.exec(page)?.[1]?.replace(/&nbsp;|&#160;/g, ' ')
-  if (extra === undefined) return 'no such group or channel'
+  if (extra === undefined) return NO_SUCH_CHAT
   const total = TOTAL.exec(extra)?.[1]
   if (total === undefined) return 'not a group or channel'
   const online = ONLINE.exec(extra)?.[1]
