@@ -87,7 +87,18 @@ describe('coinmarketcap', () => {
 
   it.each([
     [401, '1001', 'provider_rejected', 'COINMARKETCAP_API_KEY'],
-    [403, '1006', 'provider_rejected', "plan doesn't support this endpoint"],
+    [
+      403,
+      '1006',
+      'provider_unconfigured',
+      "plan doesn't support this endpoint. (a larger plan of COINMARKETCAP_API_KEY",
+    ],
+    [
+      200,
+      '1006',
+      'provider_unconfigured',
+      "plan doesn't support this endpoint. (a larger plan of COINMARKETCAP_API_KEY",
+    ],
     [200, '1008', 'provider_unavailable', 'minute limit'],
     [200, '1001', 'provider_rejected', 'error 1001: This API Key is invalid.'],
   ])('reports status %i with code %s as %s', async (status, code, expected, says) => {

@@ -11,7 +11,7 @@ const FAILURES: Readonly<Record<number, readonly [status: number, message: strin
   1006: [403, "Your API Key subscription plan doesn't support this endpoint."],
   1008: [429, "You've exceeded your API Key's HTTP request rate limit. Rate limits reset every minute."],
 }
-const CODE_OF_STATUS: Readonly<Record<number, number>> = { 401: 1001, 402: 1003, 403: 1006, 429: 1008 }
+const CODE_OF_STATUS: Readonly<Record<number, number>> = { 401: 1001, 402: 1003, 403: 1005, 429: 1008 }
 
 /** A successful answer around data that is JSON text already. */
 export function toAnswer(dataJson: string, creditCount: number, now: number): Reply {

@@ -17,7 +17,13 @@ const LASTING_LIMITS: Readonly<Record<number, { name: string; toReset: (now: num
   1010: { name: 'monthly', toReset: toNextMonth },
 }
 
-/** What an error answer means, by CoinMarketCap's codes (providers document, section 1.4). */
+/** The plan does not have what was asked for: the key is right, and only a larger plan helps. */
+const BEYOND_PLAN = 1006
+
+/**
+ * What an error answer means, by CoinMarketCap's codes (providers document, section 1.4). What the plan does not have is not
+ * asked for again until the settings change.
+ */
 export function readError(status: number, body: string): ErrorReading | undefined {
   const error = toError(body)
   const says = error?.message ?? ''
@@ -28,6 +34,9 @@ export function readError(status: number, body: string): ErrorReading | undefine
     const retryAfterMs = lasting.toReset(Date.now())
     return { code: 'provider_exhausted', says: `${lasting.name} limit reached: ${says}`, retryAfterMs }
   }
+  if (error?.code === BEYOND_PLAN) {
+    return { code: 'provider_unconfigured', says: `${says} (a larger plan of COINMARKETCAP_API_KEY has it)` }
+  }
   if (status === 401 || status === 402 || status === 403) {
     return { code: 'provider_rejected', says: `${says === '' ? 'no access' : says} (check COINMARKETCAP_API_KEY)` }
   }
@@ -37,7 +46,7 @@ export function readError(status: number, body: string): ErrorReading | undefine
 /**
  * Errors also arrive with status 200.
  * @throws DataError `provider_unavailable` for limits that pass within minutes, `provider_exhausted` for those of a day or a
- *   month, `provider_rejected` for any other error code.
+ *   month, `provider_unconfigured` for what the plan does not have, `provider_rejected` for any other error code.
  */
 export function throwSoftError(answer: unknown, path: string): void {
   const parsed = statusOf.safeParse(answer)
