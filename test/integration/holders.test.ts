@@ -2,8 +2,11 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { type HoldersRecord, holdersRoute } from '../../api/routes/tokens/holders.ts'
 import { tokenHoldersRow } from '../../shared/datasets/holders.ts'
+import { toBucketStart } from '../../shared/intervals.ts'
+import type { Entity } from '../../workers/job/define-job.ts'
 import holders from '../../workers/jobs/holders.ts'
 import prices from '../../workers/jobs/prices.ts'
+import { runJob } from '../../workers/run/run-job.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
@@ -147,6 +150,29 @@ describe('token holders from provider to answer', () => {
     expect(pipeline.upstream.requests.count('moralis')).toBeLessThan(10)
     // Those that only the first provider has keep their last snapshot.
     expect(await get()).toHaveLength(wanted().length)
+  })
+
+  it('does not buy the answer about a token again and again that nobody can use', async () => {
+    pipeline.clock.now += HOUR
+    const [useless, away] = wanted().filter((token) => !['ethereum', 'bnb'].includes(Reflect.get(token, 'chain')))
+    const pathOf = (token?: Entity) => `/erc20/${Reflect.get(token ?? {}, 'contractAddress')}/owners`
+    const asked = (token?: Entity) => pipeline.upstream.requests.count('moralis', pathOf(token))
+    pipeline.upstream.faults.set('moralis', { kind: 'shape' }, { match: pathOf(useless) })
+    pipeline.upstream.faults.set('moralis', { kind: 'status', status: 503 }, { match: pathOf(away) })
+    const tryAgain = () => {
+      const slot = toBucketStart(pipeline.clock.now, '1h')
+      const job = runJob(holders, holders.connect(pipeline.context), pipeline.context, { kind: 'slot', slot })
+      return job.catch(toPendingReport)
+    }
+    for (let tries = 0; tries < 6; tries += 1) await tryAgain()
+    expect(asked(useless)).toBe(3)
+    expect(asked(away)).toBeGreaterThanOrEqual(6)
+    pipeline.upstream.faults.clear()
+    // What was no answer is not billed, and is asked for as ever.
+    expect(await tryAgain()).toMatchObject({ rows: 1, uncovered: 1 })
+    expect(asked(useless)).toBe(3)
+    pipeline.clock.now += HOUR
+    expect(await tryAgain()).toMatchObject({ rows: wanted().length, uncovered: 0 })
   })
 
   it('is not displaced by an older snapshot that is stored later', async () => {

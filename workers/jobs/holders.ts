@@ -1,11 +1,20 @@
 import { tokenHolders } from '../../shared/datasets/holders.ts'
+import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import { defineJob } from '../job/define-job.ts'
+import { openSlotAnswers } from '../job/slot-answers.ts'
 import { toTurnOfRun } from '../job/turn.ts'
 import { askEach } from '../providers/ask-each.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
+
+/** One that cannot be used may have been cut off on its way, and so may the next; after that the plan's units are worth more. */
+const MOST_ANSWERS = 3
+const NO_USE = new DataError(
+  'provider_unconfigured',
+  `none of ${MOST_ANSWERS} answers could be used, and each is billed: it is asked for again when its turn comes`,
+)
 
 /**
  * The largest holders of every live token on an EVM chain: two calls a token, so that all 107 in every slot would be
@@ -20,8 +29,8 @@ export default defineJob({
   providers: [moralis, ethplorer],
   entities: tokenHolders.entities,
   slotEntities: 500,
-  run: ({ provider, ...run }) => {
-    const { entities, peers, slot, signal, log, refuse } = run
+  run: async ({ provider, ...run }) => {
+    const { entities, peers, slot, state, signal, log, refuse } = run
     const turn = toTurnOfRun(run, provider.tokensPerSlot, tokenHolders.cadence)
     const isAsked = new Set(turn)
     run.putOff(entities.filter((token) => !isAsked.has(token)))
@@ -29,7 +38,15 @@ export default defineJob({
     const turns = Math.ceil(peers.all.length / provider.tokensPerSlot)
     const seconds = INTERVAL_SECONDS[tokenHolders.cadence] * turns
     if (turns > 1) run.noteStep({ from: slot, to: slot + seconds * 1000 }, seconds)
-    const ask = (token: Token) => provider.fetchHolders(token, slot, signal)
-    return askEach(turn, ask, { concurrency: provider.concurrency, log, refuse })
+    const answers = await openSlotAnswers(state, provider.name, run)
+    const isOver = (token: Token) => answers.of(token) >= MOST_ANSWERS
+    for (const token of turn.filter(isOver)) refuse(token, NO_USE)
+    const open = turn.filter((token) => !isOver(token))
+    const ask = (token: Token) => answers.count(token, () => provider.fetchHolders(token, slot, signal))
+    try {
+      return await askEach(open, ask, { concurrency: provider.concurrency, log, refuse })
+    } finally {
+      if (open.length > 0) await answers.save()
+    }
   },
 })

@@ -4,6 +4,7 @@ import type { Candidate } from '../../job/define-job.ts'
 
 /** The largest holders of tokens, as one provider has them. */
 export interface HoldersSource {
+  readonly name: string
   /** How many tokens may be asked for at the same time. */
   readonly concurrency: number
   /** How many tokens the provider's quota allows in one slot. */

@@ -19,6 +19,7 @@ export const ethplorer: Provider<HoldersSource, Token> = {
     const { apiKey, requestsPerMinute, requestsPerHour } = context.config.providers.ethplorer
     const clientOf = openEthplorer(context)
     return {
+      name: 'ethplorer',
       concurrency: CONCURRENCY,
       tokensPerSlot: toTokensPerSlot(requestsPerMinute, requestsPerHour),
       async fetchHolders(token, slot, signal) {

@@ -25,6 +25,7 @@ export const moralis: Provider<HoldersSource, Token> = {
     const callsPerSlot = toCallsPerSlot(context.config, 'holders')
     const client = openMoralis(context)
     return {
+      name: 'moralis',
       concurrency: CONCURRENCY,
       tokensPerSlot: toTokensPerSlot(requestsPerMinute, callsPerSlot),
       async fetchHolders(token, slot, signal) {
