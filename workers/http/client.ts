@@ -23,7 +23,7 @@ import { createUsedUp, type UsedUp } from './used-up.ts'
  */
 export interface HttpClient {
   json(request: HttpRequest): Promise<unknown>
-  text(request: HttpRequest): Promise<string>
+  text(request: HttpRequest): Promise<string | undefined>
 }
 
 /** One call as it went, its retries included. `quotaLeft` is what the provider says is left of its limit. */
@@ -142,7 +142,7 @@ function createClient(
 
   return {
     json: (request) => fetchAnswer(request, (answer, target) => toJson(provider, answer, target, request.isAnswer)),
-    text: (request) => fetchAnswer(request, (answer) => answer.body),
+    text: (request) => fetchAnswer(request, ({ isAbsent, body }) => (isAbsent ? undefined : body)),
   }
 }
 

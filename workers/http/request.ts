@@ -62,7 +62,7 @@ export interface HttpRequest {
   /** Sent as JSON. */
   readonly body?: unknown
   readonly signal: AbortSignal
-  /** Statuses that say "there is no such thing": `json` then answers undefined, `text` an empty text. */
+  /** Statuses that say "there is no such thing", to which the answer is undefined. */
   readonly absent?: readonly number[]
   /** Error statuses whose body is an answer like that of a success; to one that is no JSON `json` answers undefined. */
   readonly answers?: readonly number[]

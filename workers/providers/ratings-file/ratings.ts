@@ -60,6 +60,8 @@ export const ratingsFile: Provider<RatingsSource, Dao> = {
   },
 }
 
+const NO_SUCH_FILE = [404, 410]
+
 function createReader(source: string, { config, http }: ProviderContext): (signal: AbortSignal) => Promise<string> {
   if (!/^https?:\/\//.test(source)) return () => readLocal(source)
   const url = new URL(source)
@@ -72,8 +74,12 @@ function createReader(source: string, { config, http }: ProviderContext): (signa
     secrets: toUrlSecrets(source),
     ...settings,
   })
-  return (signal) =>
-    client.text({ path: url.pathname, route: '/{file}', query: Object.fromEntries(url.searchParams), signal })
+  const query = Object.fromEntries(url.searchParams)
+  return async (signal) => {
+    const text = await client.text({ path: url.pathname, route: '/{file}', query, absent: NO_SUCH_FILE, signal })
+    if (text !== undefined) return text
+    throw new DataError('provider_rejected', 'ratings-file: RATINGS_SOURCE: there is no such file')
+  }
 }
 
 async function readLocal(path: string): Promise<string> {

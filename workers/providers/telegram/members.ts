@@ -22,7 +22,7 @@ export const telegram: Provider<MembersSource, Dao> = {
       async fetchMembers(dao, signal) {
         const path = `/${toChatName(dao.telegram)}`
         const page = await client.text({ path, route: '/{name}', signal, absent: NO_SUCH_NAME })
-        return page === '' ? NO_SUCH_CHAT : readPreview(page, path)
+        return page === undefined ? NO_SUCH_CHAT : readPreview(page, path)
       },
     }
   },
