@@ -1,6 +1,7 @@
 import { INTERVAL_SECONDS } from '../intervals.ts'
 import { type Buckets, toBucket, toBuckets } from './grid.ts'
 import type { Covered, Report } from './ledger.ts'
+import { NOT_DUE } from './not-due.ts'
 import { type Note, OPEN_END } from './notes.ts'
 
 export const COVERAGE_STATES = ['covered', 'coarser', 'pending', 'failed', 'unserved'] as const
@@ -98,7 +99,7 @@ function toState(
     return { state: note.state, provider: note.provider || null, seconds: null, reason }
   }
   const pending = (reason: string): Told => ({ state: 'pending', provider: null, seconds: null, reason })
-  if (!isDue) return pending('not due yet')
+  if (!isDue) return pending(NOT_DUE)
   if (isWanted) return pending('it is going to be collected')
   return { state: 'unserved', provider: null, seconds: null, reason: 'nobody asked for it: a back-fill collects it' }
 }

@@ -1,0 +1,66 @@
+import type { Page, Route } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { noDatabase } from '../support/no-database.ts'
+
+const NOW = Date.parse('2024-03-10T12:02:00Z')
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+const ID = 'a00a15074c647764fac27d6c'
+
+/** What is answered at a path, or how. */
+type Answers = Readonly<Record<string, unknown>>
+
+/** The page over what a test has it answered; anywhere else there is nothing. */
+const toPrepare = (answers: Answers) => async (page: Page) => {
+  await page.clock.install({ time: NOW })
+  await page.route('**/data/**', (route) => {
+    const { pathname } = new URL(route.request().url())
+    const told = answers[pathname.slice('/data/'.length)]
+    if (pathname === '/data/stream') return route.abort()
+    return typeof told === 'function' ? told(route) : route.fulfill({ json: told ?? [] })
+  })
+}
+
+const queryOf = (route: Route) => new URL(route.request().url()).searchParams
+
+describe.skipIf(!hasBrowser)('the page', () => {
+  let api: TestApi
+  let browser: TestBrowser
+  beforeAll(async () => {
+    const config = parseConfig({})
+    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await api?.close()
+  })
+  const open = (path: string, answers: Answers) => browser.open(api.url + path, { prepare: toPrepare(answers) })
+
+  it('calls missing what is due and not collected, and nothing else that is pending', async () => {
+    const range = (from: number, to: number, state: string, reason: string | null) => ({
+      ...{ entity: ID, from: new Date(from).toISOString(), to: new Date(to).toISOString(), state, reason },
+      ...{ provider: null, interval: null },
+    })
+    const coming = range(NOW - HOUR, NOW, 'pending', 'not due yet')
+    const gapsOf = async (...ranges: unknown[]) => {
+      const { page, close } = await open('/freshness', { 'status/coverage': [...ranges, coming] })
+      const card = page.getByRole('region', { name: 'Gaps of the last 30 days', exact: true })
+      await card.locator('.shown').waitFor()
+      const rows = await card.locator('tbody tr').allTextContents()
+      const text = await card.locator('.shown').textContent()
+      await close()
+      return { rows, text }
+    }
+    const stored = range(NOW - 2 * DAY, NOW - DAY, 'covered', null)
+    expect((await gapsOf(stored)).text).toBe('Nothing is missing.')
+    const late = range(NOW - DAY, NOW - HOUR, 'pending', 'it is going to be collected')
+    const { rows, text } = await gapsOf(stored, late)
+    expect(rows).toEqual([expect.stringContaining('it is going to be collected')])
+    expect(text).toContain('1 ranges are not covered, 1 are.')
+  })
+})
