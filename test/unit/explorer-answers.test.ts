@@ -25,7 +25,7 @@ const toPrepare = (answers: Answers) => async (page: Page) => {
   })
 }
 
-const queryOf = (route: Route) => new URL(route.request().url()).searchParams
+const startOf = (route: Route) => Date.parse(new URL(route.request().url()).searchParams.get('start') ?? '')
 
 describe.skipIf(!hasBrowser)('the page', () => {
   let api: TestApi
@@ -63,4 +63,27 @@ describe.skipIf(!hasBrowser)('the page', () => {
     expect(rows).toEqual([expect.stringContaining('it is going to be collected')])
     expect(text).toContain('1 ranges are not covered, 1 are.')
   })
+  it.each([
+    [0, '+50.00 %'],
+    [2, '+50.00 %'],
+    [29 * 24, 'not known'],
+  ])(
+    'tells of the Index no change over 30 days that history does not reach back, %i hours without it',
+    async (hours, change) => {
+      const { page, close } = await open('/', {
+        'index/historic': (route: Route) => {
+          const start = startOf(route)
+          const points = Array.from({ length: 30 * 24 }, (_, hour) => ({
+            createdAt: new Date(start + hour * HOUR).toISOString(),
+            valueUsd: hour < hours ? null : hour < 29 * 24 + 12 ? 10 : 15,
+          }))
+          return route.fulfill({ json: points })
+        },
+      })
+      const card = page.getByRole('region', { name: 'Index', exact: true })
+      await card.locator('.lead data').first().waitFor()
+      expect(await card.locator('.lead').textContent()).toContain(`${change} 30 d`)
+      await close()
+    },
+  )
 })

@@ -6,7 +6,7 @@ import { toDrawing } from '../parts/drawing.ts'
 import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
-import { Ago, Unknown, Value } from '../parts/value.tsx'
+import { Ago, Change, Unknown, Value } from '../parts/value.tsx'
 import { toStart } from '../ranges.ts'
 import { NewestProposals } from './proposals.tsx'
 import { CHANGE_24H, NAME, PRICE } from './token-columns.tsx'
@@ -95,11 +95,16 @@ function Treasuries() {
   )
 }
 
-/** From the first known point to the last, in percent. */
-function toChange(points: readonly IndexPoint[]): number | null {
-  const known = points.flatMap(({ valueUsd }) => (valueUsd === null ? [] : [valueUsd]))
+/** Hours without a value at the beginning of a range are a gap; more of them mean that history begins later. */
+const MOST_LATE_MS = 3 * 3_600_000
+
+/** From the beginning of a range to its last known point, in percent; null where history does not reach back so far. */
+function toChange(points: readonly IndexPoint[], start: string): number | null {
+  const known = points.filter(({ valueUsd }) => valueUsd !== null)
   const [first, last] = [known[0], known.at(-1)]
-  return first === undefined || last === undefined || first === 0 ? null : (last / first - 1) * 100
+  if (!first?.valueUsd || last?.valueUsd == null) return null
+  const isLate = Date.parse(first.createdAt) - Date.parse(start) > MOST_LATE_MS
+  return isLate ? null : (last.valueUsd / first.valueUsd - 1) * 100
 }
 
 function IndexValue() {
@@ -125,7 +130,7 @@ function IndexValue() {
         {series.given !== undefined && (
           <>
             <Newest<IndexPoint> points={series.given.data} value={({ valueUsd }) => valueUsd} />{' '}
-            <Value of={toChange(series.given.data)} as="change" /> <small>30 d</small> <a href="index">Since launch</a>
+            <Change of={toChange(series.given.data, start)} /> <small>30 d</small> <a href="index">Since launch</a>
           </>
         )}
       </p>
