@@ -11,6 +11,12 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const ID = 'a00a15074c647764fac27d6c'
 
+const TOKEN = {
+  ...{ _id: ID, name: 'Sample', symbol: 'SMP', contractAddress: '0x00', decimal: 18, live: true, dao: ID, cmcId: null },
+  ...{ chain: ID, livePrice: true, chart24h: '' },
+  financialData: { price: 1.5, marketCap: null, tvl: 0, lastUpdated: '2024-03-10T12:00:00.000Z' },
+}
+
 /** What is answered at a path, or how. */
 type Answers = Readonly<Record<string, unknown>>
 
@@ -26,6 +32,15 @@ const toPrepare = (answers: Answers) => async (page: Page) => {
 }
 
 const startOf = (route: Route) => Date.parse(new URL(route.request().url()).searchParams.get('start') ?? '')
+
+/** A price every five minutes for a day, from where it is asked for. */
+const answerPrices = (route: Route) => {
+  const data = Array.from({ length: 288 }, (_, step) => {
+    const timestamp = new Date(startOf(route) + step * 300_000).toISOString()
+    return { timestamp, quote: { USD: { price: 10 + Math.sin(step / 20), timestamp } } }
+  })
+  return route.fulfill({ json: { name: 'Sample', id: ID, data } })
+}
 
 describe.skipIf(!hasBrowser)('the page', () => {
   let api: TestApi
@@ -86,4 +101,22 @@ describe.skipIf(!hasBrowser)('the page', () => {
       await close()
     },
   )
+  it.each([
+    [`/tokens/${ID}?range=24h`, '/historic-financial', DAY],
+    [`/compare?ids=${ID}&range=24h`, '/historic-financial', DAY],
+    ['/', '/index/historic', 30 * DAY],
+  ])('of %s looks back no further after days than when it was opened', async (path, series, length) => {
+    const asked: URL[] = []
+    const { page, close } = await open(path, { tokens: [TOKEN], 'tokens/historic-financial': answerPrices })
+    await page.locator('.grid .shown, .chart[data-drawn]').first().waitFor()
+    const canvas = (await page.locator('canvas').elementHandles())[0]
+    page.on('request', (request) => asked.push(new URL(request.url())))
+    await page.clock.fastForward(4 * DAY)
+    const isNew = ({ pathname, searchParams }: URL) =>
+      pathname.endsWith(series) && Date.parse(searchParams.get('start') ?? '') >= NOW + 4 * DAY - length
+    await expect.poll(() => asked.some(isNew), { timeout: 10_000 }).toBe(true)
+    // It is the same chart all the time.
+    expect(await canvas?.evaluate(({ isConnected }) => isConnected)).not.toBe(false)
+    await close()
+  })
 })

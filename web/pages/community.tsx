@@ -1,12 +1,11 @@
-import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
+import { useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Change, Value } from '../parts/value.tsx'
-import { toStart } from '../ranges.ts'
 
 const NO_ACCOUNT = 'It has no such account that we know of, or the provider has not told.'
 
@@ -143,7 +142,7 @@ function Now({ id }: { id: string }) {
 
 /** Who follows a DAO and in what mood, now and over 90 days. */
 export function Community({ id, name }: { id: string; name: string }) {
-  const start = useMemo(() => toStart('90d', '1d', Date.now()), [])
+  const start = useStart('90d', '1d')
   const asked = { id, start, order: 'asc', fill: 'null' } as const
   return (
     <>

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
+import { useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
@@ -88,7 +89,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
   )
   return (
     <>
-      <Overlay questions={questions} names={names} toLine={toPrice} range={range} />
+      <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toPrice} range={range} />
       <Card title="Side by side" question={question} facts={tokens.given?.facts}>
         <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
           {(data) => (
@@ -106,7 +107,8 @@ function Tokens({ ids }: { ids: readonly string[] }) {
 }
 
 function Daos({ ids }: { ids: readonly string[] }) {
-  const { range, start } = useRange('90d')
+  const { range } = useRange('90d')
+  const start = useStart(range, '1d')
   const question = toQuestion('/data/daos/treasury', { id: [...ids], limit: MOST })
   const daos = useAnswer(question)
   const names = ids.map((id) => daos.given?.data.find(({ _id }) => _id === id)?.name ?? NAMELESS)
@@ -114,7 +116,7 @@ function Daos({ ids }: { ids: readonly string[] }) {
   const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...asked }))
   return (
     <>
-      <Overlay questions={questions} names={names} toLine={toTreasury} range={range} />
+      <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toTreasury} range={range} />
       <Card title="Side by side" question={question} facts={daos.given?.facts}>
         <Shown of={daos} what="DAOs" isEmpty={(data) => data.length === 0}>
           {(data) => (

@@ -1,5 +1,5 @@
-import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
+import { useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
@@ -8,7 +8,6 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Moment, Value } from '../parts/value.tsx'
-import { toStart } from '../ranges.ts'
 
 const NO_TRADES = 'Not known: no trades of this token are collected.'
 
@@ -97,7 +96,7 @@ function Trades({ id }: { id: string }) {
 type DexCandle = Answer<'/data/tokens/historic-dex-ohlcv'>['data'][number]
 
 function Volume({ id, name }: { id: string; name: string }) {
-  const start = useMemo(() => toStart('30d', '1d', Date.now()), [])
+  const start = useStart('30d', '1d')
   const question = toQuestion('/data/tokens/historic-dex-ohlcv', { id, interval: '1d', start })
   const toBars = (answer: Answer<'/data/tokens/historic-dex-ohlcv'>) =>
     toDrawing<DexCandle>(answer.data, {

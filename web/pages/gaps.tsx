@@ -1,6 +1,6 @@
-import { useMemo } from 'preact/hooks'
 import { NOT_DUE } from '../../shared/coverage/not-due.ts'
 import { useAnswer } from '../answers.ts'
+import { useStart } from '../clock.ts'
 import { type Answer, type Query, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
 import { chosen } from '../parts/choice.tsx'
@@ -8,7 +8,6 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Moment, Unknown } from '../parts/value.tsx'
 import { go, withQuery } from '../place.ts'
-import { toStart } from '../ranges.ts'
 
 type Named = Query<'/data/status/coverage'>['dataset']
 type Stretch = Answer<'/data/status/coverage'>[number]
@@ -63,7 +62,7 @@ function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string,
 
 export function Gaps() {
   const dataset = chosen<Named>('dataset', COVERED, 'prices')
-  const start = useMemo(() => toStart('30d', '1d', Date.now()), [])
+  const start = useStart('30d', '1d')
   const question = toQuestion('/data/status/coverage', { dataset, start })
   const coverage = useAnswer(question)
   const gaps = coverage.given?.data.filter(isGap).slice(0, MOST_GAPS) ?? []

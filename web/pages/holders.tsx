@@ -1,5 +1,5 @@
-import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
+import { useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
@@ -8,7 +8,6 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Value } from '../parts/value.tsx'
-import { toStart } from '../ranges.ts'
 
 const NO_HOLDERS = 'Not known: no provider has told who holds this token.'
 const MOST = 15
@@ -62,7 +61,7 @@ const toLines = (points: Points) =>
   })
 
 function History({ id, symbol }: { id: string; symbol: string }) {
-  const start = useMemo(() => toStart('90d', '1d', Date.now()), [])
+  const start = useStart('90d', '1d')
   const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
   const question = toQuestion('/data/tokens/holders/historic', asked)
   return (

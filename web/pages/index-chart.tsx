@@ -3,14 +3,14 @@ import { type Answer, toQuestion } from '../interface.ts'
 import { Choice } from '../parts/choice.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { SeriesChart } from '../parts/series-chart.tsx'
-import { fits, INTERVALS, type Range } from '../ranges.ts'
+import { INTERVALS, type Range } from '../ranges.ts'
 import { RangeChoice, useRange } from './price-chart.tsx'
 
 type Points = Answer<'/data/index/historic'>
 
 /** The value of the Index over the range of the address. */
 export function IndexChart({ usual }: { usual: Range }) {
-  const { range, interval, now, start } = useRange(usual)
+  const { range, interval, isOff, start } = useRange(usual)
   const question = toQuestion('/data/index/historic', { start, interval, order: 'asc', fill: 'null' })
   return (
     <SeriesChart
@@ -31,7 +31,7 @@ export function IndexChart({ usual }: { usual: Range }) {
           <Choice
             name="interval"
             label="Interval"
-            options={INTERVALS.map((value) => ({ value, text: value, isOff: !fits(range, value, now) }))}
+            options={INTERVALS.map((value) => ({ value, text: value, isOff: isOff(value) }))}
             value={interval}
           />
         </div>

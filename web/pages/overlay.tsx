@@ -1,4 +1,4 @@
-import { useMemo } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import { useAnswers } from '../answers.ts'
 import type { Answer, Path, Question } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
@@ -14,7 +14,7 @@ import { RangeChoice } from './price-chart.tsx'
 export const NAMELESS = 'not known'
 const SCALES = ['hundred', 'absolute'] as const
 
-/** One line of each answer in one chart. */
+/** One line of each answer in one chart. What is compared is its key: other points of the same replace those before once all are there. */
 export function Overlay<P extends Path>(props: {
   questions: readonly Question<P>[]
   names: readonly string[]
@@ -24,7 +24,10 @@ export function Overlay<P extends Path>(props: {
   const { questions, names, toLine, range } = props
   const answers = useAnswers(questions)
   const scale = chosen('scale', SCALES, 'hundred')
-  const known = answers.map(({ given }) => given?.data)
+  const isWaiting = answers.some(({ given, failure }) => given === undefined && failure === undefined)
+  const before = useRef<(Answer<P> | undefined)[]>([])
+  if (!isWaiting) before.current = answers.map(({ given }) => given?.data)
+  const known = before.current
   const drawing = useMemo(() => {
     const lines = known.flatMap((data, at) =>
       data === undefined ? [] : [{ name: names[at] ?? NAMELESS, drawing: toLine(data) }],
@@ -54,7 +57,7 @@ export function Overlay<P extends Path>(props: {
         ({ failure, again }, at) =>
           failure !== undefined && <Failed key={questions[at]?.url} failure={failure} again={again} />,
       )}
-      {answers.some(({ given, failure }) => given === undefined && failure === undefined) ? (
+      {isWaiting && known.length === 0 ? (
         <p class="state loading" role="status">
           Loading…
         </p>

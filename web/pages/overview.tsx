@@ -1,5 +1,5 @@
-import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
+import { useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { toDrawing } from '../parts/drawing.ts'
@@ -7,7 +7,6 @@ import { RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Ago, Change, Unknown, Value } from '../parts/value.tsx'
-import { toStart } from '../ranges.ts'
 import { NewestProposals } from './proposals.tsx'
 import { CHANGE_24H, NAME, PRICE } from './token-columns.tsx'
 
@@ -17,8 +16,6 @@ type Element<T> = T extends readonly (infer E)[] ? E : never
 type MarketCap = Element<Points<'/data/aggregated/market-cap'>>
 type TreasuryValue = Element<Points<'/data/aggregated/treasury-value'>>
 type IndexPoint = Element<Points<'/data/index/historic'>>
-
-const useDays = () => useMemo(() => toStart('90d', '1d', Date.now()), [])
 
 /** The last of the points that is known. */
 function Newest<T>({ points, value }: { points: readonly T[]; value: (point: T) => number | null }) {
@@ -32,7 +29,11 @@ function Newest<T>({ points, value }: { points: readonly T[]; value: (point: T) 
 }
 
 function MarketCaps() {
-  const question = toQuestion('/data/aggregated/market-cap', { start: useDays(), interval: '1d', fill: 'null' })
+  const question = toQuestion('/data/aggregated/market-cap', {
+    start: useStart('90d', '1d'),
+    interval: '1d',
+    fill: 'null',
+  })
   const series = useAnswer(question)
   const value = ({ marketCapUsd }: MarketCap) => marketCapUsd.value
   const last: MarketCap | undefined = series.given?.data.findLast((point) => value(point) !== null)
@@ -62,7 +63,11 @@ function MarketCaps() {
 }
 
 function Treasuries() {
-  const question = toQuestion('/data/aggregated/treasury-value', { start: useDays(), interval: '1d', fill: 'null' })
+  const question = toQuestion('/data/aggregated/treasury-value', {
+    start: useStart('90d', '1d'),
+    interval: '1d',
+    fill: 'null',
+  })
   const series = useAnswer(question)
   const value = ({ treasuryValueUsd }: TreasuryValue) => treasuryValueUsd.value
   const last: TreasuryValue | undefined = series.given?.data.findLast((point) => value(point) !== null)
@@ -108,7 +113,7 @@ function toChange(points: readonly IndexPoint[], start: string): number | null {
 }
 
 function IndexValue() {
-  const start = useMemo(() => toStart('30d', '1h', Date.now()), [])
+  const start = useStart('30d', '1h')
   const question = toQuestion('/data/index/historic', { start, interval: '1h', order: 'asc', fill: 'null' })
   const series = useAnswer(question)
   return (

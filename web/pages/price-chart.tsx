@@ -1,10 +1,10 @@
-import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
+import { now, useStart } from '../clock.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Choice, chosen } from '../parts/choice.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { SeriesChart } from '../parts/series-chart.tsx'
-import { fits, INTERVALS, type Interval, RANGES, type Range, toStart, USUAL } from '../ranges.ts'
+import { fits, INTERVALS, type Interval, RANGES, type Range, USUAL } from '../ranges.ts'
 
 const METRICS = ['price', 'candles', 'market-cap', 'volume'] as const
 type Metric = (typeof METRICS)[number]
@@ -74,10 +74,11 @@ interface ChartProps {
 /** What the address says of a chart's range and interval; an interval that does not fit the range is the usual one. */
 export function useRange(usual: Range) {
   const range = chosen('range', RANGES, usual)
-  const now = useMemo(() => Date.now(), [])
   const asked = chosen('interval', INTERVALS, USUAL[range])
-  const interval = fits(range, asked, now) ? asked : USUAL[range]
-  return { range, interval, now, start: toStart(range, interval, now) }
+  // What fits does not change for weeks.
+  const isOff = (value: Interval) => !fits(range, value, now.peek())
+  const interval = isOff(asked) ? USUAL[range] : asked
+  return { range, interval, isOff, start: useStart(range, interval) }
 }
 
 export const RangeChoice = ({ range }: { range: Range }) => (
@@ -92,7 +93,7 @@ export const RangeChoice = ({ range }: { range: Range }) => (
 
 /** The prices of a token: metric, range and interval are in the address. */
 export function PriceChart({ id, name }: { id: string; name: string }) {
-  const { range, interval, now, start } = useRange('30d')
+  const { range, interval, isOff, start } = useRange('30d')
   const metric = chosen('metric', METRICS, 'price')
   const ofCandle = interval === '5m' ? '30m' : interval
   const shown = metric === 'candles' ? ofCandle : interval
@@ -111,7 +112,7 @@ export function PriceChart({ id, name }: { id: string; name: string }) {
         options={INTERVALS.map((value) => ({
           value,
           text: value,
-          isOff: !fits(range, value, now) || (metric === 'candles' && value === '5m'),
+          isOff: isOff(value) || (metric === 'candles' && value === '5m'),
         }))}
         value={shown}
       />

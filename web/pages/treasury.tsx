@@ -1,5 +1,5 @@
-import { useMemo } from 'preact/hooks'
 import { useAnswer } from '../answers.ts'
+import { useStart } from '../clock.ts'
 import { toShort } from '../format.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
@@ -8,7 +8,6 @@ import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { SeriesChart } from '../parts/series-chart.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Change, Unknown, Value } from '../parts/value.tsx'
-import { toStart } from '../ranges.ts'
 
 const NO_PRICE = 'No source has a price of it.'
 const NOT_TOLD = 'The source does not tell it.'
@@ -67,7 +66,7 @@ const toLines = (points: Points) =>
   })
 
 function History({ id, name }: { id: string; name: string }) {
-  const start = useMemo(() => toStart('90d', '1d', Date.now()), [])
+  const start = useStart('90d', '1d')
   const asked = { id, start, interval: '1d', order: 'asc', fill: 'null' } as const
   const question = toQuestion('/data/daos/treasury/historic', asked)
   return (
