@@ -142,6 +142,54 @@ describe.skipIf(!hasBrowser)('a chart', () => {
     await close()
   })
 
+  it('shows a part for as long as it is the same chart, and another range as a whole', async () => {
+    // In the middle of any range nothing was observed.
+    const answerRange = (route: Route) => {
+      const { searchParams } = new URL(route.request().url())
+      const start = Date.parse(searchParams.get('start') ?? '')
+      const step = searchParams.get('interval') === '5m' ? HOUR / 12 : HOUR / 2
+      const data = Array.from({ length: 288 }, (_, at) => {
+        const timestamp = new Date(start + at * step).toISOString()
+        return { timestamp, quote: { USD: { price: at > 60 && at < 230 ? null : 10 + Math.sin(at), timestamp } } }
+      })
+      return route.fulfill({ json: { name: 'Sample', id: ID, data } })
+    }
+    const { page, close } = await browser.open(`${api.url}/tokens/${ID}?range=7d`, {
+      prepare: async (page) => {
+        await page.clock.install({ time: NOW })
+        await page.route('**/data/**', answer)
+        await page.route('**/data/stream', (route) => route.abort())
+        await page.route('**/historic-financial?*', answerRange)
+      },
+    })
+    const chart = page.locator('.chart[data-drawn]').first()
+    await chart.waitFor()
+    /** How much of the chart's width has data. */
+    const share = async () => {
+      const columns = await countColumns(page)
+      return columns.filter((count) => count > 0).length / columns.length
+    }
+    const whole = await share()
+    expect(whole).toBeLessThan(0.5)
+    const { x = 0, y = 0, width = 0 } = (await chart.boundingBox()) ?? {}
+    await page.mouse.move(x + width * 0.1, y + 100)
+    await page.mouse.down()
+    await page.mouse.move(x + width * 0.16, y + 100, { steps: 5 })
+    await page.mouse.up()
+    await expect.poll(share, { timeout: 10_000 }).toBeGreaterThan(0.8)
+    const newer = page.waitForResponse(
+      (response) =>
+        Date.parse(new URL(response.url()).searchParams.get('start') ?? '') > NOW - 7 * 24 * HOUR + HOUR / 2,
+    )
+    await page.clock.fastForward(HOUR)
+    await newer
+    await page.locator('[aria-busy=true]').first().waitFor({ state: 'detached' })
+    expect(await share()).toBeGreaterThan(0.8)
+    await page.getByRole('button', { name: '24h', exact: true }).click()
+    await expect.poll(share, { timeout: 10_000 }).toBeCloseTo(whole, 1)
+    await close()
+  })
+
   it('is a picture to keep', async () => {
     const { page, close } = await open('range=24h')
     const [download] = await Promise.all([

@@ -43,7 +43,7 @@ function toNext(key: string, at: number, last: number): number | undefined {
 }
 
 /** The library that draws is loaded with the first chart; what goes wrong then is said in place of the chart. */
-function usePlot(drawing: Drawing, onPoint: (at: number | undefined) => void) {
+function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefined) => void) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<Plot | undefined>(undefined)
   const newest = useRef(drawing)
@@ -52,7 +52,7 @@ function usePlot(drawing: Drawing, onPoint: (at: number | undefined) => void) {
   const colors = theme.value
   const lines = drawing.lines.map(({ name }) => name).join('\n')
   const isEmpty = drawing.times.length === 0
-  // Other lines or colours are another chart; newer points of the same lines are put into the one that is there.
+  // Another name, other lines or colours are another chart; newer points of the same are put into the one that is there.
   useEffect(() => {
     const leaving = new AbortController()
     import('./plot.ts').then(
@@ -68,7 +68,7 @@ function usePlot(drawing: Drawing, onPoint: (at: number | undefined) => void) {
       plot.current?.remove()
       plot.current = undefined
     }
-  }, [drawing.kind, drawing.as, lines, isEmpty, colors])
+  }, [name, drawing.kind, drawing.as, lines, isEmpty, colors])
   useEffect(() => plot.current?.show(drawing), [drawing])
   return { place, plot, failure }
 }
@@ -77,7 +77,7 @@ function usePlot(drawing: Drawing, onPoint: (at: number | undefined) => void) {
 export function Chart({ name, drawing, isLow = false }: { name: string; drawing: Drawing; isLow?: boolean }) {
   const [at, setAt] = useState<number | undefined>(undefined)
   const [isTable, setTable] = useState(false)
-  const { place, plot, failure } = usePlot(drawing, setAt)
+  const { place, plot, failure } = usePlot(name, drawing, setAt)
   const [words, missing] = useMemo(() => [describe(name, drawing), countMissing(drawing)], [name, drawing])
   const last = drawing.times.length - 1
   const onKeyDown = (event: KeyboardEvent) => {

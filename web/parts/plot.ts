@@ -27,7 +27,7 @@ function toAlone(values: readonly (number | null)[]): number[] {
 }
 
 export interface Plot {
-  /** Draws other points of the same lines; where the reader has zoomed, what is in view stays. */
+  /** Draws newer points of the same lines; where the reader has zoomed, what is in view stays for as long as there are points. */
   show(drawing: Drawing): void
   /** Puts the cursor on a point, or nowhere. */
   point(at: number | undefined): void
@@ -113,18 +113,20 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
       plot.setSize({ width: element.clientWidth, height: element.clientHeight })
   })
   sized.observe(element)
-  const isZoomed = () => {
+  /** Whether only a part is in view, of which other points have something. */
+  const staysInView = (next: Drawing) => {
     const { min, max } = plot.scales.x ?? {}
-    const [first, last] = [shown.times[0], shown.times.at(-1)]
-    return min != null && max != null && first !== undefined && last !== undefined && (min > first || max < last)
+    if (min == null || max == null) return false
+    const [first, last] = [shown.times[0] ?? min, shown.times.at(-1) ?? max]
+    return (min > first || max < last) && next.times.some((time) => time >= min && time <= max)
   }
   return {
     show: (next) => {
-      const staysInView = isZoomed()
+      const stays = staysInView(next)
       shown = next
       alone = toAllAlone(next)
-      plot.setData(toData(next), !staysInView)
-      if (staysInView) plot.redraw()
+      plot.setData(toData(next), !stays)
+      if (stays) plot.redraw()
     },
     point: (at) => {
       const time = at === undefined ? undefined : shown.times[at]
