@@ -198,7 +198,7 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     })
   }
   app.use(createDocs())
-  app.use(createExplorer())
+  app.use(createExplorer(options.config))
   app.use(createPages({ toDocument, publicUrl: options.config.api.publicUrl }))
   app.use(() => {
     throw new Problem('not_found', 'There is nothing at this path.')

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { RequestHandler } from 'express'
+import type { Config } from '../../shared/config/config.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import { createKept, type Page } from './kept.ts'
 
@@ -48,17 +49,19 @@ function readAssets(): ReadonlyMap<string, Page> {
 }
 
 /**
- * The page that shows it all, from what was built of `web/`. Where nothing was built, its addresses say so.
+ * The page that shows it all, from what was built of `web/`, with the mode in its documents: it must not wait for an answer to
+ * say that numbers are simulated. Where nothing was built, its addresses say so.
  * @throws Problem `unavailable`
  */
-export function createExplorer(): RequestHandler {
+export function createExplorer({ mode }: Pick<Config, 'mode'>): RequestHandler {
   if (!existsSync(join(BUILT, 'index.html')))
     return (request, _response, next) => {
       if (!ADDRESSES.test(request.path)) return next()
       throw toUnavailable('The page was not built: `npm run build:page` does that.')
     }
   // All at once: documents and files of two builds do not fit each other.
-  const html = readFileSync(join(BUILT, 'index.html'), 'utf8')
+  const built = readFileSync(join(BUILT, 'index.html'), 'utf8')
+  const html = built.replace('<meta name="mode" content="demo">', `<meta name="mode" content="${mode}">`)
   const assets = readAssets()
   return createKept({
     base: 'self',

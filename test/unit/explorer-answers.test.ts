@@ -119,4 +119,36 @@ describe.skipIf(!hasBrowser)('the page', () => {
     expect(await canvas?.evaluate(({ isConnected }) => isConnected)).not.toBe(false)
     await close()
   })
+  it.each([
+    ['demo', 1],
+    ['live', 0],
+  ])('says of %s whether its numbers are simulated, also where the service answers nothing', async (mode, times) => {
+    const config = parseConfig({ DAO_DATA_MODE: mode })
+    const served = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    const { page, close } = await browser.open(`${served.url}/tokens/${ID}`, {
+      prepare: async (page) => {
+        await toPrepare({ tokens: [TOKEN], 'tokens/historic-financial': answerPrices })(page)
+        await page.route('**/data/status', () => {})
+      },
+    })
+    await page.locator('.chart[data-drawn]').waitFor()
+    expect(await page.getByText('DEMO', { exact: true }).count()).toBe(times)
+    await page.evaluate(`(() => {
+      globalThis.written = []
+      const write = CanvasRenderingContext2D.prototype.fillText
+      CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+        globalThis.written.push(text)
+        return write.call(this, text, ...rest)
+      }
+    })()`)
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save picture' }).first().click(),
+    ])
+    await download.cancel()
+    const written = await page.evaluate<string[]>('globalThis.written')
+    expect(written.filter((text) => text.includes('DEMO: all numbers are simulated'))).toHaveLength(times)
+    await close()
+    await served.close()
+  })
 })

@@ -1,7 +1,6 @@
 import { useState } from 'preact/hooks'
-import { useAnswer } from '../answers.ts'
 import { toUtc } from '../format.ts'
-import { toQuestion } from '../interface.ts'
+import { isDemo } from '../mode.ts'
 
 function save(name: string, picture: Blob): void {
   const link = document.createElement('a')
@@ -25,10 +24,9 @@ async function copy(picture: Promise<Blob>): Promise<string> {
 /** Takes a chart along as a picture, which says what it shows and where it is from. */
 export function PictureButtons({ name, take }: { name: string; take: (source: string) => Promise<Blob> | undefined }) {
   const [said, say] = useState('Copy picture')
-  const { given } = useAnswer(toQuestion('/data/status', {}))
   const toSource = () => {
     const source = `dao-data, ${location.host}. Made ${toUtc(new Date())}.`
-    return given?.data.mode === 'demo' ? `${source} DEMO: all numbers are simulated.` : source
+    return isDemo ? `${source} DEMO: all numbers are simulated.` : source
   }
   return (
     <>

@@ -1,6 +1,5 @@
-import { useAnswer } from '../answers.ts'
-import { toQuestion } from '../interface.ts'
 import { type Connection, connection } from '../live.ts'
+import { isDemo } from '../mode.ts'
 
 const TEXTS: Record<Connection, readonly [text: string, why: string]> = {
   connecting: ['connecting', 'Changes will be shown as they happen.'],
@@ -19,23 +18,16 @@ function Live() {
   )
 }
 
-/**
- * Whose numbers these are, and whether they are followed. Nobody must take simulated numbers for real ones. It is as high
- * before that is known, so that nothing below it moves.
- */
-export function Strip() {
-  const { given } = useAnswer(toQuestion('/data/status', {}))
-  const isDemo = given?.data.mode === 'demo'
-  return (
-    <div class={isDemo ? 'strip demo' : 'strip'}>
-      <p>
-        {isDemo && (
-          <>
-            <strong>DEMO</strong> – all numbers here are simulated.
-          </>
-        )}
-      </p>
-      <Live />
-    </div>
-  )
-}
+/** Whose numbers these are, and whether they are followed. Nobody must take simulated numbers for real ones. */
+export const Strip = () => (
+  <div class={isDemo ? 'strip demo' : 'strip'}>
+    <p>
+      {isDemo && (
+        <>
+          <strong>DEMO</strong> – all numbers here are simulated.
+        </>
+      )}
+    </p>
+    <Live />
+  </div>
+)
