@@ -151,4 +151,58 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
     await served.close()
   })
+  it('opens what the words in the box find, never what the words before found', async () => {
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const { page, close } = await open('/', {
+      search: async (route: Route) => {
+        const name = new URL(route.request().url()).searchParams.get('q')
+        if (name === 'ab') await released
+        const found = { type: 'token', _id: name === 'ab' ? ID : 'b'.repeat(24), name, symbol: null }
+        return route.fulfill({ json: [found] })
+      },
+    })
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('a')
+    await page.getByRole('option', { name: 'a Token', exact: true }).waitFor()
+    await page.keyboard.type('b')
+    await page.getByText('Searching…').waitFor()
+    await page.keyboard.press('Enter')
+    release()
+    await page.getByRole('option', { name: 'ab Token', exact: true }).waitFor()
+    expect(new URL(page.url()).pathname).toBe('/')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(`**/tokens/${ID}`)
+    await close()
+  })
+
+  it('keeps in view which of many hits is chosen', async () => {
+    const { page, close } = await browser.open(`${api.url}/`, {
+      screen: 'small phone',
+      prepare: toPrepare({
+        search: Array.from({ length: 10 }, (_, at) => ({
+          type: 'token',
+          _id: `${at}`.repeat(24),
+          name: `A ${at}`,
+          symbol: null,
+        })),
+      }),
+    })
+    await page.locator('h1').waitFor()
+    await page.keyboard.press('Control+k')
+    await page.keyboard.type('a')
+    const options = page.getByRole('option')
+    await options.nth(9).waitFor()
+    await page.setViewportSize({ width: 320, height: 360 })
+    for (let at = 0; at < 9; at += 1) await page.keyboard.press('ArrowDown')
+    const isInView = () =>
+      options.nth(9).evaluate((one) => {
+        const [own, list] = [one.getBoundingClientRect(), one.parentElement?.getBoundingClientRect()]
+        return list !== undefined && own.top >= list.top && own.bottom <= list.bottom + 1
+      })
+    await expect.poll(isInView, { timeout: 5_000 }).toBe(true)
+    await close()
+  })
 })

@@ -6,6 +6,7 @@ import { Card } from '../parts/card.tsx'
 import { Choice, chosen } from '../parts/choice.tsx'
 import { usualOf } from '../parts/columns.tsx'
 import { toDrawing } from '../parts/drawing.ts'
+import { useFound } from '../parts/found.ts'
 import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { go, query, withQuery } from '../place.ts'
@@ -30,10 +31,8 @@ const withIds = (ids: readonly string[]) => withQuery({ ids: ids.join(',') })
 /** Finds what else to compare. */
 function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string[] }) {
   const [words, setWords] = useState('')
-  const asked =
-    words.trim() === '' ? undefined : toQuestion('/data/search', { q: words.trim().slice(0, 100), limit: 10 })
-  const { given } = useAnswer(asked)
-  const hits = asked === undefined ? [] : (given?.data ?? []).filter(({ type }) => `${type}s` === kind)
+  const { records, isSearching } = useFound(words)
+  const hits = records.filter(({ type }) => `${type}s` === kind)
   if (ids.length >= MOST) return <p class="note">{MOST} lines are as many as can be told apart.</p>
   const add = (id: string) => {
     setWords('')
@@ -45,6 +44,7 @@ function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string
         Add
         <input type="search" value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} />
       </label>
+      {isSearching && <span role="status">Searching…</span>}
       {hits.map(({ _id, name }) => (
         <button key={_id} type="button" onClick={() => add(_id)}>
           {name}

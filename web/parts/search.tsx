@@ -1,7 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { useAnswer } from '../answers.ts'
-import { toQuestion } from '../interface.ts'
 import { go } from '../place.ts'
+import { useFound } from './found.ts'
 import { Mark } from './mark.tsx'
 
 const PAGES = [
@@ -24,13 +23,9 @@ interface Hit {
   readonly id?: string
 }
 
-function useHits(words: string): { hits: Hit[]; state: string } {
-  const asked = words.trim()
-  const { given, failure } = useAnswer(
-    asked === '' ? undefined : toQuestion('/data/search', { q: asked.slice(0, 100), limit: 10 }),
-  )
-  const pages = PAGES.filter(({ text }) => text.toLowerCase().includes(asked.toLowerCase()))
-  const records = asked === '' ? [] : (given?.data ?? [])
+function useHits(words: string): { hits: Hit[]; state: string; isSearching: boolean } {
+  const { records, failure, isSearching } = useFound(words)
+  const pages = PAGES.filter(({ text }) => text.toLowerCase().includes(words.trim().toLowerCase()))
   const hits = [
     ...records.map(({ type, _id, name, symbol }) => ({
       to: `${type}s/${_id}`,
@@ -40,9 +35,9 @@ function useHits(words: string): { hits: Hit[]; state: string } {
     })),
     ...pages.map(({ to, text }) => ({ to, text, note: 'Page' })),
   ]
-  if (failure !== undefined) return { hits, state: `${failure.title}: ${failure.detail}` }
-  const isWaiting = asked !== '' && given === undefined
-  return { hits, state: isWaiting ? 'Searching…' : hits.length === 0 ? 'Nothing has such a name.' : '' }
+  const nothing = hits.length === 0 ? 'Nothing has such a name.' : ''
+  const known = failure === undefined ? nothing : `${failure.title}: ${failure.detail}`
+  return { hits, state: isSearching ? 'Searching…' : known, isSearching }
 }
 
 function open({ to }: Hit): void {
@@ -53,17 +48,18 @@ function open({ to }: Hit): void {
 function SearchBox({ close }: { close: () => void }) {
   const [words, setWords] = useState('')
   const [at, setAt] = useState(0)
-  const { hits, state } = useHits(words)
+  const { hits, state, isSearching } = useHits(words)
   const chosen = Math.min(at, hits.length - 1)
   const take = (hit: Hit | undefined) => {
     if (hit === undefined) return
     close()
     open(hit)
   }
+  useEffect(() => document.getElementById(`hit-${chosen}`)?.scrollIntoView({ block: 'nearest' }), [chosen])
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setAt((chosen + 1) % Math.max(1, hits.length))
     else if (event.key === 'ArrowUp') setAt((chosen - 1 + hits.length) % Math.max(1, hits.length))
-    else if (event.key === 'Enter') take(hits[chosen])
+    else if (event.key === 'Enter') take(isSearching ? undefined : hits[chosen])
     else return
     event.preventDefault()
   }
