@@ -15,6 +15,8 @@ const FORMATS = {
   count: make({ maximumFractionDigits: 0 }),
   small: make({ maximumSignificantDigits: 4 }),
   whole: make({ maximumSignificantDigits: 17 }),
+  // What multiplying by a hundred adds is no digit of the share.
+  shareWhole: make({ maximumSignificantDigits: 15 }),
   percent: make({ maximumFractionDigits: 2, minimumFractionDigits: 2 }),
   change: make({ maximumFractionDigits: 2, minimumFractionDigits: 2, signDisplay: 'exceptZero' }),
 }
@@ -25,25 +27,60 @@ function toUsd(value: number): string {
   return (size >= 1 || size === 0 ? FORMATS.usd : FORMATS.usdSmall).format(value)
 }
 
+/** Kinds that are written as percents. */
+const PERCENTS: readonly Kind[] = ['percent', 'change', 'share']
+/** As it is written before its unit: shares are fractions of 1. */
+const toNumber = (value: number, kind: Kind) => (kind === 'share' ? value * 100 : value)
+
+/** What is nearly all is not all. */
+const toShare = (value: number) => FORMATS.percent.format(value < 1 ? Math.min(value * 100, 99.99) : value * 100)
+
 /** A number in few characters. Percents are percents, shares are fractions of 1. */
 export function toText(value: number, kind: Kind): string {
   if (kind === 'usd') return toUsd(value)
   if (kind === 'percent') return `${FORMATS.percent.format(value)} %`
   if (kind === 'change') return `${FORMATS.change.format(value)} %`
-  if (kind === 'share') return `${FORMATS.percent.format(value * 100)} %`
+  if (kind === 'share') return `${toShare(value)} %`
   if (kind === 'count') return Math.abs(value) >= 1e6 ? FORMATS.large.format(value) : FORMATS.count.format(value)
   return (Math.abs(value) >= 1e4 ? FORMATS.large : FORMATS.small).format(value)
 }
 
-/** A number beside an axis, where there is little room. */
-export function toMark(value: number, kind: Kind): string {
-  if (kind === 'usd' && Math.abs(value) >= 1e4) return FORMATS.usdLarge.format(value)
-  return kind === 'count' && Math.abs(value) >= 1e4 ? FORMATS.large.format(value) : toText(value, kind)
+/** How many decimals tell numbers apart that are a step from each other: 1, 2, 2.5 or 5 times a power of ten. */
+function toDecimals(step: number): number {
+  if (!(step > 0)) return 0
+  const power = Math.floor(Math.log10(step) + 1e-9)
+  const isQuarter = Math.abs(step / 10 ** power - 2.5) < 1e-6
+  return Math.min(20, Math.max(0, (isQuarter ? 1 : 0) - power))
+}
+
+/** A number beside an axis, where there is little room, with as many digits as tell it from the next, which is a step away. */
+export function toMark(value: number, kind: Kind, step: number): string {
+  const [number, size] = [toNumber(value, kind), Math.abs(toNumber(value, kind))]
+  const isLarge = size >= 1e4
+  const decimals = toDecimals(toNumber(step, kind) / (isLarge ? 1000 ** Math.floor(Math.log10(size) / 3) : 1))
+  const text = make({
+    ...(kind === 'usd' ? usd : {}),
+    ...(isLarge ? { notation: 'compact' } : {}),
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
+  }).format(number)
+  return PERCENTS.includes(kind) ? `${text} %` : text
+}
+
+const countDigits = (text: string) => text.replaceAll(/\D/g, '').length
+
+/** A number in words among others that lie about a step apart: in few characters, unless that made them the same. */
+export function toDistinct(value: number, kind: Kind, step: number): string {
+  const [usual, finer] = [toText(value, kind), toMark(value, kind, step)]
+  return countDigits(finer) > countDigits(usual) ? finer : usual
 }
 
 /** A number with all its digits. */
-export const toWhole = (value: number, kind: Kind) =>
-  kind === 'usd' ? FORMATS.usdWhole.format(value) : FORMATS.whole.format(value)
+export function toWhole(value: number, kind: Kind): string {
+  if (kind === 'usd') return FORMATS.usdWhole.format(value)
+  const text = (kind === 'share' ? FORMATS.shareWhole : FORMATS.whole).format(toNumber(value, kind))
+  return PERCENTS.includes(kind) ? `${text} %` : text
+}
 
 const TIME = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' })
 const LOCAL = new Intl.DateTimeFormat(undefined, { dateStyle: 'full', timeStyle: 'long' })

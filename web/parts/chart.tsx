@@ -1,11 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
-import { toText, toUtc } from '../format.ts'
+import { toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
-import { countMissing, type Drawing, describe, describePoint } from './drawing.ts'
+import { countMissing, type Drawing, describe, describePoint, toStep } from './drawing.ts'
 import { PictureButtons } from './picture-buttons.tsx'
 import type { Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
-import { Unknown } from './value.tsx'
+import { Value } from './value.tsx'
 
 /** Rows of a chart shown as a table; whoever wants all of them opens the CSV. */
 const MOST_ROWS = 500
@@ -20,14 +20,14 @@ function AsTable({ name, drawing: { times, lines, as } }: { name: string; drawin
         keyOf={(at) => at}
         columns={[
           { title: 'Time', cell: (at) => toUtc(new Date((times[at] ?? 0) * 1000)) },
-          ...lines.map((line) => ({
-            title: line.name,
-            isNumber: true,
-            cell: (at: number) => {
-              const value = line.values[at] ?? null
-              return value === null ? <Unknown why="Nothing was observed." /> : toText(value, as)
-            },
-          })),
+          ...lines.map((line) => {
+            const step = toStep(line)
+            return {
+              title: line.name,
+              isNumber: true,
+              cell: (at: number) => <Value of={line.values[at]} as={as} step={step} why="Nothing was observed." />,
+            }
+          }),
         ]}
       />
       {times.length > MOST_ROWS && <p class="note">The newest {MOST_ROWS} points. “Open as” has all of them.</p>}

@@ -1,4 +1,4 @@
-import { type Kind, toText, toUtc } from '../format.ts'
+import { type Kind, toDistinct, toUtc } from '../format.ts'
 
 /** A named line: a value at each time, null where nothing was observed. */
 export interface Line {
@@ -42,11 +42,28 @@ export const countMissing = ({ times, lines }: Drawing): number =>
 
 const toMoment = (seconds: number | undefined) => (seconds === undefined ? '' : toUtc(new Date(seconds * 1000)))
 
+/** The smallest and the largest value of a line; undefined where none is known. */
+function toExtent({ values }: Line): readonly [low: number, high: number] | undefined {
+  let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const value of values) {
+    if (value === null) continue
+    low = Math.min(low, value)
+    high = Math.max(high, value)
+  }
+  return low > high ? undefined : [low, high]
+}
+
+/** What makes a difference on a line: a hundredth of what its values span, as a power of ten. */
+export function toStep(line: Line): number {
+  const [low, high] = toExtent(line) ?? [0, 0]
+  return 10 ** Math.floor(Math.log10((high - low) / 100))
+}
+
 /** One point in words. */
 export function describePoint({ times, lines, as }: Drawing, at: number): string {
-  const values = lines.map(({ name, values }) => {
-    const value = values[at] ?? null
-    return `${name} ${value === null ? 'not known' : toText(value, as)}`
+  const values = lines.map((line) => {
+    const value = line.values[at] ?? null
+    return `${line.name} ${value === null ? 'not known' : toDistinct(value, as, toStep(line))}`
   })
   return `${toMoment(times[at])}: ${values.join(', ')}`
 }
@@ -54,19 +71,14 @@ export function describePoint({ times, lines, as }: Drawing, at: number): string
 /** A chart in words, for those who do not see it. */
 export function describe(name: string, drawing: Drawing): string {
   const { times, lines, as } = drawing
-  const said = lines.map(({ name: line, values }) => {
-    let [low, high, first, last]: (number | undefined)[] = []
-    for (const value of values) {
-      if (value === null) continue
-      first ??= value
-      last = value
-      low = low === undefined ? value : Math.min(low, value)
-      high = high === undefined ? value : Math.max(high, value)
-    }
-    if (first === undefined || last === undefined || low === undefined || high === undefined)
-      return `${line}: not known`
-    const [a, b, c, d] = [first, last, low, high].map((value) => toText(value, as))
-    return `${line}: first ${a}, last ${b}, lowest ${c}, highest ${d}`
+  const said = lines.map((line) => {
+    const extent = toExtent(line)
+    const known = line.values.filter((value) => value !== null)
+    const [first, last] = [known[0], known.at(-1)]
+    if (extent === undefined || first === undefined || last === undefined) return `${line.name}: not known`
+    const step = toStep(line)
+    const [a, b, c, d] = [first, last, ...extent].map((value) => toDistinct(value, as, step))
+    return `${line.name}: first ${a}, last ${b}, lowest ${c}, highest ${d}`
   })
   const range = `${times.length} points from ${toMoment(times[0])} to ${toMoment(times.at(-1))}`
   return `${name}. ${range}, ${countMissing(drawing)} without a value. ${said.join('. ')}.`

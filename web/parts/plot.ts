@@ -17,6 +17,10 @@ function toTick(seconds: number, step: number): string {
   return step >= DAY || seconds % DAY === 0 ? DAYS.format(at) : HOURS.format(at)
 }
 
+/** Room for the longest of the marks beside an axis, in pixels: a digit has about seven. */
+const toWidth = (marks: readonly string[] | null) =>
+  Math.max(70, 14 + 7 * Math.max(0, ...(marks ?? []).map(({ length }) => length)))
+
 /** Points between two gaps, which no line reaches: they are drawn as dots, or they would not be seen at all. */
 function toAlone(values: readonly (number | null)[]): number[] {
   const alone: number[] = []
@@ -98,7 +102,11 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
       series: [{}, ...toSeries(drawing, colors, (line) => alone[line] ?? [])],
       axes: [
         { ...axis, size: 32, values: (_plot, splits, _axis, _space, step) => splits.map((at) => toTick(at, step)) },
-        { ...axis, size: 70, values: (_plot, splits) => splits.map((value) => toMark(value, drawing.as)) },
+        {
+          ...axis,
+          size: (_plot, marks) => toWidth(marks),
+          values: (_plot, splits, _axis, _space, step) => splits.map((value) => toMark(value, drawing.as, step)),
+        },
       ],
       hooks: {
         setCursor: [({ cursor: { idx } }) => onPoint(idx ?? undefined)],

@@ -1,5 +1,5 @@
 import { now } from '../clock.ts'
-import { type Kind, toAgo, toLocal, toText, toUtc, toWhole } from '../format.ts'
+import { type Kind, toAgo, toDistinct, toLocal, toText, toUtc, toWhole } from '../format.ts'
 
 /** Why a number is missing, unless something better is known. */
 const NO_SOURCE = 'No source has given it.'
@@ -12,11 +12,12 @@ export function Unknown({ why = NO_SOURCE }: { why?: string | undefined }) {
   )
 }
 
-/** A number with all its digits on demand; what is not known says why. */
-export function Value({ of, as, why }: { of: number | null | undefined; as: Kind; why?: string | undefined }) {
+/** A number with all its digits on demand, `step` the distance to others beside it; what is not known says why. */
+export function Value(props: { of: number | null | undefined; as: Kind; step?: number; why?: string | undefined }) {
+  const { of, as, step, why } = props
   if (of === null || of === undefined) return <Unknown why={why} />
   const sign = as === 'change' ? (of > 0 ? 'up' : of < 0 ? 'down' : '') : ''
-  const text = toText(of, as)
+  const text = step === undefined ? toText(of, as) : toDistinct(of, as, step)
   // Another text is another element: aligned at its end, the same one would count as moved where it is shorter.
   return (
     <data key={text} value={of} class={sign} title={toWhole(of, as)}>

@@ -1,0 +1,58 @@
+import { describe, expect, it } from 'vitest'
+import { toMark, toText, toWhole } from '../../web/format.ts'
+import { type Drawing, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
+
+const START = Date.parse('2024-03-10') / 1000
+const toLine = (values: readonly (number | null)[]): Drawing => ({
+  ...{ kind: 'line', as: 'usd', times: values.map((_, at) => START + at * 3600) },
+  lines: [{ name: 'price', values }],
+})
+
+describe('numbers', () => {
+  it.each([
+    ['usd', 1.23, 0.002, ['$1.230', '$1.232', '$1.234']],
+    ['usd', 15, 2.5, ['$15.0', '$17.5', '$20.0']],
+    ['usd', 0.25, 0.25, ['$0.25', '$0.50', '$0.75']],
+    ['usd', 0.000012, 0.000002, ['$0.000012', '$0.000014', '$0.000016']],
+    ['usd', 1_230_000_000, 500_000, ['$1.2300B', '$1.2305B', '$1.2310B']],
+    ['usd', 0, 2_000_000, ['$0', '$2M', '$4M']],
+    ['usd', 9_500, 500, ['$9,500', '$10.0K', '$10.5K']],
+    ['count', 99_800, 100, ['99.8K', '99.9K', '100.0K']],
+    ['amount', 100, 0.05, ['100.00', '100.05', '100.10']],
+    ['share', 0.5, 0.0005, ['50.00 %', '50.05 %', '50.10 %']],
+  ] as const)('of an axis in %s from %d by %d are told from each other', (kind, first, step, expected) => {
+    expect([0, 1, 2].map((at) => toMark(first + at * step, kind, step))).toEqual(expected)
+  })
+
+  it('that are shares are all only where they are', () => {
+    expect([1, 0.999999, 0.99994, 0.29, 0].map((share) => toText(share, 'share'))).toEqual([
+      '100.00 %',
+      '99.99 %',
+      '99.99 %',
+      '29.00 %',
+      '0.00 %',
+    ])
+  })
+
+  it('have all their digits in their own unit', () => {
+    expect(toWhole(0.9999987, 'share')).toBe('99.99987 %')
+    expect(toWhole(0.29, 'share')).toBe('29 %')
+    expect(toWhole(1.23456, 'change')).toBe('1.23456 %')
+    expect(toWhole(1234.56789, 'usd')).toBe('$1,234.56789')
+  })
+
+  it('of a chart in words differ where its line does', () => {
+    const narrow = toLine([1.2301, 1.2345, null, 1.2399])
+    expect(inWords('Sample', narrow)).toContain(
+      'price: first $1.23010, last $1.23990, lowest $1.23010, highest $1.23990',
+    )
+    expect(describePoint(narrow, 1)).toContain('price $1.23450')
+    // What is small beside the others, and what never changes, is written as everywhere.
+    const wide = toLine([0.5, 2e9])
+    expect([describePoint(wide, 0), describePoint(wide, 1)]).toEqual([
+      expect.stringContaining('price $0.500'),
+      expect.stringContaining('price $2.00B'),
+    ])
+    expect(describePoint(toLine([1.5, 1.5]), 0)).toContain('price $1.50')
+  })
+})
