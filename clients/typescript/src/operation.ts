@@ -153,7 +153,7 @@ export interface TableOperation<Name extends OperationName> extends Operation<Na
 
 /** An operation whose records come in pages, as large as `limit` says. */
 export interface PagedOperation<Name extends OperationName> extends TableOperation<Name> {
-  /** This page and all that follow. @throws as the operation itself */
+  /** This page and all that follow; what changes its place meanwhile may be missed, or come twice. @throws as the operation itself */
   pages<
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
@@ -162,7 +162,7 @@ export interface PagedOperation<Name extends OperationName> extends TableOperati
   >(
     ...asked: Arguments<Query<Name, Member, Fill, Basis, Source>>
   ): AsyncGenerator<Answered<Name, Member, Fill, Basis, Source>, void, undefined>
-  /** Every record of this page and of all that follow. @throws as the operation itself */
+  /** The records of these pages, one by one. @throws as the operation itself */
   records<
     Member extends MemberOf<Name> = MemberOf<Name>,
     Fill extends 'null' | undefined = undefined,
