@@ -8,14 +8,15 @@ describe('toUrl', () => {
     expect(toUrl(toBase(base), '/data/tokens')).toBe('http://a.test/b/data/tokens')
   })
 
-  it('repeats lists, leaves out what is undefined or null, and escapes the rest', () => {
-    const values = { name: ['A & B', 'C'], limit: 0, fill: undefined, end: null, filter: 'a>=1', x: [] }
+  it('repeats lists, asks with an empty one, leaves out what is undefined or null, and escapes the rest', () => {
+    const values = { name: ['A & B', 'C'], limit: 0, fill: undefined, end: null, filter: 'a>=1', id: [] }
     const url = new URL(toUrl(toBase('http://a.test'), '/data/tokens', values))
     expect([...url.searchParams]).toEqual([
       ['name', 'A & B'],
       ['name', 'C'],
       ['limit', '0'],
       ['filter', 'a>=1'],
+      ['id', ''],
     ])
   })
 

@@ -14,13 +14,14 @@ export function toBase(url: string | URL): URL {
 
 /**
  * The address of a path with its values. Those that the path names go into it, the others into the query; lists are repeated,
- * and what is undefined or null is left out.
+ * and what is undefined or null is left out. An empty list is asked with nothing in it, which the service refuses: left out,
+ * no ids would select everything.
  */
 export function toUrl(base: URL, path: string, values: Values = {}): string {
   const search = new URLSearchParams()
   let filled = path
   for (const [name, value] of Object.entries(values)) {
-    for (const one of [value].flat()) {
+    for (const one of Array.isArray(value) && value.length === 0 ? [''] : [value].flat()) {
       if (one === undefined || one === null) continue
       const before = filled
       filled = filled.replace(`{${name}}`, encodeURIComponent(String(one)))
