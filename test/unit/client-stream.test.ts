@@ -65,12 +65,13 @@ describe('a stream', () => {
       send([SOON, toEvent(1)]),
       send([toEvent(2), 'id: 3-0\n\n', 'id: 4-0\nevent: change\nda'], 'breaks'),
       busy,
+      (response) => response.writeHead(500, { 'retry-after': '0' }).end(),
       (response) => response.destroy(),
       send([': open\n\n'], 'stays'),
       send([toEvent(4), toEvent(5)], 'stays'),
     )
     expect(ids(await take(4, { silenceMs: 200 }))).toEqual(['1-0', '2-0', '4-0', '5-0'])
-    expect(resumed()).toEqual([undefined, '1-0', '3-0', '3-0', '3-0', '3-0'])
+    expect(resumed()).toEqual([undefined, '1-0', '3-0', '3-0', '3-0', '3-0', '3-0'])
   })
 
   it('does not wait for ever for a service that takes a connection and says nothing', async () => {

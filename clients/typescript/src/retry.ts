@@ -1,7 +1,7 @@
 import { ConnectionError, ProblemError } from './failure.ts'
 
 /** What may pass: a limit, a gateway without a service behind it, a service that is busy. All else fails the same way again. */
-const PASSING = new Set([429, 502, 503, 504])
+const isPassing = (status: number) => [429, 502, 503, 504].includes(status)
 const FIRST_WAIT_MS = 250
 const LONGEST_BACKOFF_MS = 15_000
 
@@ -23,10 +23,10 @@ export const wait = (ms: number, signal: AbortSignal | undefined): Promise<void>
 /**
  * For how long to wait before asking again, in milliseconds; undefined where that would bring nothing. What the service says
  * is kept to; else waits grow, each by chance between a half and the whole, so that clients do not come back all at once.
+ * `passes` tells of which statuses it would bring something.
  */
-export function toWaitMs(error: unknown, attempt: number): number | undefined {
-  const isPassing = error instanceof ConnectionError || (error instanceof ProblemError && PASSING.has(error.status))
-  if (!isPassing) return undefined
+export function toWaitMs(error: unknown, attempt: number, passes = isPassing): number | undefined {
+  if (!(error instanceof ConnectionError || (error instanceof ProblemError && passes(error.status)))) return undefined
   if (error instanceof ProblemError && error.retryAfter !== undefined) return error.retryAfter * 1000
   return Math.min(LONGEST_BACKOFF_MS, FIRST_WAIT_MS * 2 ** attempt) * (0.5 + Math.random() / 2)
 }

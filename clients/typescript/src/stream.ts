@@ -44,6 +44,9 @@ export interface StreamOptions {
 const SILENCE_MS = 45_000
 const RETRY_MS = 2_000
 
+/** Who follows does so for days: whatever is wrong with the service passes, but not what is wrong with the request. */
+const passes = (status: number) => status === 429 || status >= 500
+
 interface Block {
   readonly id: string | undefined
   readonly retry: number | undefined
@@ -106,7 +109,7 @@ async function* connect(
 /**
  * What changes, as it happens. A connection that breaks is made again from where it was, as often as it takes, so that no
  * event is lost and none comes twice.
- * @throws ProblemError when the service refuses for good, or the signal's reason.
+ * @throws ProblemError when the service refuses the request itself, or the signal's reason.
  */
 export async function* followChanges(
   connection: Connection,
@@ -129,7 +132,7 @@ export async function* followChanges(
       await wait(retryMs, signal)
     } catch (error) {
       if (signal?.aborted) throw signal.reason
-      const ms = toWaitMs(error, failures)
+      const ms = toWaitMs(error, failures, passes)
       if (ms === undefined) throw error
       failures += 1
       await wait(Math.max(ms, retryMs), signal)
