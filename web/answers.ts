@@ -63,13 +63,17 @@ function entryOf(url: string): Signal<Entry> {
   return entry
 }
 
+/** A year of 5-minute points, and as much again. */
+const MOST_CHARACTERS = 50_000_000
+
 /**
- * The browser keeps answers by their entity tags: what has not changed is not sent again. The service is asked each time,
- * because an answer may be kept longer than it is the newest; what failed is asked again with all that is shown.
+ * What has not changed is not sent again. The service is asked each time, because an answer may be kept longer than it is the
+ * newest. The browser keeps nothing: it would go on saying that an answer is stale which no longer is, as it takes no header
+ * away from what it has. What failed is asked again with all that is shown.
  */
 const connection = createConnection({
-  ...{ baseUrl: BASE, memory: 0, retries: 0 },
-  fetch: (input, init) => fetch(input, { ...init, cache: 'no-cache' }),
+  ...{ baseUrl: BASE, memory: MOST_CHARACTERS, retries: 0 },
+  fetch: (input, init) => fetch(input, { ...init, cache: 'no-store' }),
 })
 
 function toFailure(error: unknown): Failure {

@@ -1,3 +1,5 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import type { Page, Route } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
@@ -204,5 +206,38 @@ describe.skipIf(!hasBrowser)('the page', () => {
       })
     await expect.poll(isInView, { timeout: 5_000 }).toBe(true)
     await close()
+  })
+  it('says that data is stale for as long as it is, though nothing of it changed', async () => {
+    let [isStale, sent] = [true, 0]
+    // Not by the browser's own way to answer for a service, with which it keeps nothing.
+    const service = createServer(async ({ url = '/', headers }, response) => {
+      if (!url.startsWith('/data/')) {
+        const own = await fetch(api.url + url)
+        response.writeHead(own.status, { 'content-type': own.headers.get('content-type') ?? '' })
+        return void response.end(Buffer.from(await own.arrayBuffer()))
+      }
+      if (url.startsWith('/data/stream')) return void response.writeHead(404).end()
+      const told = { etag: '"1"', 'x-data-as-of': new Date(NOW - DAY).toISOString(), 'cache-control': 'max-age=60' }
+      for (const [name, value] of Object.entries(told)) response.setHeader(name, value)
+      if (isStale) response.setHeader('x-data-stale', 'true')
+      const isKnown = headers['if-none-match'] === told.etag
+      if (!isKnown) sent += 1
+      response.writeHead(isKnown ? 304 : 200, { 'content-type': 'application/json' })
+      response.end(isKnown ? undefined : JSON.stringify(url.startsWith('/data/tokens?') ? [TOKEN] : []))
+    })
+    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
+    const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/tokens?category=dex`
+    const { page, close } = await browser.open(url, { prepare: (page) => page.clock.install({ time: NOW }) })
+    await page.locator('.badge.stale').waitFor()
+    await page.getByRole('link', { name: 'Sample SMP' }).waitFor()
+    isStale = false
+    const before = sent
+    await page.clock.fastForward(31_000)
+    await page.locator('.badge.stale').waitFor({ state: 'detached', timeout: 10_000 })
+    await page.getByText('as of 1 day ago').waitFor()
+    expect(sent).toBe(before)
+    await close()
+    service.closeAllConnections()
+    service.close()
   })
 })
