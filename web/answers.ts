@@ -39,16 +39,17 @@ const MOST_KEPT = 80
 /** An answer as young as this is not asked again when a page that shows it is opened. */
 export const YOUNG_MS = 10_000
 
-/** A question whose answer is shown. */
-interface Watched {
+/** A question whose answer is kept. */
+interface Asked {
   readonly path: Path
+  /** In how many places its answer is shown. */
   count: number
   /** Something changed while it was being asked: it is asked once more. */
   isOutdated: boolean
 }
 
 const entries = new Map<string, Signal<Entry>>()
-const watched = new Map<string, Watched>()
+const asked = new Map<string, Asked>()
 
 const UNASKED: Entry = { given: undefined, failure: undefined, isAsking: false, at: 0 }
 
@@ -58,7 +59,9 @@ function entryOf(url: string): Signal<Entry> {
   entries.set(url, entry)
   for (const old of entries.keys()) {
     if (entries.size <= MOST_KEPT) break
-    if (!watched.has(old)) entries.delete(old)
+    if ((asked.get(old)?.count ?? 0) > 0) continue
+    entries.delete(old)
+    asked.delete(old)
   }
   return entry
 }
@@ -104,31 +107,37 @@ async function ask(url: string): Promise<void> {
   } catch (error) {
     entry.value = { ...entry.peek(), failure: toFailure(error), isAsking: false, at }
   }
-  const shown = watched.get(url)
-  if (shown?.isOutdated !== true) return
-  shown.isOutdated = false
-  await ask(url)
+  const one = asked.get(url)
+  if (one?.isOutdated !== true) return
+  one.isOutdated = false
+  askAgain(url, one)
 }
 
-/** Asks again for what is shown and is outdated, by its path and by when it was asked, in Unix milliseconds. */
+/** What is shown is asked for at once, what is not when it is shown again. */
+function askAgain(url: string, { count }: Asked): void {
+  const entry = entries.get(url)
+  if (count > 0) void ask(url)
+  else if (entry !== undefined) entry.value = { ...entry.peek(), at: 0 }
+}
+
+/** Asks again for what is outdated, by its path and by when it was asked, in Unix milliseconds. */
 export function renew(isOutdated: (path: Path, askedAt: number) => boolean): void {
-  for (const [url, shown] of watched) {
-    const { isAsking, at } = entryOf(url).peek()
-    if (!isOutdated(shown.path, at)) continue
-    if (isAsking) shown.isOutdated = true
-    else void ask(url)
+  for (const [url, one] of asked) {
+    const { isAsking, at } = entries.get(url)?.peek() ?? UNASKED
+    if (!isOutdated(one.path, at)) continue
+    if (isAsking) one.isOutdated = true
+    else askAgain(url, one)
   }
 }
 
 function watch({ path, url }: Question): () => void {
-  const shown = watched.get(url) ?? { path, count: 0, isOutdated: false }
-  shown.count += 1
-  watched.set(url, shown)
   const { at, given } = entryOf(url).peek()
+  const one = asked.get(url) ?? { path, count: 0, isOutdated: false }
+  one.count += 1
+  asked.set(url, one)
   if (given === undefined || Date.now() - at > YOUNG_MS) void ask(url)
   return () => {
-    shown.count -= 1
-    if (shown.count === 0) watched.delete(url)
+    one.count -= 1
   }
 }
 

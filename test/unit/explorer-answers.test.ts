@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page, Route } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
@@ -207,27 +207,39 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await expect.poll(isInView, { timeout: 5_000 }).toBe(true)
     await close()
   })
+  /** The page of a service that a test makes; where the browser answers in its place, it keeps nothing. */
+  const serve = async (answer: (path: string, request: IncomingMessage, response: ServerResponse) => unknown) => {
+    const service = createServer(async (request, response) => {
+      const { url = '/' } = request
+      if (url.startsWith('/data/')) return void answer(url, request, response)
+      const own = await fetch(api.url + url)
+      response.writeHead(own.status, { 'content-type': own.headers.get('content-type') ?? '' })
+      response.end(Buffer.from(await own.arrayBuffer()))
+    })
+    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
+    return {
+      url: `http://127.0.0.1:${(service.address() as AddressInfo).port}`,
+      stop: () => {
+        service.closeAllConnections()
+        service.close()
+      },
+    }
+  }
+  const prepare = (page: Page) => page.clock.install({ time: NOW })
+
   it('says that data is stale for as long as it is, though nothing of it changed', async () => {
     let [isStale, sent] = [true, 0]
-    // Not by the browser's own way to answer for a service, with which it keeps nothing.
-    const service = createServer(async ({ url = '/', headers }, response) => {
-      if (!url.startsWith('/data/')) {
-        const own = await fetch(api.url + url)
-        response.writeHead(own.status, { 'content-type': own.headers.get('content-type') ?? '' })
-        return void response.end(Buffer.from(await own.arrayBuffer()))
-      }
-      if (url.startsWith('/data/stream')) return void response.writeHead(404).end()
+    const { url, stop } = await serve((path, { headers }, response) => {
+      if (path.startsWith('/data/stream')) return response.writeHead(404).end()
       const told = { etag: '"1"', 'x-data-as-of': new Date(NOW - DAY).toISOString(), 'cache-control': 'max-age=60' }
       for (const [name, value] of Object.entries(told)) response.setHeader(name, value)
       if (isStale) response.setHeader('x-data-stale', 'true')
       const isKnown = headers['if-none-match'] === told.etag
       if (!isKnown) sent += 1
       response.writeHead(isKnown ? 304 : 200, { 'content-type': 'application/json' })
-      response.end(isKnown ? undefined : JSON.stringify(url.startsWith('/data/tokens?') ? [TOKEN] : []))
+      return response.end(isKnown ? undefined : JSON.stringify(path.startsWith('/data/tokens?') ? [TOKEN] : []))
     })
-    await new Promise<void>((resolve) => service.listen(0, '127.0.0.1', resolve))
-    const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}/tokens?category=dex`
-    const { page, close } = await browser.open(url, { prepare: (page) => page.clock.install({ time: NOW }) })
+    const { page, close } = await browser.open(`${url}/tokens?category=dex`, { prepare })
     await page.locator('.badge.stale').waitFor()
     await page.getByRole('link', { name: 'Sample SMP' }).waitFor()
     isStale = false
@@ -237,7 +249,38 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await page.getByText('as of 1 day ago').waitFor()
     expect(sent).toBe(before)
     await close()
-    service.closeAllConnections()
-    service.close()
+    stop()
+  })
+
+  it('asks again for what changed while another page was shown', async () => {
+    let price = 1.5
+    let stream: ServerResponse | undefined
+    const { url, stop } = await serve((path, _request, response) => {
+      if (path.startsWith('/data/stream')) {
+        stream = response
+        response.writeHead(200, { 'content-type': 'text/event-stream' })
+        return response.write(': open\n\n')
+      }
+      response.writeHead(200, { 'content-type': 'application/json' })
+      const token = { ...TOKEN, financialData: { ...TOKEN.financialData, price } }
+      const series = { name: 'Sample', id: ID, data: [] }
+      const told = path.startsWith('/data/tokens?') ? [token] : /historic-(?:fin|dex-ohlcv)/.test(path) ? series : []
+      return response.end(JSON.stringify(told))
+    })
+    // It takes no time: what is asked for again is not so because of its age.
+    const { page, close } = await browser.open(`${url}/tokens/${ID}`, { now: NOW })
+    const shown = page.locator('.title .large')
+    await shown.getByText('$1.50').waitFor()
+    await page.locator('.live.live').waitFor()
+    await page.getByRole('link', { name: 'DAOs', exact: true }).click()
+    await page.getByText('no records fit').waitFor()
+    price = 1.75
+    const renewed = page.waitForRequest('**/data/daos/treasury?*')
+    stream?.write('id: 1-0\nevent: change\ndata: {"dataset":"prices"}\n\n')
+    await renewed
+    await page.goBack()
+    await shown.getByText('$1.75').waitFor({ timeout: 10_000 })
+    await close()
+    stop()
   })
 })
