@@ -283,4 +283,14 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
     stop()
   })
+
+  it.each(['tokens', 'daos'])('of an id that is none of the %s has a title of its own', async (kind) => {
+    const { page, close } = await open(`/${kind}`, {})
+    await expect.poll(() => page.title()).toMatch(/^(?:Tokens|DAOs) – /)
+    await page.evaluate(`document.querySelector('nav a').setAttribute('href', '${kind}/${ID}')`)
+    await page.locator('nav a').first().click()
+    await page.getByText('with this id.').waitFor()
+    await expect.poll(() => page.title(), { timeout: 10_000 }).toBe('Not found – dao-data')
+    await close()
+  })
 })

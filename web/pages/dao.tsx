@@ -110,7 +110,7 @@ function Rating({ id }: { id: string }) {
 export function DaoPage({ id }: { id: string }) {
   const question = toQuestion('/data/daos', { id: [id] })
   const daos = useAnswer(question)
-  useTitle(daos.given?.data[0]?.name)
+  useTitle(daos.given?.data)
   return (
     <Shown of={daos} what="the DAO" isEmpty={(data) => data.length === 0} empty="There is no DAO with this id.">
       {([dao], facts) =>

@@ -100,7 +100,7 @@ function Where({ token }: { token: Token }) {
 export function TokenPage({ id }: { id: string }) {
   const question = toQuestion('/data/tokens', { id: [id] })
   const tokens = useAnswer(question)
-  useTitle(tokens.given?.data[0]?.name)
+  useTitle(tokens.given?.data)
   return (
     <Shown of={tokens} what="the token" isEmpty={(data) => data.length === 0} empty="There is no token with this id.">
       {([token], facts) =>

@@ -1,8 +1,9 @@
 import { useEffect } from 'preact/hooks'
 
-/** The title of a page that shows a record, once its name is known. */
-export function useTitle(name: string | undefined): void {
+/** The title of a page that shows one record: its name, once it is known whether there is one. */
+export function useTitle(records: readonly { readonly name: string }[] | undefined): void {
+  const title = records && (records[0]?.name ?? 'Not found')
   useEffect(() => {
-    if (name !== undefined) document.title = `${name} – dao-data`
-  }, [name])
+    if (title !== undefined) document.title = `${title} – dao-data`
+  }, [title])
 }
