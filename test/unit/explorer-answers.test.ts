@@ -166,7 +166,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
         return route.fulfill({ json: [found] })
       },
     })
-    await page.keyboard.press('Control+k')
+    await page.getByRole('button', { name: 'Search ⌘K' }).click()
     await page.keyboard.type('a')
     await page.getByRole('option', { name: 'a Token', exact: true }).waitFor()
     await page.keyboard.type('b')
@@ -192,8 +192,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
         })),
       }),
     })
-    await page.locator('h1').waitFor()
-    await page.keyboard.press('Control+k')
+    await page.getByRole('button', { name: 'Search ⌘K' }).click()
     await page.keyboard.type('a')
     const options = page.getByRole('option')
     await options.nth(9).waitFor()
