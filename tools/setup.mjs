@@ -74,7 +74,8 @@ function buildPage() {
       .filter(isSource)
       .map((name) => join(folder, name)),
   )
-  const newest = Math.max(...[...sources, join(root, 'package-lock.json')].map((path) => statSync(path).mtimeMs))
+  const shared = ['package-lock.json', join('shared', 'coverage', 'not-due.ts')].map((path) => join(root, path))
+  const newest = Math.max(...[...sources, ...shared].map((path) => statSync(path).mtimeMs))
   if (existsSync(built) && statSync(built).mtimeMs >= newest) return
   // Beside what a running API may be about to read, and in its place when it is whole.
   const [dist, next] = [join(page, 'dist'), join(page, `dist.${process.pid}`)]

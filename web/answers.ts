@@ -66,6 +66,18 @@ function entryOf(url: string): Signal<Entry> {
   return entry
 }
 
+/** A question but for where its range begins, which moves on with the time. */
+const toKind = (url: string): string => url.replace(/([?&])start=[^&]*/, '$1')
+
+/** Of a range that has moved on nobody asks for the answers before: a year of points is some ten megabytes. */
+function forgetEarlier(url: string): void {
+  for (const other of entries.keys()) {
+    if (other === url || toKind(other) !== toKind(url) || (asked.get(other)?.count ?? 0) > 0) continue
+    entries.delete(other)
+    asked.delete(other)
+  }
+}
+
 /** A year of 5-minute points, and as much again. */
 const MOST_CHARACTERS = 50_000_000
 
@@ -104,6 +116,7 @@ async function ask(url: string): Promise<void> {
   try {
     const given = toGiven(entry.peek().given, await connection.answer(url))
     entry.value = { given, failure: undefined, isAsking: false, at }
+    forgetEarlier(url)
   } catch (error) {
     entry.value = { ...entry.peek(), failure: toFailure(error), isAsking: false, at }
   }
@@ -145,17 +158,16 @@ const NOTHING = signal(UNASKED)
 
 /**
  * The answer to a question, kept fresh while it is shown. A kept answer is there at once; while another question to the
- * same path is on its way, the answer before stays. Without a question there is none.
+ * same path is on its way, the answer before stays, and so it does where a range has moved on and cannot be asked
+ * for. Without a question there is none.
  */
 export function useAnswer<P extends Path>(question: Question<P> | undefined): Known<Answer<P>> {
   const url = question?.url
   useEffect(() => (question === undefined ? undefined : watch(question)), [url])
   const entry = (url === undefined ? NOTHING : entryOf(url)).value
-  const before = useRef<{ path: string; given: Given<unknown> } | undefined>(undefined)
-  if (question !== undefined && entry.given !== undefined) before.current = { path: question.path, given: entry.given }
-  const kept =
-    entry.failure === undefined && before.current?.path === question?.path ? before.current?.given : undefined
-  const given = entry.given ?? (url === undefined ? undefined : kept)
+  const before = useRef<{ question: Question; given: Given<unknown> } | undefined>(undefined)
+  if (question !== undefined && entry.given !== undefined) before.current = { question, given: entry.given }
+  const given = entry.given ?? (question && before.current && toKept(question, entry, before.current))
   return {
     // The path says which answer it is: what is kept under its URL came from there.
     given: given as Given<Answer<P>> | undefined,
@@ -164,6 +176,15 @@ export function useAnswer<P extends Path>(question: Question<P> | undefined): Kn
     isBefore: entry.given === undefined && given !== undefined,
     again: () => url !== undefined && void ask(url),
   }
+}
+
+/** The answer before: of a question that fails only where its range has moved on, as the rest is what was asked for. */
+function toKept<T>(question: Question, { failure }: Entry, before: { question: Question; given: T }): T | undefined {
+  const isSame =
+    failure === undefined
+      ? before.question.path === question.path
+      : toKind(before.question.url) === toKind(question.url)
+  return isSame ? before.given : undefined
 }
 
 /** The answers to several questions at once, in their order; undefined while one is on its way. */

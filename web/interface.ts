@@ -27,7 +27,7 @@ export interface Question<P extends Path = Path> {
   readonly url: string
 }
 
-/** A question with its query; what is undefined or empty is not asked. */
+/** A question with its query; what is undefined or an empty text is not asked. */
 export function toQuestion<P extends Path>(path: P, query: Query<P>): Question<P> {
   const asked = Object.entries(query as Values).filter(([, value]) => value !== '')
   return { path, url: toUrl(BASE, path, Object.fromEntries(asked)) }

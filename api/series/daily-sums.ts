@@ -19,7 +19,7 @@ import { toLikeForLikeSql } from './like-for-like.ts'
 import { countSlices, findNewest } from './pieces.ts'
 import { isPlain, type SeriesQuestion, seriesParameters } from './questions.ts'
 import { NO_FRAME, toArray, toSlice } from './rows.ts'
-import { checkRange, describeSeries } from './series.ts'
+import { checkRange, describeSeries, nextGridTime } from './series.ts'
 import type { SeriesSource } from './series-source.ts'
 import { isOfWholeRows, readWhole } from './whole-series.ts'
 
@@ -106,7 +106,9 @@ async function answerAsked(call: Call, source: SeriesSource, query: Query): Prom
   const until = limit === undefined && query.start === undefined ? Math.min(query.end ?? now, now) : now
   const back = query.start !== undefined && limit === undefined ? 0 : until - (limit ?? DEFAULT_DAYS) * DAY_MS
   const start = Math.max(query.start ?? 0, back)
-  return (await answerQuestion(call, source, { ...question, start })).answer
+  const { answer } = await answerQuestion(call, source, { ...question, start })
+  // So many days before now begin later with every day, wherever they end.
+  return until === now && back > (query.start ?? 0) ? { ...answer, expiresAt: nextGridTime(now) } : answer
 }
 
 /**

@@ -144,7 +144,7 @@ describe('errors', () => {
 
   it.each([
     [401, '1001', 'provider_rejected', 'COINMARKETCAP_API_KEY'],
-    [403, '1006', 'provider_rejected', "doesn't support this endpoint"],
+    [403, '1006', 'provider_unconfigured', 'a larger plan of COINMARKETCAP_API_KEY has it'],
     [429, '1008', 'provider_unavailable', 'minute limit'],
     [429, '1010', 'provider_exhausted', 'monthly limit'],
   ])('%i with code %s is %s', (status, code, expected, says) => {

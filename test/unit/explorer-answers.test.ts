@@ -117,8 +117,28 @@ describe.skipIf(!hasBrowser)('the page', () => {
     const isNew = ({ pathname, searchParams }: URL) =>
       pathname.endsWith(series) && Date.parse(searchParams.get('start') ?? '') >= NOW + 4 * DAY - length
     await expect.poll(() => asked.some(isNew), { timeout: 10_000 }).toBe(true)
-    // It is the same chart all the time.
-    expect(await canvas?.evaluate(({ isConnected }) => isConnected)).not.toBe(false)
+    if (path !== '/') {
+      await expect.poll(() => page.locator('[aria-busy=true]').count(), { timeout: 10_000 }).toBe(0)
+      // It is the same chart all the time.
+      expect(await canvas?.evaluate(({ isConnected }) => isConnected)).toBe(true)
+    }
+    await close()
+  })
+  it('keeps a chart whose range moves on while the service is away, and says that it is', async () => {
+    let isAway = false
+    const answer = (route: Route) => (isAway ? route.abort() : answerPrices(route))
+    const { page, close } = await open(`/tokens/${ID}?range=24h`, {
+      tokens: [TOKEN],
+      'tokens/historic-financial': answer,
+    })
+    await page.locator('.chart[data-drawn]').first().waitFor()
+    const [canvas] = await page.locator('canvas').elementHandles()
+    isAway = true
+    const failed = page.waitForEvent('requestfailed', (request) => request.url().includes('historic-financial'))
+    await page.clock.fastForward(HOUR)
+    await failed
+    await page.getByText('could not be reached').first().waitFor()
+    expect(await canvas?.evaluate(({ isConnected }) => isConnected)).toBe(true)
     await close()
   })
   it.each([

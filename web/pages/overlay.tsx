@@ -25,9 +25,12 @@ export function Overlay<P extends Path>(props: {
   const answers = useAnswers(questions)
   const scale = chosen('scale', SCALES, 'hundred')
   const isWaiting = answers.some(({ given, failure }) => given === undefined && failure === undefined)
-  const before = useRef<(Answer<P> | undefined)[]>([])
-  if (!isWaiting) before.current = answers.map(({ given }) => given?.data)
-  const known = before.current
+  const before = useRef<{ range: Range; data: (Answer<P> | undefined)[] }>({ range, data: [] })
+  if (!isWaiting) {
+    const earlier = before.current.range === range ? before.current.data : []
+    before.current = { range, data: answers.map(({ given }, at) => given?.data ?? earlier[at]) }
+  }
+  const known = before.current.data
   const drawing = useMemo(() => {
     const lines = known.flatMap((data, at) =>
       data === undefined ? [] : [{ name: names[at] ?? NAMELESS, drawing: toLine(data) }],
