@@ -38,16 +38,22 @@ const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
   'storage',
 ])
 
-/** A failure with a code; `retryAfterMs` is the wait a provider asked for. */
+/** A failure with a code; `retryAfterMs` is the wait a provider asked for, `status` that of its HTTP answer. */
 export class DataError extends Error {
   readonly code: ErrorCode
   readonly retryAfterMs: number | undefined
+  readonly status: number | undefined
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; retryAfterMs?: number | undefined } = {}) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; retryAfterMs?: number | undefined; status?: number | undefined } = {},
+  ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'DataError'
     this.code = code
     this.retryAfterMs = options.retryAfterMs
+    this.status = options.status
   }
 }
 

@@ -28,7 +28,10 @@ function leaveOnly(commands: readonly string[]): void {
   vi.stubEnv('PATH', path)
 }
 
-it('is locked by a system that runs, on a machine without ps too, and by none that has ended', async () => {
+/** Elsewhere `ps` is what tells. */
+const onLinux = it.skipIf(process.platform !== 'linux')
+
+onLinux('is locked by a system that runs, on a machine without ps too, and by none that has ended', async () => {
   const dataDir = join(folder, 'data')
   const stack = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)', 'tools/stack.ts'], { stdio: 'ignore' })
   onTestFinished(() => void stack.kill('SIGKILL'))
@@ -44,7 +47,7 @@ it('is locked by a system that runs, on a machine without ps too, and by none th
   expect(readFileSync(join(dataDir, 'stack.pid'), 'utf8')).toBe(String(process.pid))
 })
 
-it('has one Redis, on a machine without ps too: one that was left is ended before the next begins', async () => {
+onLinux('has one Redis, on a machine without ps too: one that was left is ended before the next begins', async () => {
   leaveOnly(['redis-server', 'valkey-server'])
   const dir = join(folder, 'redis')
   const left = await startRedis(dir)

@@ -6,6 +6,8 @@ import type { BasketIndex } from '../../shared/registry/index-records.ts'
 import indexToken from '../../workers/jobs/index-token.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
+import type { SchedulerContext } from '../../workers/schedule/due-slots.ts'
+import { tellLost } from '../../workers/schedule/lost.ts'
 import { sendJson, startProviderServer } from '../provider-server.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
@@ -271,6 +273,20 @@ describe('the Index Token as a holder of ether', () => {
     const sql = "SELECT toString(state) AS state FROM coverage FINAL WHERE dataset = 'index-token'"
     const reports = await pipeline.database.db.rows({ name: 'reports', sql, schema: states })
     expect(reports.map(({ state }) => state)).toEqual(isStored ? ['stored'] : [])
+  })
+
+  it('of a slot that nobody collected is lost, though the block of the next one is of its time', async () => {
+    await collect({ index })
+    const bucket = Math.floor(NOW / 300_000)
+    const [row] = await stored()
+    expect(Math.floor(Date.parse(String(row?.created_at)) / 300_000)).toBe(bucket - 1)
+    const counted: [string, number][] = []
+    const metrics = { slots: (_: string, outcome: string, slots: number) => void counted.push([outcome, slots]) }
+    const entity = { ...pipeline.registry.index, ...index }
+    const missing = [{ entity, runs: [{ first: bucket - 1, last: bucket - 1 }] }]
+    const context = { ...pipeline.context, metrics } as unknown as SchedulerContext
+    await tellLost(indexToken, missing, context)
+    expect(counted).toEqual([['lost', 1]])
   })
 
   it('is not read where the contract is none, and says so', async () => {

@@ -66,6 +66,14 @@ describe('providers that fail', () => {
     expect(failing()).toEqual({})
   })
 
+  it('fail where they refuse everybody in the middle of a slot', () => {
+    const { run, failing } = createState()
+    run(SLOT, [], { answered: ['a'] })
+    const refusal = new DataError('provider_exhausted', 'used up')
+    run(SLOT, [{ provider: 'a', reason: refusal }], { isWhole: false })
+    expect(failing()).toEqual({ a: told(FIRST, 'used up') })
+  })
+
   it('are forgotten with pieces that slots no longer have', () => {
     const { run, failing } = createState()
     const pieces = [0, 1, 2].map((index) => ({ index, of: 3 }))

@@ -67,7 +67,7 @@ describe('pages of blocks', () => {
     const readPage = async (from: number, to: number) => {
       if (to - from + 1 <= 600) return blocks(from, to)
       unanswered.push(to - from + 1)
-      throw new DataError('provider_unavailable', 'status 504')
+      throw new DataError('provider_unavailable', 'status 504', { status: 504 })
     }
     await expect(pager.read(1, 60_000, readPage)).rejects.toThrow('504')
     const found: number[] = []
@@ -78,14 +78,23 @@ describe('pages of blocks', () => {
     }
     expect(found).toEqual(blocks(1, 60_000))
     expect(unanswered.length).toBeLessThan(20)
-    const waits = new DataError('provider_unavailable', 'status 429', { retryAfterMs: 90_000 })
+  })
+
+  it.each([
+    ['is busy', { status: 429 }],
+    ['says when to come again', { status: 503, retryAfterMs: 90_000 }],
+    ['cannot be reached', {}],
+  ])('are as wide as before where a node %s', async (_, options) => {
+    const pager = createPager()
+    const failure = new DataError('provider_unavailable', 'no answer', options)
     const asked: number[] = []
-    const busy = async (from: number, to: number) => {
+    const fail = async (from: number, to: number) => {
       asked.push(to - from + 1)
-      throw waits
+      throw failure
     }
-    for (let n = 0; n < 2; n += 1) await expect(pager.read(1, 60_000, busy)).rejects.toBe(waits)
+    for (let n = 0; n < 2; n += 1) await expect(pager.read(1, 60_000, fail)).rejects.toBe(failure)
     expect(asked[1]).toBe(asked[0])
+    expect(asked).toHaveLength(2)
   })
 
   it('are none in an empty range', async () => {

@@ -8,10 +8,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 let clone: string
 beforeEach(() => {
   clone = mkdtempSync(join(tmpdir(), 'dao-data-clone-'))
-  for (const folder of ['tools', 'bin', 'web/dist', 'clients/typescript/src', 'node_modules'])
+  for (const folder of ['tools', 'bin', 'web/dist', 'clients/typescript/src', 'shared/coverage', 'node_modules'])
     mkdirSync(join(clone, folder), { recursive: true })
   cpSync(join(import.meta.dirname, '../../tools/setup.mjs'), join(clone, 'tools/setup.mjs'))
-  for (const file of ['package-lock.json', 'node_modules/.package-lock.json', 'web/index.html', 'web/dist/index.html'])
+  const sources = ['package-lock.json', 'shared/coverage/not-due.ts', 'web/index.html']
+  for (const file of [...sources, 'node_modules/.package-lock.json', 'web/dist/index.html'])
     writeFileSync(join(clone, file), '')
   const { stdout } = spawnSync('sh', ['-c', 'command -v sh'], { encoding: 'utf8' })
   symlinkSync(stdout.trim(), join(clone, 'bin/sh'))

@@ -24,6 +24,8 @@ export async function collectComputed(collecting: Collecting, progress: Progress
     const isFirst = !isNoted
     isNoted = true
     const due = new Set((await readDueUnits(stores.db, job.dataset, 0)).map(({ from }) => from))
+    // Somebody else may have computed it since.
+    for (const time of failed.keys()) if (!due.has(time)) failed.delete(time)
     open = new Set([...open].filter((time) => due.has(time) && !failed.has(time)))
     progress.set(Math.floor(((times.length - open.size) / Math.max(1, times.length)) * progress.total))
     if (open.size === 0) return true

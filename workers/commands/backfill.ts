@@ -24,8 +24,8 @@ const HELP = `npm run backfill -- <dataset> --from <date> --to <date> [options]
 
 Says that history of a dataset is wanted and has what is missing collected through its queue; a worker must serve that
 queue. Running the same command again goes on where it was stopped, and what is stored already does not change. Ends with
-what is covered and why the rest is not; exits with 0 only when all of it is stored, or known not to exist, and with --again
-when all of it was collected again.
+what is covered and why the rest is not; exits with 0 only when all of it is stored, or known not to exist, and was
+collected now where --again says so or where it is computed.
 
   --from, --to      ISO dates or date-times, UTC; from is inclusive, to exclusive (default: now)
   --interval        ${INTERVALS.join(', ')} (default: the finest that the dataset's history has)

@@ -123,7 +123,7 @@ function createClient(
       const failed = `${provider} ${target.shown}: ${reason}`
       const isPatient = (retryAfterMs ?? 0) <= LONGEST_WAIT_MS
       if (code !== 'provider_unavailable' || progress.retries >= retries || !isPatient) {
-        throw new DataError(code, failed, { cause: result.cause, retryAfterMs })
+        throw new DataError(code, failed, { cause: result.cause, retryAfterMs, status: result.status })
       }
       const jitterMs = toBackoffMs(backoffMs, progress.retries, Math.random())
       const waitMs = Math.round(retryAfterMs === undefined ? jitterMs : retryAfterMs + jitterMs)

@@ -9,11 +9,11 @@ import { askEach } from '../providers/ask-each.ts'
 import { ethplorer } from '../providers/ethplorer/holders.ts'
 import { moralis } from '../providers/moralis/holders.ts'
 
-/** One that cannot be used may have been cut off on its way, and so may the next; after that the plan's units are worth more. */
+/** What cannot be stored may have been cut off on its way, and so may the next; after that the plan's units are worth more. */
 const MOST_ANSWERS = 3
 const NO_USE = new DataError(
   'provider_unconfigured',
-  `none of ${MOST_ANSWERS} answers could be used, and each is billed: it is asked for again when its turn comes`,
+  `it was answered ${MOST_ANSWERS} times in this slot, each is billed, and none is stored: it is asked for again when its turn comes`,
 )
 
 /**

@@ -16,7 +16,7 @@ import type { ProviderFailure } from './collect.ts'
 export interface Told {
   readonly slot: number
   readonly piece: SlotPiece | undefined
-  /** Whether everybody was asked for, not only those whom an earlier try left. */
+  /** Whether everybody was asked for, not only those whom an earlier try or piece left. */
   readonly isWhole: boolean
   readonly failures: readonly ProviderFailure[]
   /** The providers that gave something. */
@@ -36,16 +36,16 @@ export async function rememberFailing(
 
 /**
  * Says for `/data/status` which providers of a job failed in a slot, since which slot each has failed, and why: while
- * another provider answers, the data does not show it. A try for those who are left says little of a provider: one of whom
- * it has nothing does not fail, and one that was not asked may fail as before; but one that answers works again. Nothing
- * stays of pieces that slots no longer have.
+ * another provider answers, the data does not show it. A run for those who are left says less of a provider: one that lacks
+ * them does not fail, and one that was not asked may fail as before; but one that answers works again, and one that refuses
+ * everybody fails. Nothing stays of pieces that slots no longer have.
  * @param texts what is remembered, by the index of the piece.
  * @returns what changes of that, by its name in the job's state.
  */
 export function toFailingTexts(texts: ReadonlyMap<number, string>, told: Told): ReadonlyMap<string, string> {
   const { index, of } = told.piece ?? { index: 0, of: 1 }
   const before = readFailingText(texts.get(index))
-  const failing = told.isWhole ? toFailing(before, told) : without(before, told.answered)
+  const failing = told.isWhole ? toFailing(before, told) : toFailingOfSome(before, told)
   const changed = new Map<string, string>()
   if (!isDeepStrictEqual(failing, before)) changed.set(toFailingName(index), toFailingText(failing))
   for (const [other, text] of texts) {
@@ -66,5 +66,11 @@ function toFailing(before: FailingProviders, { failures, slot }: Told): FailingP
   )
 }
 
-const without = (failing: FailingProviders, providers: readonly string[]): FailingProviders =>
-  Object.fromEntries(Object.entries(failing).filter(([provider]) => !providers.includes(provider)))
+/** Failures that are about the provider, whomever it was asked for. */
+const ABOUT_PROVIDER: ReadonlySet<string> = new Set(['provider_rejected', 'provider_exhausted'])
+
+function toFailingOfSome(before: FailingProviders, told: Told): FailingProviders {
+  const failures = told.failures.filter(({ reason }) => ABOUT_PROVIDER.has(reason.code))
+  const still = Object.entries(before).filter(([provider]) => !told.answered.includes(provider))
+  return { ...Object.fromEntries(still), ...toFailing(before, { ...told, failures }) }
+}

@@ -52,16 +52,22 @@ const toNote = (job: Job, entity: number, run: Buckets, now: number): Note => ({
 
 const stored = z.object({ entity: z.number(), bucket: z.int() })
 
-/** The buckets in question that have rows; who gave them is told where only one can have. */
+/**
+ * The buckets in question that have rows; who gave them is told where only one can have. A row that may be of two buckets is
+ * that of the one which is not missing.
+ */
 async function readStored(job: Job, missing: readonly Missing[], db: Database): Promise<Report[]> {
   const provider = job.providerNames.length === 1 ? (job.providerNames[0] ?? '') : 'unknown'
   const seconds = INTERVAL_SECONDS[job.dataset.cadence]
   const found: Report[] = []
   for (const batch of toBatches(missing, ENTITIES_AT_ONCE)) {
     const runsOf = new Map(batch.map(({ entity, runs }) => [entity.key, runs]))
+    const isMissing = (entity: number, bucket: number) =>
+      runsOf.get(entity)?.some((run) => run.first <= bucket && bucket <= run.last) ?? false
     for (const { entity, bucket } of await readBuckets(job, batch, db)) {
-      const isAsked = runsOf.get(entity)?.some((run) => run.first <= bucket && bucket <= run.last) ?? false
-      if (isAsked) found.push({ entity, state: 'stored', provider, seconds, first: bucket, last: bucket })
+      const possible = Array.from({ length: countPossible(job.dataset) }, (_, after) => bucket + after)
+      if (possible.every((one) => isMissing(entity, one)))
+        found.push({ entity, state: 'stored', provider, seconds, first: bucket, last: bucket })
     }
   }
   return found
@@ -75,17 +81,15 @@ async function readBuckets({ dataset }: Job, missing: readonly Missing[], db: Da
   const all = missing.flatMap(({ runs }) => runs)
   const first = all.reduce((least, run) => Math.min(least, run.first), Number.POSITIVE_INFINITY)
   const last = all.reduce((most, run) => Math.max(most, run.last), 0)
-  const possible = countPossible(dataset)
-  const { from, to } = toTimes({ first: first - possible + 1, last }, dataset.cadence)
+  const { from, to } = toTimes({ first, last }, dataset.cadence)
   return db.rows({
     name: 'stored-after-all',
-    sql: `SELECT DISTINCT ${entity} AS entity, intDiv(toUnixTimestamp(toDateTime(${time}, 'UTC')), {cadence: UInt32}) + arrayJoin(range({possible: UInt8})) AS bucket
+    sql: `SELECT DISTINCT ${entity} AS entity, intDiv(toUnixTimestamp(toDateTime(${time}, 'UTC')), {cadence: UInt32}) AS bucket
 FROM ${table}
 WHERE ${time} >= toDateTime({from: UInt32}, 'UTC') AND ${time} < toDateTime({to: UInt32}, 'UTC')
   AND ${entity} IN {keys: Array(UInt64)}`,
     params: {
       cadence: INTERVAL_SECONDS[dataset.cadence],
-      possible,
       from: from / 1000,
       to: to / 1000,
       keys: missing.map(({ entity: one }) => one.key),

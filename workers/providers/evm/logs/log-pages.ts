@@ -14,9 +14,9 @@ export class TooWide {
   }
 }
 
-/** There is no answer now: the node is down or busy, or what stands before it gave up on a page that takes too long. */
-export const isUnavailable = (error: unknown): error is DataError =>
-  error instanceof DataError && error.code === 'provider_unavailable'
+/** What stands before the node may have given up on a page that takes too long. Who says when to come again is merely busy. */
+const isGivenUp = (error: unknown): boolean =>
+  error instanceof DataError && error.retryAfterMs === undefined && (error.status ?? 0) >= 500
 
 /** Reads one page; `last` tells that it is a single block, which cannot be made smaller. */
 export type ReadPage<T> = (from: number, to: number, last: boolean) => Promise<readonly T[] | TooWide>
@@ -62,8 +62,8 @@ const NO_REFUSALS = { width: Number.POSITIVE_INFINITY, times: 0 }
 
 /**
  * Where a node says how many blocks it accepts at once, pages are never wider. Most do not: a page that is too wide is halved until it is accepted, and
- * pages grow again after each success (providers document, section 6). So is a page without an answer, because gateways give
- * up with a 502 or 504 on what takes too long; after two in a row it is an error. A refusal means one of two things. Where the
+ * pages grow again after each success (providers document, section 6). So is a page that a gateway gives
+ * up on with a 502 or 504, because it takes too long; after two in a row it is an error. A refusal means one of two things. Where the
  * blocks held many logs, only they are read in smaller pages. Otherwise it is the node's limit: pages stay below it for
  * the next hundred, and close in on it. A pager belongs to one node and lives as long as the process, so that runs do not
  * learn the limit again.
@@ -150,8 +150,7 @@ export function createPager(): Pager {
           }
           noteRefused(from, end, found)
         } catch (error) {
-          // Who says when to come again has no fault to find with the page.
-          if (!isUnavailable(error) || error.retryAfterMs !== undefined) throw error
+          if (!isGivenUp(error)) throw error
           narrow(end - from + 1)
           if (isAgain || end === from) throw error
           isAgain = true

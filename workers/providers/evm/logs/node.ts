@@ -3,7 +3,7 @@ import { DataError } from '../../../../shared/errors.ts'
 import { BodyTooLarge } from '../../../http/body.ts'
 import { checkAnswer } from '../../answer.ts'
 import { isPassing, type JsonRpc, type RpcReply, type SendOptions, toRpcError } from '../rpc/json-rpc.ts'
-import { createPager, isUnavailable, type Pager, TooWide } from './log-pages.ts'
+import { createPager, type Pager, TooWide } from './log-pages.ts'
 import { readRefusal } from './refusal.ts'
 
 const quantity = z.string().regex(/^0x[0-9a-f]+$/i, 'must be a hex quantity')
@@ -196,7 +196,7 @@ async function sendForPage(
   try {
     return await send({ retries: 0 })
   } catch (error) {
-    if (!isUnavailable(error)) throw error
+    if (!(error instanceof DataError) || error.code !== 'provider_unavailable') throw error
     return await send({})
   }
 }
