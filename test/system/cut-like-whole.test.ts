@@ -85,7 +85,7 @@ const TABLES: Readonly<Record<string, string>> = {
     FROM coverage GROUP BY ALL`,
   coverage_notes: '* EXCEPT written_at FROM coverage_notes FINAL',
   job_state:
-    "job, name, value FROM job_state FINAL WHERE match(name, '^(cursors|unfinished|pools|moralis)[.]') AND name NOT LIKE '%allowance%'",
+    "job, name, value FROM job_state FINAL WHERE match(name, '^(cursors|unfinished|pools|moralis)[.]') AND NOT match(name, 'allowance|answers')",
 }
 const toPaths = (dataset: string) => [
   '/data/tokens/holders?limit=500',

@@ -110,7 +110,10 @@ describe.skipIf(!hasBrowser)('the page', () => {
   ])('of %s looks back no further after days than when it was opened', async (path, series, length) => {
     const asked: URL[] = []
     const { page, close } = await open(path, { tokens: [TOKEN], 'tokens/historic-financial': answerPrices })
-    await page.locator('.grid .shown, .chart[data-drawn]').first().waitFor()
+    await page
+      .locator(path === '/' ? '.grid .shown' : '.chart[data-drawn]')
+      .first()
+      .waitFor()
     const canvas = (await page.locator('canvas').elementHandles())[0]
     page.on('request', (request) => asked.push(new URL(request.url())))
     await page.clock.fastForward(4 * DAY)
@@ -192,11 +195,10 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await page.keyboard.type('b')
     await page.getByText('Searching…').waitFor()
     await page.keyboard.press('Enter')
-    release()
-    await page.getByRole('option', { name: 'ab Token', exact: true }).waitFor()
     expect(new URL(page.url()).pathname).toBe('/')
-    await page.keyboard.press('Enter')
-    await page.waitForURL(`**/tokens/${ID}`)
+    release()
+    await page.waitForURL(/tokens/)
+    expect(new URL(page.url()).pathname).toBe(`/tokens/${ID}`)
     await close()
   })
 

@@ -48,6 +48,7 @@ function open({ to }: Hit): void {
 function SearchBox({ close }: { close: () => void }) {
   const [words, setWords] = useState('')
   const [at, setAt] = useState(0)
+  const [isEntered, setEntered] = useState(false)
   const { hits, state, isSearching } = useHits(words)
   const chosen = Math.min(at, hits.length - 1)
   const take = (hit: Hit | undefined) => {
@@ -55,11 +56,15 @@ function SearchBox({ close }: { close: () => void }) {
     close()
     open(hit)
   }
+  // Whoever is faster than the service gets what the words find.
+  useEffect(() => {
+    if (isEntered && !isSearching) take(hits[chosen])
+  }, [isEntered, isSearching])
   useEffect(() => document.getElementById(`hit-${chosen}`)?.scrollIntoView({ block: 'nearest' }), [chosen])
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key === 'ArrowDown') setAt((chosen + 1) % Math.max(1, hits.length))
     else if (event.key === 'ArrowUp') setAt((chosen - 1 + hits.length) % Math.max(1, hits.length))
-    else if (event.key === 'Enter') take(isSearching ? undefined : hits[chosen])
+    else if (event.key === 'Enter') setEntered(true)
     else return
     event.preventDefault()
   }
@@ -78,6 +83,7 @@ function SearchBox({ close }: { close: () => void }) {
         onInput={({ currentTarget }) => {
           setWords(currentTarget.value)
           setAt(0)
+          setEntered(false)
         }}
         onKeyDown={onKeyDown}
       />
