@@ -38,6 +38,12 @@ const TRANSIENT: ReadonlySet<ErrorCode> = new Set([
   'storage',
 ])
 
+const ABOUT_PROVIDER: ReadonlySet<ErrorCode> = new Set([
+  'provider_rejected',
+  'provider_exhausted',
+  'provider_unconfigured',
+])
+
 /** A failure with a code; `retryAfterMs` is the wait a provider asked for, `status` that of its HTTP answer. */
 export class DataError extends Error {
   readonly code: ErrorCode
@@ -56,6 +62,9 @@ export class DataError extends Error {
     this.status = options.status
   }
 }
+
+/** Whether a failure is about the provider, whomever it was asked for. */
+export const isAboutProvider = ({ code }: DataError): boolean => ABOUT_PROVIDER.has(code)
 
 /**
  * Whether the same attempt may succeed later, be it after somebody mended a key. What no provider knows or is set up for

@@ -1,23 +1,16 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Page, Route } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
-import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
+import { createHandFeed, startApi } from '../support/api.ts'
+import { hasBrowser } from '../support/browser.ts'
+import { ID, NOW, serveExplorer, TOKEN } from '../support/explorer-page.ts'
 import { noDatabase } from '../support/no-database.ts'
 
-const NOW = Date.parse('2024-03-10T12:02:00Z')
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
-const ID = 'a00a15074c647764fac27d6c'
-
-const TOKEN = {
-  ...{ _id: ID, name: 'Sample', symbol: 'SMP', contractAddress: '0x00', decimal: 18, live: true, dao: ID, cmcId: null },
-  ...{ chain: ID, livePrice: true, chart24h: '' },
-  financialData: { price: 1.5, marketCap: null, tvl: 0, lastUpdated: '2024-03-10T12:00:00.000Z' },
-}
 
 /** What is answered at a path, or how. */
 type Answers = Readonly<Record<string, unknown>>
@@ -45,18 +38,8 @@ const answerPrices = (route: Route) => {
 }
 
 describe.skipIf(!hasBrowser)('the page', () => {
-  let api: TestApi
-  let browser: TestBrowser
-  beforeAll(async () => {
-    const config = parseConfig({})
-    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
-    browser = await startBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await api?.close()
-  })
-  const open = (path: string, answers: Answers) => browser.open(api.url + path, { prepare: toPrepare(answers) })
+  const explorer = serveExplorer()
+  const open = (path: string, answers: Answers) => explorer.open(path, { prepare: toPrepare(answers) })
 
   it('calls missing what is due and not collected, and nothing else that is pending', async () => {
     const range = (from: number, to: number, state: string, reason: string | null) => ({
@@ -150,7 +133,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
   ])('says of %s whether its numbers are simulated, also where the service answers nothing', async (mode, times) => {
     const config = parseConfig({ DAO_DATA_MODE: mode })
     const served = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
-    const { page, close } = await browser.open(`${served.url}/tokens/${ID}`, {
+    const { page, close } = await explorer.open(`${served.url}/tokens/${ID}`, {
       prepare: async (page) => {
         await toPrepare({ tokens: [TOKEN], 'tokens/historic-financial': answerPrices })(page)
         await page.route('**/data/status', () => {})
@@ -203,7 +186,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
   })
 
   it('keeps in view which of many hits is chosen', async () => {
-    const { page, close } = await browser.open(`${api.url}/`, {
+    const { page, close } = await explorer.open(`/`, {
       screen: 'small phone',
       prepare: toPrepare({
         search: Array.from({ length: 10 }, (_, at) => ({
@@ -233,7 +216,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     const service = createServer(async (request, response) => {
       const { url = '/' } = request
       if (url.startsWith('/data/')) return void answer(url, request, response)
-      const own = await fetch(api.url + url)
+      const own = await fetch(explorer.toUrl(url))
       response.writeHead(own.status, { 'content-type': own.headers.get('content-type') ?? '' })
       response.end(Buffer.from(await own.arrayBuffer()))
     })
@@ -260,7 +243,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
       response.writeHead(isKnown ? 304 : 200, { 'content-type': 'application/json' })
       return response.end(isKnown ? undefined : JSON.stringify(path.startsWith('/data/tokens?') ? [TOKEN] : []))
     })
-    const { page, close } = await browser.open(`${url}/tokens?category=dex`, { prepare })
+    const { page, close } = await explorer.open(`${url}/tokens?category=dex`, { prepare })
     await page.locator('.badge.stale').waitFor()
     await page.getByRole('link', { name: 'Sample SMP' }).waitFor()
     isStale = false
@@ -289,7 +272,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
       return response.end(JSON.stringify(told))
     })
     // It takes no time: what is asked for again is not so because of its age.
-    const { page, close } = await browser.open(`${url}/tokens/${ID}`, { now: NOW })
+    const { page, close } = await explorer.open(`${url}/tokens/${ID}`, { now: NOW })
     const shown = page.locator('.title .large')
     await shown.getByText('$1.50').waitFor()
     await page.locator('.live.live').waitFor()

@@ -1,20 +1,9 @@
 import type { Page, Route } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseConfig } from '../../shared/config/config.ts'
-import { loadRegistry } from '../../shared/registry/registry.ts'
-import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
-import { hasBrowser, startBrowser, type TestBrowser } from '../support/browser.ts'
-import { noDatabase } from '../support/no-database.ts'
+import { describe, expect, it } from 'vitest'
+import { hasBrowser, type TestBrowser } from '../support/browser.ts'
+import { ID, NOW, serveExplorer, TOKEN } from '../support/explorer-page.ts'
 
-const NOW = Date.parse('2024-03-10T12:02:00Z')
 const HOUR = 3_600_000
-const ID = 'a00a15074c647764fac27d6c'
-
-const TOKEN = {
-  ...{ _id: ID, name: 'Sample', symbol: 'SMP', contractAddress: '0x00', decimal: 18, live: true, dao: ID, cmcId: null },
-  ...{ chain: ID, livePrice: true, chart24h: '' },
-  financialData: { price: 1.5, marketCap: null, tvl: 0, lastUpdated: '2024-03-10T12:00:00.000Z' },
-}
 
 /** A day of hours: nothing was observed from the 8th to the 15th, and around the 20th. */
 const isObserved = (hour: number) => !(hour >= 8 && hour <= 15) && hour !== 19 && hour !== 21
@@ -60,21 +49,11 @@ const countColumns = (page: Page) =>
   })()`)
 
 describe.skipIf(!hasBrowser)('a chart', () => {
-  let api: TestApi
-  let browser: TestBrowser
-  beforeAll(async () => {
-    const config = parseConfig({})
-    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
-    browser = await startBrowser()
-  })
-  afterAll(async () => {
-    await browser?.close()
-    await api?.close()
-  })
+  const explorer = serveExplorer()
 
   const open = async (query: string, options: Parameters<TestBrowser['open']>[1] = {}) => {
     const prepare = (page: Page) => page.route('**/data/**', answer)
-    const opened = await browser.open(`${api.url}/tokens/${ID}?${query}`, { now: NOW, prepare, ...options })
+    const opened = await explorer.open(`/tokens/${ID}?${query}`, { now: NOW, prepare, ...options })
     await opened.page.locator('.chart[data-drawn]').first().waitFor()
     return opened
   }
@@ -126,7 +105,7 @@ describe.skipIf(!hasBrowser)('a chart', () => {
   })
 
   it('shows a newer price without being loaded again where no stream tells of it', async () => {
-    const { page, close } = await browser.open(`${api.url}/tokens/${ID}?range=24h`, {
+    const { page, close } = await explorer.open(`/tokens/${ID}?range=24h`, {
       prepare: async (page) => {
         await page.clock.install({ time: NOW })
         await page.route('**/data/**', answer)
@@ -154,7 +133,7 @@ describe.skipIf(!hasBrowser)('a chart', () => {
       })
       return route.fulfill({ json: { name: 'Sample', id: ID, data } })
     }
-    const { page, close } = await browser.open(`${api.url}/tokens/${ID}?range=7d`, {
+    const { page, close } = await explorer.open(`/tokens/${ID}?range=7d`, {
       prepare: async (page) => {
         await page.clock.install({ time: NOW })
         await page.route('**/data/**', answer)

@@ -1,4 +1,4 @@
-import { DataError, toReason } from '../../shared/errors.ts'
+import { DataError, isAboutProvider, toReason } from '../../shared/errors.ts'
 import type { Entity, Range, Run } from '../job/define-job.ts'
 
 /** After this many failures in a row, without a success between them, the provider itself is taken to be down. */
@@ -6,13 +6,6 @@ const MOST_FAILURES_IN_A_ROW = 3
 
 /** A few entities may all be unknown, as those that other providers left; of this many a provider knows some. */
 const MANY = 10
-
-/** Failures that are about the provider and not about the entity it was asked for: nobody else is asked after one. */
-const ABOUT_PROVIDER: ReadonlySet<string> = new Set([
-  'provider_rejected',
-  'provider_exhausted',
-  'provider_unconfigured',
-])
 
 /** `range` is given where history is asked for. */
 type AskEachOptions<E extends Entity> = { readonly concurrency: number; readonly range?: Range | undefined } & Pick<
@@ -52,7 +45,7 @@ export async function askEach<E extends Entity, Answer>(
       reasons.push(`${entity.name}: ${toReason(error)}`)
       if (error.code === 'provider_unknown') unknown.push(entity)
       else inARow += 1
-      if (ABOUT_PROVIDER.has(error.code) || inARow >= MOST_FAILURES_IN_A_ROW) end ??= error
+      if (isAboutProvider(error) || inARow >= MOST_FAILURES_IN_A_ROW) end ??= error
     }
   }
   async function askOn(): Promise<void> {

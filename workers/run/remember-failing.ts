@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util'
-import { toReason } from '../../shared/errors.ts'
+import { isAboutProvider, toReason } from '../../shared/errors.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import {
@@ -66,11 +66,8 @@ function toFailing(before: FailingProviders, { failures, slot }: Told): FailingP
   )
 }
 
-/** Failures that are about the provider, whomever it was asked for. */
-const ABOUT_PROVIDER: ReadonlySet<string> = new Set(['provider_rejected', 'provider_exhausted'])
-
 function toFailingOfSome(before: FailingProviders, told: Told): FailingProviders {
-  const failures = told.failures.filter(({ reason }) => ABOUT_PROVIDER.has(reason.code))
+  const failures = told.failures.filter(({ reason }) => isAboutProvider(reason))
   const still = Object.entries(before).filter(([provider]) => !told.answered.includes(provider))
   return { ...Object.fromEntries(still), ...toFailing(before, { ...told, failures }) }
 }

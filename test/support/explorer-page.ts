@@ -1,0 +1,40 @@
+import { afterAll, beforeAll } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { createHandFeed, startApi, type TestApi } from './api.ts'
+import { startBrowser, type TestBrowser } from './browser.ts'
+import { noDatabase } from './no-database.ts'
+
+/** When the page is looked at. */
+export const NOW = Date.parse('2024-03-10T12:02:00Z')
+export const ID = 'a00a15074c647764fac27d6c'
+
+/** A token as its list tells of it. */
+export const TOKEN = {
+  ...{ _id: ID, name: 'Sample', symbol: 'SMP', contractAddress: '0x00', decimal: 18, live: true, dao: ID, cmcId: null },
+  ...{ chain: ID, livePrice: true, chart24h: '' },
+  financialData: { price: 1.5, marketCap: null, tvl: 0, lastUpdated: '2024-03-10T12:00:00.000Z' },
+}
+
+export interface ServedExplorer {
+  /** Opens a path of the page, or another address. */
+  readonly open: TestBrowser['open']
+  toUrl(path: string): string
+}
+
+/** A browser, and the page as the API serves it, for the tests of one `describe`; what it asks for is theirs to answer. */
+export function serveExplorer(): ServedExplorer {
+  let api: TestApi
+  let browser: TestBrowser
+  beforeAll(async () => {
+    const config = parseConfig({})
+    api = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
+    browser = await startBrowser()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await api?.close()
+  })
+  const toUrl = (path: string) => new URL(path, api.url).href
+  return { toUrl, open: (path, options) => browser.open(toUrl(path), options) }
+}
