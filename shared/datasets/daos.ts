@@ -54,6 +54,7 @@ export const daoLinks = defineDataset({
   table: 'dao_links',
   row: daoLinkRow,
   entities: ({ daos }) => daos.filter((dao) => dao.live && LINK_FIELDS.some((field) => isLeftEmpty(dao, field))),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS, isWhole: false }],

@@ -12,6 +12,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   readonly row: z.ZodType<Row>
   /** Whom it is collected for: of each of them there should be data. */
   entities(registry: Registry): readonly E[]
+  /** Set where `entities`, of the dataset or of its job, reads the registry's DAOs: a worker reads them where one is. */
+  readonly needsDaos?: true
   /** The row member that names the entity, by its integer key; absent where a row is about all of them together. */
   readonly entity?: keyof Row & string
   /** The members that may be unknown: a row keeps the others where such a value is outside what can be. */

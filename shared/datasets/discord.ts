@@ -8,6 +8,7 @@ export const discordMembers = defineDataset({
   table: 'discord_members',
   row: membersRow,
   entities: ({ daos }) => daos.filter((dao) => dao.live && dao.discord !== null),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   series: { table: 'discord_members', entity: 'dao', time: 'observed_at' },

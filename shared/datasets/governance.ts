@@ -96,6 +96,7 @@ export const governance = defineDataset({
   table: 'governance_in',
   row: governanceRow,
   entities: (registry) => registry.daos.filter((dao): dao is VotingDao => dao.live && dao.snapshotSpace !== null),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   resumes: true,

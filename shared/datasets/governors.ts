@@ -92,6 +92,7 @@ export const governors = defineDataset({
   table: 'governors_in',
   row: governorsRow,
   entities: (registry) => registry.daos.filter(({ live, governors }) => live && governors.length > 0),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   resumes: true,

@@ -17,6 +17,7 @@ export const protocolTvl = defineDataset({
   table: 'protocol_tvl',
   row: protocolTvlRow,
   entities: (registry) => registry.daos.filter((dao) => dao.live && dao.defillama !== null),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   series: { table: 'protocol_tvl', entity: 'dao', time: 'observed_at' },

@@ -31,6 +31,7 @@ export const daoRatings = defineDataset({
   table: 'dao_ratings',
   row: daoRatingRow,
   entities: ({ daos }) => daos.filter(({ live }) => live),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   series: { table: 'dao_ratings', entity: 'dao', time: 'observed_at', source: 'source' },

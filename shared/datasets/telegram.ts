@@ -8,6 +8,7 @@ export const telegramMembers = defineDataset({
   table: 'telegram_members',
   row: membersRow,
   entities: ({ daos }) => daos.filter((dao) => dao.live && dao.telegram !== null),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   series: { table: 'telegram_members', entity: 'dao', time: 'observed_at' },

@@ -10,6 +10,7 @@ export const treasuryValue = defineDataset({
   table: 'treasury_values',
   row: dailySumRow,
   entities: () => [WHOLE_REGISTRY],
+  needsDaos: true,
   series: { table: 'treasury_values', time: 'recorded_at' },
 })
 

@@ -70,6 +70,7 @@ export const daoTreasury = defineDataset({
   row: daoTreasuryRow,
   entities: ({ daos }) =>
     daos.filter(({ live, treasuries, defillama }) => live && (defillama !== null || treasuries.some(hasAddress))),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   series: { table: 'dao_treasuries', entity: 'dao', time: 'observed_at' },

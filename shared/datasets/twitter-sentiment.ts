@@ -27,6 +27,7 @@ export const twitterSentiment = defineDataset({
   table: 'twitter_sentiment',
   row: twitterSentimentRow,
   entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   series: { table: 'twitter_sentiment', entity: 'dao', time: 'observed_at' },

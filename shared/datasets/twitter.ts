@@ -32,6 +32,7 @@ export const twitterCounts = defineDataset({
   table: 'twitter_counts',
   row: twitterCountsRow,
   entities: ({ daos }) => daos.filter(({ live, twitter }) => live && twitter !== null),
+  needsDaos: true,
   entity: 'dao',
   isCollected: true,
   series: { table: 'twitter_counts', entity: 'dao', time: 'observed_at' },

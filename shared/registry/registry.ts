@@ -54,13 +54,26 @@ export const loadRegistry = (dir: string = SHIPPED): Registry => atOnce(makeRegi
 export const toRegistry = (source: RegistrySource): Promise<Registry> => inTurns(makeRegistry(source))
 
 function* makeRegistry(source: RegistrySource): Steps<Registry> {
-  const { files, version, changedAt } = source
+  const { files, part, version, changedAt } = source
   const mistakes = [...source.mistakes, ...(yield* checkReferences(files))]
   const records = yield* toRecords(files)
   // What the index refers to must be sound before its references can be judged.
   const index = source.index === null || mistakes.length > 0 ? null : toIndex(source.index, records, mistakes)
   if (mistakes.length > 0 || index === null) throw new RegistryError(mistakes)
-  return { ...records, index, version, changedAt }
+  const registry = { ...records, index, version, changedAt }
+  return part === 'whole' ? registry : withoutDaos(registry)
+}
+
+/** Whoever asks it for DAOs is told that they were not read: there being none would say that nobody is to be collected. */
+function withoutDaos(registry: Registry): Registry {
+  const get = () => {
+    throw new DataError(
+      'registry',
+      'the DAOs of the registry were not read, as no dataset of this process was to need them',
+    )
+  }
+  const missing = { get, enumerable: false }
+  return Object.defineProperties({ ...registry }, { daos: missing, daoById: missing, daoBySlug: missing })
 }
 
 function* toRecords(files: RegistryFiles): Steps<Omit<Registry, 'index' | 'version' | 'changedAt'>> {

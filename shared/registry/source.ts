@@ -29,6 +29,12 @@ export interface RegistryFiles {
   readonly daos: RegistryFile<DaoRecord>
 }
 
+/**
+ * How much of a registry a process holds: all of it, or all but the DAOs, who are two thirds of a large one and of whom
+ * datasets of tokens need nothing.
+ */
+export type RegistryPart = 'whole' | 'tokens'
+
 /** What a registry is made of: its records, wherever they were read. */
 export interface RegistrySource {
   readonly files: RegistryFiles
@@ -36,6 +42,7 @@ export interface RegistrySource {
   readonly index: IndexRecord | null
   /** What is wrong with records by themselves. */
   readonly mistakes: readonly string[]
+  readonly part: RegistryPart
   /** What tells these records from others. */
   readonly version: string
   /** When they came into force, in Unix milliseconds. */
@@ -62,7 +69,7 @@ export function readFiles(dir: string): RegistrySource {
   }
   const index = readRegistryRecord(dir, 'index.json', indexRecord, mistakes)
   const times = [...Object.keys(KINDS), INDEX].map((list) => toTime(join(dir, `${list}.json`)))
-  return { files, index, mistakes, version: OF_FILES, changedAt: Math.max(...times) }
+  return { files, index, mistakes, part: 'whole', version: OF_FILES, changedAt: Math.max(...times) }
 }
 
 /** When a file last changed, in Unix milliseconds; one that is missing is told as a mistake. */

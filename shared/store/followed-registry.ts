@@ -3,6 +3,7 @@ import { HOUR_MS } from '../intervals.ts'
 import { SOCIAL_FIELDS, withFoundLinks } from '../registry/found-links.ts'
 import { toLiving } from '../registry/living.ts'
 import { loadRegistry, type Registry, toRegistry } from '../registry/registry.ts'
+import type { RegistryPart } from '../registry/source.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
 import { readFoundLinks } from './found-links.ts'
@@ -26,13 +27,16 @@ const ASK_MS = 10_000
 const PATIENCE_MS = 5_000
 
 /**
- * The registry that is in force, as people wrote it: the stored one, or that of the files where none was ever stored. Which
- * one it is has to be known before the signal is aborted.
+ * The registry that is in force, or a part of it, as people wrote it: the stored one, or all that the files have where none
+ * was ever stored. Which one it is has to be known before the signal is aborted.
  * @throws DataError `storage`, or RegistryError
  */
-export async function readInForce(db: Database, signal?: AbortSignal): Promise<Registry> {
+export async function readInForce(
+  db: Database,
+  { signal, part }: { readonly signal?: AbortSignal; readonly part?: RegistryPart } = {},
+): Promise<Registry> {
   const stored = await findRegistryVersion(db, signal)
-  return stored === undefined ? loadRegistry() : toRegistry(await readStoredSource(db, stored))
+  return stored === undefined ? loadRegistry() : toRegistry(await readStoredSource(db, stored, part))
 }
 
 /**
@@ -49,7 +53,7 @@ export const readRegistry = async (db: Database): Promise<Registry> =>
  */
 export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Registry> {
   try {
-    return await readInForce(db, AbortSignal.timeout(PATIENCE_MS))
+    return await readInForce(db, { signal: AbortSignal.timeout(PATIENCE_MS) })
   } catch (error) {
     if (!(error instanceof DataError)) throw error
     log.warn({ reason: toReason(error) }, 'the registry in force cannot be read: that of the files is served meanwhile')
@@ -57,15 +61,22 @@ export async function readRegistryOrFiles(db: Database, log: Logger): Promise<Re
   }
 }
 
+export interface FollowOptions {
+  readonly log: Logger
+  /** What is read of each new registry; `first` is the same part. */
+  readonly part?: RegistryPart
+  readonly onChange?: () => void
+}
+
 /**
  * Follows the registry that is in force, beginning with `first`, which must not have found links: another may be found in
  * their place. They are read by `refresh`, with each new registry, and every hour, as they are looked for once a day.
- * `onChange` is called when another registry has come into force.
+ * Of a part without DAOs there are none to find. `onChange` is called when another registry has come into force.
  */
 export function followRegistry(
   db: Database,
   first: Registry,
-  { log, onChange = () => undefined }: { readonly log: Logger; readonly onChange?: () => void },
+  { log, part = 'whole', onChange = () => undefined }: FollowOptions,
 ): FollowedRegistry {
   let [base, now] = [first, first]
   const refusal = createRefusal(log)
@@ -75,22 +86,23 @@ export function followRegistry(
   const readNewer = async (): Promise<Registry | undefined> => {
     const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
     if (stored === undefined || stored.version === base.version || refusal.isOf(stored.version)) return undefined
-    const source = await readStoredSource(db, stored)
+    const source = await readStoredSource(db, stored, part)
     return refusal.unlessRefused(stored.version, () => toRegistry(source))
   }
   const look = async (alsoLinks: boolean) => {
     const newer = await readNewer()
     if (newer === undefined && !alsoLinks) return
-    const links = await readFoundLinks(db)
-    linksReadAt = performance.now()
-    base = newer ?? base
-    now = withFoundLinks(base, links)
-    tellFound(now)
+    if (part === 'whole') {
+      const links = await readFoundLinks(db)
+      linksReadAt = performance.now()
+      base = newer ?? base
+      now = withFoundLinks(base, links)
+      tellFound(now)
+    } else base = now = newer ?? base
     if (newer === undefined) return
-    log.info(
-      { version: newer.version, tokens: newer.tokens.length, daos: newer.daos.length },
-      'a new registry is in force',
-    )
+    const { version, tokens } = newer
+    const daos = part === 'whole' ? { daos: newer.daos.length } : {}
+    log.info({ version, tokens: tokens.length, ...daos }, 'a new registry is in force')
     onChange()
   }
 

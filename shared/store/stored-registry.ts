@@ -4,7 +4,7 @@ import { DataError } from '../errors.ts'
 import { toJson } from '../json.ts'
 import { indexRecord } from '../registry/index-schema.ts'
 import { openList, toRecord } from '../registry/registry-file.ts'
-import { INDEX, KINDS, type RegistrySource } from '../registry/source.ts'
+import { INDEX, KINDS, type RegistryPart, type RegistrySource } from '../registry/source.ts'
 import type { Database } from './clickhouse.ts'
 
 /** A version of the registry that was stored. */
@@ -37,12 +37,13 @@ FROM registry_versions FINAL ORDER BY stored_at DESC, version LIMIT 1`
 }
 
 /**
- * The records of a version, page by page; whatever else the process does goes on in between.
+ * The records of a version, or of a part of it, page by page; whatever else the process does goes on in between.
  * @throws DataError `storage`, also where some of the records are not there.
  */
 export async function readStoredSource(
   db: Database,
   { version, changedAt, records: expected }: RegistryVersion,
+  part: RegistryPart = 'whole',
 ): Promise<RegistrySource> {
   const mistakes: string[] = []
   const toFile = (list: string) => `${list} of the stored registry`
@@ -54,29 +55,49 @@ export async function readStoredSource(
   }
   let index: RegistrySource['index'] = null
   let read = 0
-  for await (const { list, record } of readRecords(db, version)) {
+  for await (const { list, record } of readRecords(db, version, part)) {
     read += 1
     const value = toJson(record)
     if (list === INDEX) index = toRecord(toFile(INDEX), value, indexRecord, mistakes)
     else if (isList(list)) lists[list].add(value)
     else mistakes.push(`${toFile(list)}: there is no such list`)
   }
-  if (read !== expected)
-    throw new DataError('storage', `of ${expected} records of the registry's version ${version} ${read} are there`)
+  const there = read + (part === 'whole' ? 0 : await countDaos(db, version))
+  if (there !== expected)
+    throw new DataError('storage', `of ${expected} records of the registry's version ${version} ${there} are there`)
   const { categories, chains, tokens, daos } = lists
-  const files = { categories: categories.file, chains: chains.file, tokens: tokens.file, daos: daos.file }
-  return { files, index, mistakes, version, changedAt }
+  // References to a list that was not read are not judged.
+  const files = {
+    ...{ categories: categories.file, chains: chains.file, tokens: tokens.file },
+    daos: { ...daos.file, readable: part === 'whole' },
+  }
+  return { files, index, mistakes, part, version, changedAt }
 }
 
 const isList = (list: string): list is keyof typeof KINDS => list in KINDS
 
-async function* readRecords(db: Database, version: string): AsyncGenerator<z.infer<typeof recordRow>> {
+/** So many DAOs of a version are there, for whoever does not read them. */
+async function countDaos(db: Database, version: string): Promise<number> {
+  const [row] = await db.rows({
+    name: 'registry-daos',
+    sql: "SELECT count() AS daos FROM registry_records FINAL WHERE version = {version: String} AND list = 'daos'",
+    params: { version },
+    schema: z.object({ daos: z.number() }),
+  })
+  return row?.daos ?? 0
+}
+
+async function* readRecords(
+  db: Database,
+  version: string,
+  part: RegistryPart,
+): AsyncGenerator<z.infer<typeof recordRow>> {
   let after = { list: '', position: 0 }
   for (;;) {
     const page = await db.rows({
       name: 'registry-records',
       sql: `SELECT list, position, record FROM registry_records FINAL
-WHERE version = {version: String} AND (list, position) > ({list: String}, {position: UInt32})
+WHERE version = {version: String} AND (list, position) > ({list: String}, {position: UInt32})${part === 'whole' ? '' : " AND list != 'daos'"}
 ORDER BY list, position LIMIT {most: UInt32}`,
       params: { version, ...after, most: PAGE },
       schema: recordRow,

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { compareInForce, putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
+import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import {
@@ -15,6 +16,7 @@ import {
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
+import { jobs } from '../../workers/jobs/list.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, startApi } from '../support/api.ts'
@@ -99,6 +101,43 @@ describe('the stored registry', () => {
     folder.edit('tokens', (rows) => [{ ...rows[0], dao: 'nobody' }, ...rows.slice(1)])
     await expect(store()).rejects.toThrow(/dao: nobody is not in daos.json/)
     expect(await readRegistry(db)).toEqual(before)
+  })
+})
+
+describe('a registry read without its DAOs', () => {
+  it('has all else as the whole has it', async () => {
+    const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
+    const { daos: _, daoById: __, daoBySlug: ___, ...rest } = whole
+    expect({ ...part }).toEqual(rest)
+    expect(() => part.daos).toThrow(/were not read/)
+  })
+
+  it('is what the jobs need that do not say that they need DAOs, and no others', async () => {
+    const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
+    for (const { dataset, entities } of jobs) {
+      for (const of of [dataset.entities, entities]) {
+        if (dataset.needsDaos && of(whole)[0] !== WHOLE_REGISTRY)
+          expect(() => of(part), dataset.name).toThrow(/were not read/)
+        else expect(of(part), dataset.name).toEqual(of(whole))
+      }
+    }
+  })
+
+  it('is refused where some of its records are not there, or of those that it leaves out', async () => {
+    const store = { name: 'one gone', settings: { mutations_sync: '1' } }
+    await db.command({ ...store, sql: "DELETE FROM registry_records WHERE list = 'daos' AND position = 0" })
+    await expect(readInForce(db, { part: 'tokens' })).rejects.toThrow(/of \d+ records of the registry's version/)
+  })
+
+  it('is followed like the whole', async () => {
+    const own = followRegistry(db, await readInForce(db, { part: 'tokens' }), { log: createListener(), part: 'tokens' })
+    folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, name: 'Another name' } : row)))
+    await store()
+    await own.refresh()
+    own.stop()
+    expect(own.registry.tokens.filter(({ name }) => name === 'Another name')).toHaveLength(1)
+    expect(() => own.registry.daos).toThrow(/were not read/)
+    expect(told.map(({ msg }) => msg)).toContain('a new registry is in force')
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { readQueueName, toQueueName } from '../../shared/queue/queues.ts'
 import { jobs } from '../../workers/jobs/list.ts'
-import { selectLanes } from '../../workers/programs/lanes.ts'
+import { selectLanes, toRegistryPart } from '../../workers/programs/lanes.ts'
 
 const select = (queues: string) => selectLanes(queues.split(',')).map(({ job, lane }) => toQueueName(job.name, lane))
 
@@ -26,6 +26,11 @@ describe('WORKER_QUEUES', () => {
       expect.objectContaining({ code: 'config', message: expect.stringContaining(`no queue is called ${queue};`) }),
     )
   })
+})
+
+it('a worker of lanes of tokens reads no DAOs', () => {
+  expect(toRegistryPart(selectLanes(['5m', 'holders:live']))).toBe('tokens')
+  expect(toRegistryPart(selectLanes(['prices', 'treasury']))).toBe('whole')
 })
 
 it('a queue tells whose it is', () => {

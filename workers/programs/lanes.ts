@@ -1,6 +1,7 @@
 import { DataError } from '../../shared/errors.ts'
 import { CADENCES } from '../../shared/intervals.ts'
 import { LANES, type Lane } from '../../shared/queue/lanes.ts'
+import type { RegistryPart } from '../../shared/registry/source.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 
@@ -38,3 +39,7 @@ export function selectLanes(queues: readonly string[]): readonly JobLane[] {
     )
   return jobs.flatMap((job) => toLanes(job).map((lane) => ({ job, lane }))).filter(isWanted)
 }
+
+/** What a worker that serves these lanes has to know of the registry. */
+export const toRegistryPart = (lanes: readonly JobLane[]): RegistryPart =>
+  lanes.some(({ job }) => job.dataset.needsDaos) ? 'whole' : 'tokens'

@@ -8,6 +8,7 @@ import { untilRedisAnswers, whenClickHouseAnswers } from '../../shared/ops/waiti
 import { endOnStopSignal } from '../../shared/process.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
+import type { RegistryPart } from '../../shared/registry/source.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { followRegistry, readInForce } from '../../shared/store/followed-registry.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
@@ -35,16 +36,25 @@ const OPS = {
   scheduler: { setting: 'SCHEDULER_OPS_PORT', port: 'schedulerPort' },
 } as const
 
+export interface ProgramOptions {
+  /**
+   * What the program itself has to do over ClickHouse before it begins; where ClickHouse leaves in the middle of it, it is
+   * done anew.
+   */
+  start?(db: Database, config: Config): Promise<void>
+  /** How much of the registry it needs; all of it unless given. */
+  readonly part?: RegistryPart
+}
+
 /**
- * Opens what the part is made of. While ClickHouse or Redis is away it waits: it says so, is alive and not ready, and ends
- * at once when it is told to stop. `start` is what the part itself has to do over ClickHouse before it begins; where
- * ClickHouse leaves in the middle of it, it is done anew.
+ * Opens what the program is made of. While ClickHouse or Redis is away it waits: it says so, is alive and not ready, and ends
+ * at once when it is told to stop.
  * @throws DataError `config` that names every mistake of the settings, `registry` where the one in force makes no sense to this
  * program, `storage` when Redis refuses.
  */
 export async function openProgram(
   name: 'worker' | 'scheduler',
-  start?: (db: Database, config: Config) => Promise<void>,
+  { start, part = 'whole' }: ProgramOptions = {},
 ): Promise<Program> {
   endOnStopSignal()
   const config = loadConfig()
@@ -60,14 +70,14 @@ export async function openProgram(
   const begin = async () => {
     await requireMigrated(db)
     await start?.(db, config)
-    return readInForce(db)
+    return readInForce(db, { part })
   }
   const [first] = await Promise.all([
     whenClickHouseAnswers(db, config.clickhouse.url, begin, { log }),
     untilRedisAnswers(config.redis, { log }),
   ])
   const redis = createRedis(config.redis.url, log)
-  const followed = followRegistry(db, first, { log })
+  const followed = followRegistry(db, first, { log, part })
   await followed.refresh()
   return {
     config,

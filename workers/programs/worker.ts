@@ -14,7 +14,7 @@ import { createRunner, type RunnerContext } from '../run/runner.ts'
 import { createRecomputation } from '../schedule/recompute.ts'
 import { createWatchdog, startWatch, type Watchdog } from '../watch/watchdog.ts'
 import { createWorkerMetrics } from '../watch/worker-metrics.ts'
-import { type JobLane, selectLanes } from './lanes.ts'
+import { type JobLane, selectLanes, toRegistryPart } from './lanes.ts'
 import { openProgram, type Program } from './program.ts'
 
 async function checkRunning(runners: readonly Worker[]): Promise<void> {
@@ -25,8 +25,11 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 async function main(): Promise<void> {
   // Before it waits for anything: a queue that nobody knows will not come.
   const selected = selectLanes(loadConfig().worker.queues)
-  const program = await openProgram('worker', async (db, config) => {
-    for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
+  const program = await openProgram('worker', {
+    start: async (db, config) => {
+      for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
+    },
+    part: toRegistryPart(selected),
   })
   const { config, log, db, redis, ops } = program
   const stopping = new AbortController()
