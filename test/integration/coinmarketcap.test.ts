@@ -44,18 +44,18 @@ describe('coinmarketcap', () => {
       { from: start, to: start + 10_000 * fiveMinutes, interval: '5m' },
       toRun().run,
     )
-    expect(paramOf(server, 'id')).toEqual(['1,2', '3', '1,2,3'])
-    expect(paramOf(server, 'count')).toEqual(['10000', '10000', '2'])
+    expect(paramOf(server, 'id')).toEqual(['1,2,3', '1,2', '3'])
+    expect(paramOf(server, 'count')).toEqual(['2', '10000', '10000'])
     expect(paramOf(server, 'interval')).toEqual(['5m', '5m', '5m'])
     const split = start + 9_999 * fiveMinutes
     const isoOf = (ms: number) => new Date(ms).toISOString()
     // The provider's start is exclusive.
-    const starts = [start, start, split].map((ms) => isoOf(ms - fiveMinutes))
+    const starts = [split, start, start].map((ms) => isoOf(ms - fiveMinutes))
     expect(paramOf(server, 'time_start')).toEqual(starts)
     expect(paramOf(server, 'time_end')).toEqual([
-      isoOf(split - 1000),
-      isoOf(split - 1000),
       isoOf(split + fiveMinutes - 1000),
+      isoOf(split - 1000),
+      isoOf(split - 1000),
     ])
   })
 
@@ -153,20 +153,43 @@ describe('coinmarketcap', () => {
     expect(refused.get(3)?.message).toContain('?id=3:')
   })
 
-  it('has no answer for a coin whose second page failed, whatever the first did not list', async () => {
+  it('has no answer for a coin whose older page failed, whatever the newer did not list', async () => {
     const step = 300_000
     const split = start + 9_999 * step
     const { source } = await connectTo(
       coinmarketcap,
       (_, response, url) => {
-        const isSecondPage = url.searchParams.get('time_start') === new Date(split - step).toISOString()
-        sendJson(response, isSecondPage ? errors['1010'] : { data: {} }, isSecondPage ? 429 : 200)
+        const isOlder = url.searchParams.get('time_start') === new Date(start - step).toISOString()
+        sendJson(response, isOlder ? errors['1010'] : { data: {} }, isOlder ? 429 : 200)
       },
       'secret',
     )
     const { run, refused } = toRun()
     await source.fetchHistory([alfa], { from: start, to: split + step, interval: '5m' }, run)
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[1, 'provider_exhausted']])
+  })
+
+  it('has what the plan reaches back to of a longer range, and asks no more once older days are beyond it', async () => {
+    const now = start + 1_000 * DAY
+    const depth = now - 366 * DAY
+    const { server, source } = await connectTo(
+      coinmarketcap,
+      (_, response, url) => {
+        if (Date.parse(url.searchParams.get('time_start') ?? '') < depth) return sendJson(response, errors['1006'], 403)
+        const quotes = [{ timestamp: new Date(now - DAY).toISOString(), quote: { USD: { price: 5 } } }]
+        sendJson(response, { data: { 1: { id: 1, quotes } } })
+      },
+      'secret',
+      now + 3_600_000,
+    )
+    const { run, refused } = toRun()
+    const rows = await source.fetchHistory(toTestTokens(1), { from: start, to: now, interval: '1d' }, run)
+    expect(rows).toMatchObject([{ token: 1, price: 5 }])
+    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[1, 'provider_unconfigured']])
+    const isoOf = (ms: number) => new Date(ms).toISOString()
+    const split = now - 364 * DAY
+    expect(paramOf(server, 'time_start')).toEqual([isoOf(split - DAY), isoOf(start - DAY)])
+    expect(paramOf(server, 'time_end')).toEqual([isoOf(now - 1000), isoOf(split - 1000)])
   })
 
   it('names the path of an answer in another shape', async () => {

@@ -28,7 +28,7 @@ describe('checkRows', () => {
   })
 
   it('trusts nothing of an answer that is mostly wrong, and says who sent what', () => {
-    const distrusted = () => check(good, { ...good, tvl_usd: null }, { ...good, tvl_usd: -1 })
+    const distrusted = () => check(good, { ...good, dao: 2, tvl_usd: 'much' }, { ...good, dao: 3, tvl_usd: -1 })
     expect(distrusted).toThrow(DataError)
     expect(distrusted).toThrow(/tvl: 2 of 3 rows of somewhere rejected: .*tvl_usd: /)
   })
@@ -59,6 +59,16 @@ describe('checkRows', () => {
   it('keeps what a provider has of an entity where it merely sent no value for most of it', () => {
     const none = Array.from({ length: 3 }, () => ({ ...good, dao: 2, tvl_usd: null }))
     expect(check(good, good, good, { ...good, dao: 2 }, ...none).rows).toHaveLength(4)
+  })
+
+  it('knows that there is no value of those of whom nothing else came, and keeps the one that has one', () => {
+    const none = [2, 3].map((dao) => ({ ...good, dao, tvl_usd: null }))
+    for (const given of [none, [good, ...none]]) {
+      const { rows, rejected, refused } = check(...given)
+      expect(rows).toEqual(given.slice(0, -2))
+      expect(rejected).toBe(2)
+      expect([...refused].map(([key, { code }]) => [key, code])).toEqual([2, 3].map((dao) => [dao, 'provider_unknown']))
+    }
   })
 
   it('keeps the good events of an entity beside malformed ones: they are read once', () => {

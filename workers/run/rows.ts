@@ -6,7 +6,7 @@ import type { CheckedRows, CheckLog } from '../job/define-job.ts'
 import { toPlainCheck } from './plain-check.ts'
 
 /**
- * Of an entity with more malformed rows than this share nothing is trusted. Where most rows are rejected, and that of more
+ * Of an entity with more malformed rows than this share nothing is trusted. Where most rows are malformed, and that of more
  * than this share of the entities, an answer as a whole is not, and nothing of it is stored.
  */
 const MOST_REJECTED_SHARE = 0.5
@@ -22,8 +22,8 @@ const MOST_AHEAD_MS = 10 * 60_000
  * only a value that cannot be, such as a negative volume, where the dataset names that member as dispensable; with any
  * other fault it is rejected, and its entity refused, with its other rows where most are malformed. All are counted by
  * reason, logged and told to `onRejected`.
- * @throws DataError `rows_rejected` with the reasons when more than half of the rows fail, and that of more than half of the
- *   entities: one entity's trouble is its own.
+ * @throws DataError `rows_rejected` with the reasons when more than half of the rows are malformed, and that of more than half
+ *   of the entities: one entity's trouble is its own. A value that was not sent is none: it would not be there the next time.
  */
 export function checkRows(
   dataset: Dataset,
@@ -33,6 +33,7 @@ export function checkRows(
 ): CheckedRows {
   const good: object[] = []
   const malformed = new Map<number, Malformed>()
+  const valueless = new Set<object>()
   const reasons = new Map<string, number>()
   const leftOut = new Map<string, number>()
   const refused = new Map<number, DataError>()
@@ -44,6 +45,7 @@ export function checkRows(
       count(reasons, reason)
       const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
       const code = isSilent(candidate, issue) ? 'provider_unknown' : 'provider_malformed'
+      if (code === 'provider_unknown') valueless.add(candidate)
       const error = new DataError(code, `${provider}: ${reason}`)
       if (typeof key === 'number') refused.set(key, error)
       if (typeof key === 'number' && code === 'provider_malformed')
@@ -73,7 +75,8 @@ export function checkRows(
   }
   options.log.warn(told, 'rows rejected')
   for (const [reason, times] of reasons) options.onRejected?.(`${provider}: ${reason}`, times)
-  if (!isDistrusted(dataset, candidates, good)) return { rows, rejected, refused }
+  const valued = candidates.filter((candidate) => !valueless.has(candidate))
+  if (!isDistrusted(dataset, valued, good)) return { rows, rejected, refused }
   const list = [...reasons].map(([reason, times]) => `${times} x ${reason}`).join('; ')
   const text = `${dataset.name}: ${rejected} of ${candidates.length} rows of ${provider} rejected: ${list}`
   throw new DataError('rows_rejected', text)
@@ -111,10 +114,10 @@ function toDistrusted(
   return new Map(most.map(([key, { error }]) => [key, error]))
 }
 
-/** Whether most of an answer is rejected, and that not of a few entities only. */
-function isDistrusted(dataset: Dataset, candidates: readonly object[], good: readonly object[]): boolean {
-  if (candidates.length - good.length <= candidates.length * MOST_REJECTED_SHARE) return false
-  const [given, kept] = [countByEntity(dataset, candidates), countByEntity(dataset, good)]
+/** Whether most of an answer's rows that have a value are malformed, and that not of a few entities only. */
+function isDistrusted(dataset: Dataset, valued: readonly object[], good: readonly object[]): boolean {
+  if (valued.length - good.length <= valued.length * MOST_REJECTED_SHARE) return false
+  const [given, kept] = [countByEntity(dataset, valued), countByEntity(dataset, good)]
   const bad = [...given].filter(([key, count]) => count - (kept.get(key) ?? 0) > count * MOST_REJECTED_SHARE)
   return bad.length > given.size * MOST_REJECTED_SHARE
 }

@@ -1,6 +1,6 @@
 import { toBatches } from '../../../shared/batches.ts'
 import { DataError } from '../../../shared/errors.ts'
-import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../../shared/intervals.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Provider, Range, Run } from '../../job/define-job.ts'
 import { toUnknown } from '../answer.ts'
@@ -20,6 +20,8 @@ const POINTS_PER_CREDIT = 100
 const POINTS_PER_COIN = 10_000
 /** A bound of our own, so that an answer stays within a few megabytes. */
 const POINTS_PER_CALL = 20_000
+/** How far back plans reach, in days, where the step is shorter than a day and where it is not. */
+const PLAN_DAYS = { fine: [30, 90, 365], daily: [365, 3 * 365] }
 
 /**
  * CoinMarketCap Pro API (providers document, section 1). Without a key only the latest quotes can be had, from the
@@ -32,6 +34,7 @@ export const coinmarketcap: Provider<PriceSource, Token> = {
   connect(context) {
     const client = openCoinMarketCap(context)
     const { budget } = client
+    const { now = Date.now } = context
     return {
       fetchLatest: (tokens, run) => {
         const latest = { name: 'coinmarketcap', setting: CREDITS_SETTING, tokensPerCall: IDS_PER_CALL, db: context.db }
@@ -39,7 +42,7 @@ export const coinmarketcap: Provider<PriceSource, Token> = {
       },
       async fetchHistory(tokens, range, run) {
         requireHistory(budget, CREDITS_SETTING)
-        if (client.hasKey) return fetchHistory(client, tokens, range, run)
+        if (client.hasKey) return fetchHistory(client, tokens, range, { ...run, now: now() })
         const message = `coinmarketcap ${HISTORICAL}: COINMARKETCAP_API_KEY is needed for history`
         throw new DataError('provider_unconfigured', message)
       },
@@ -65,7 +68,7 @@ async function fetchHistory(
   client: CoinMarketCap,
   tokens: readonly Token[],
   range: Range,
-  { signal, refuse: tell }: AskRun,
+  { signal, refuse: tell, now }: AskRun & { readonly now: number },
 ) {
   const unlisted = new Set(tokens)
   const refuse: AskRun['refuse'] = (token, reason) => {
@@ -92,7 +95,7 @@ async function fetchHistory(
     refuseFaulty(coins, entities, refuse)
     return toHistoryRows(coins, entities, page)
   }
-  const rows = await askBatches(toHistoryBatches(client, tokens, range), ask, { refuse })
+  const rows = await askBatches(toHistoryBatches(client, tokens, range, now), ask, { refuse })
   for (const token of unlisted) tell(token, toUnknown('coinmarketcap', `${HISTORICAL}?id=${token.cmcId}`))
   return rows
 }
@@ -101,14 +104,26 @@ interface HistoryBatch extends Batch<Token> {
   readonly page: Range
 }
 
-/** The calls of a range, each within the points that the provider, the plan and our own bound allow. */
-function toHistoryBatches(client: CoinMarketCap, tokens: readonly Token[], range: Range): HistoryBatch[] {
+/**
+ * The calls of a range, each within the points that the provider, the plan and our own bound allow. The newest come first, and
+ * none reaches over the depth of a plan: what is refused as beyond it ends the asking, and all that the plan has is there.
+ */
+function toHistoryBatches(client: CoinMarketCap, tokens: readonly Token[], range: Range, now: number): HistoryBatch[] {
   const mostPoints = Math.min(POINTS_PER_CALL, toMostCredits(client) * POINTS_PER_CREDIT)
-  const pages = toPages(range, Math.min(POINTS_PER_COIN - 1, mostPoints) * INTERVAL_SECONDS[range.interval] * 1000)
-  return pages.flatMap((page) => {
+  const lengthMs = Math.min(POINTS_PER_COIN - 1, mostPoints) * INTERVAL_SECONDS[range.interval] * 1000
+  const pages = cutAtPlans(range, now).flatMap((part) => toPages(part, lengthMs))
+  return pages.toReversed().flatMap((page) => {
     const coins = Math.min(IDS_PER_CALL, Math.max(1, Math.floor(mostPoints / countSteps(page))))
     return toBatches(tokens, coins).map((entities) => ({ entities, page }))
   })
+}
+
+/** A range in parts between the depths of plans, oldest first. */
+function cutAtPlans(range: Range, now: number): Range[] {
+  const days = INTERVAL_SECONDS[range.interval] * 1000 < DAY_MS ? PLAN_DAYS.fine : PLAN_DAYS.daily
+  const depths = days.map((count) => toBucketStart(now - count * DAY_MS, range.interval) + DAY_MS)
+  const cuts = [range.from, ...depths.filter((at) => at > range.from && at < range.to).toReversed(), range.to]
+  return cuts.slice(1).map((to, index) => ({ ...range, from: cuts[index] ?? range.from, to }))
 }
 
 /** The credits of one call of history: of what a day has for it half, because a call for more than all of it would never be made. */
