@@ -7,6 +7,7 @@ import { z } from 'zod'
 import { createHttpClients } from '../../workers/http/client.ts'
 import { SWAP_TOPICS } from '../../workers/providers/evm/dex/swaps.ts'
 import { findBlockAt } from '../../workers/providers/evm/logs/find-block.ts'
+import { TooWide } from '../../workers/providers/evm/logs/log-pages.ts'
 import { createNode } from '../../workers/providers/evm/logs/node.ts'
 import { createJsonRpc } from '../../workers/providers/evm/rpc/json-rpc.ts'
 import { createObservedClients, sendJson, startProviderServer } from '../provider-server.ts'
@@ -168,6 +169,36 @@ describe('a node', () => {
     expect(await old.node.finalized(signal)).toMatchObject({ number: 988 })
     const nothing = await startNode((call) => (call.params[0] === 'finalized' ? { result: null } : answer(true)(call)))
     expect(await nothing.node.finalized(signal)).toMatchObject({ number: 988 })
+  })
+})
+
+describe('a node that was asked too often', () => {
+  const filter = { addresses: ['0xaa'], topics: ['0xbb'] }
+
+  it.each([
+    [-32005, 'Rate limit exceeded'],
+    [-32005, 'daily request count exceeded, request rate limited'],
+    [-32000, 'Your app has exceeded its compute units per second capacity'],
+  ])('has refused no page for its width: %i %s', async (code, message) => {
+    const { node, asked } = await startNode(() => refuse(code, message))
+    const page = node.logs(filter, { from: 1, to: 2_000, last: false }, signal)
+    await expect(page).rejects.toMatchObject({ code: 'provider_unavailable' })
+    expect(asked).toHaveLength(1)
+  })
+
+  it('has refused one whose logs are too many, by the same code', async () => {
+    const { node } = await startNode(() => refuse(-32005, 'query returned more than 10000 results'))
+    expect(await node.logs(filter, { from: 1, to: 2_000, last: false }, signal)).toBeInstanceOf(TooWide)
+  })
+
+  it('and one that has a fault do not decide which block is final', async () => {
+    for (const [code, message] of [
+      [-32016, 'over rate limit'],
+      [-32000, 'header not found'],
+    ] as const) {
+      const { node } = await startNode((call) => (call.params[0] === 'finalized' ? refuse(code, message) : blockOf(9)))
+      await expect(node.finalized(signal)).rejects.toThrow(message)
+    }
   })
 })
 

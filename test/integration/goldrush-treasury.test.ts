@@ -214,6 +214,25 @@ describe('goldrush', () => {
     expect(asked.map(({ url }) => url.search)).toEqual(['?days=7', '?days=7'])
   })
 
+  it('counts on the days before what was given away today', async () => {
+    const sold = { ...holding(0, 5), close: { balance: '0', quote: 0 } }
+    const spam = { ...holding(0, 9), close: { balance: '5000000', quote: 9 } }
+    const { source } = await connectTreasury(
+      goldrush,
+      answering({
+        balances: () => data([item('0x1', 'A')]),
+        portfolio: () =>
+          data([
+            item('0x1', 'A', { holdings: [holding(1, 5)] }),
+            item('0x2', 'SOLD', { holdings: [sold, holding(1, 5)] }),
+            item('0x3', 'SPAM', { holdings: [spam, holding(1, 9)] }),
+          ]),
+      }),
+    )
+    const range = { from: TODAY - DAY, to: TODAY, interval: '1d' } as const
+    expect(await source.fetchHistory(alfa, range, signal)).toMatchObject([{ value_usd: 10 }])
+  })
+
   it('takes an empty portfolio for no answer where the address holds something', async () => {
     const { source } = await connectTreasury(
       goldrush,

@@ -176,7 +176,7 @@ describe("votes on OpenZeppelin's governors", () => {
       ),
       logAt(1_400, HOP.address, encodeExtension(9n, seconds(1_600))),
     ]
-    pipeline = await startGovernors(1_000, toGovernorChain(logs, { secondClocks: new Set([HOP.address]) }))
+    pipeline = await startGovernors(1_000, toGovernorChain(logs))
     await pipeline.collectGovernors()
     const tell = async (slug: string) =>
       (await pipeline.proposalsOf(slug)).map(({ title, state, startsAt, endsAt, outcome, timesEstimated }) =>

@@ -53,11 +53,7 @@ export function logAt(
 export const timeAt = (n: number) => new Date((START + n * SECONDS_PER_BLOCK) * 1000).toISOString()
 
 /** A chain with these logs; blocks come every 12 seconds, and did so long before. */
-export function toGovernorChain(
-  logs: readonly ChainLog[],
-  more: { habits?: NodeHabits; secondClocks?: ReadonlySet<string> } = {},
-): Chain {
+export function toGovernorChain(logs: readonly ChainLog[], { habits = {} }: { habits?: NodeHabits } = {}): Chain {
   const times = new Map([-100_000, 1_000_000].map((n) => [FIRST_BLOCK + n, START + n * SECONDS_PER_BLOCK]))
-  const { habits = {}, ...others } = more
-  return { ...createLoggedChain({ logs, times, pools: [], habits }), ...others }
+  return createLoggedChain({ logs, times, pools: [], habits })
 }

@@ -57,8 +57,6 @@ export interface Chain {
   /** Logs of these addresses, oldest first, from one block to another, both inclusive. */
   logs(from: number, to: number, addresses: ReadonlySet<string>): ChainLog[]
   readonly indexToken?: IndexTokenContract
-  /** Governors that count in seconds, by their addresses in lower case; the others do not say how they count. */
-  readonly secondClocks?: ReadonlySet<string>
   /** What the ETH/USD feed says at a time in Unix milliseconds, and since when. */
   etherFeed?(at: number): { readonly usd: number; readonly at: number } | null
   transaction(hash: string): { readonly blockNumber: number; readonly from: string } | null

@@ -1,4 +1,3 @@
-import { encodeAbiParameters } from 'viem'
 import { z } from 'zod'
 import { type Chain, FACTORIES, toWord } from '../chain.ts'
 import type { Asset } from '../world.ts'
@@ -11,10 +10,6 @@ const NOWHERE = `0x${'0'.repeat(64)}`
 const V2_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV2, FACTORIES.sushiswap])
 const V3_FACTORIES: ReadonlySet<string> = new Set([FACTORIES.uniswapV3, FACTORIES.uniswapV3OfBase])
 
-/** Of OpenZeppelin's governors since their fifth version (ERC-6372). */
-const CLOCK_MODE = '0x4bf5d7e9'
-const SECONDS = encodeAbiParameters([{ type: 'string' }], ['mode=timestamp'])
-
 /**
  * Eth_call of the contracts that the chain has, as of a time in Unix milliseconds: factories, tokens and what belongs to
  * the Index Token. An address without code answers nothing.
@@ -24,7 +19,6 @@ export function callContract(given: unknown, chain: Chain, assets: readonly Asse
   const contract = to.toLowerCase()
   const selector = data.slice(0, 10)
   const words = data.slice(10).toLowerCase().match(/.{64}/g) ?? []
-  if (selector === CLOCK_MODE && chain.secondClocks?.has(contract)) return SECONDS
   const answer = callIndexContracts(chain, { contract, selector, words, at })
   if (answer !== undefined) return answer
   const [first = '', second = '', third = ''] = words

@@ -138,7 +138,7 @@ async function readGovernors(
   const times = await readTimes(
     happened,
     {
-      ...{ chain, rpc: node.rpc, clock: { node: clock.node, head: counted }, slot, state },
+      ...{ chain, clock: { node: clock.node, head: counted }, slot, state },
       readUntil: await findEnds(node, governors, turns, head, signal),
     },
     signal,

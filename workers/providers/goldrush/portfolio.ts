@@ -16,6 +16,7 @@ export const portfolioData = z.object({
           timestamp: z.string(),
           quote_rate: asSent,
           open: z.object({ balance: asSent, quote: asSent }).nullish(),
+          close: z.object({ balance: asSent }).nullish(),
         }),
       ),
     }),
@@ -60,5 +61,5 @@ export function toDailyPositions(
 /** Whether a token that `current` lacks was given away since. Otherwise it is still there, and is spam. */
 function wasLeft({ holdings }: Item, valueUsd: number | null): boolean {
   const newest = holdings.reduce((best, each) => (each.timestamp > best.timestamp ? each : best))
-  return valueUsd !== null && toNumber(newest.open?.balance) === 0
+  return valueUsd !== null && toNumber((newest.close ?? newest.open)?.balance) === 0
 }

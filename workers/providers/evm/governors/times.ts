@@ -1,4 +1,3 @@
-import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
 import { z } from 'zod'
 import type { GovernorsRow } from '../../../../shared/datasets/governors.ts'
 import type { Candidate } from '../../../job/define-job.ts'
@@ -6,8 +5,7 @@ import type { JobState } from '../../../job/state.ts'
 import { toIso } from '../../answer.ts'
 import { readBlockTimes } from '../logs/block-times.ts'
 import type { Block, Node } from '../logs/node.ts'
-import { isPassing, type JsonRpc, toRpcError } from '../rpc/json-rpc.ts'
-import { type Happened, type OwnedGovernor, toProposalId } from './rows.ts'
+import { type Happened, toProposalId } from './rows.ts'
 
 /** A proposal whose end may still change or is not known for good; `start` and `end` as its governor's clock counts. */
 const awaited = z.object({
@@ -20,6 +18,12 @@ const awaited = z.object({
 })
 const awaitedList = z.array(awaited)
 type Awaited = z.infer<typeof awaited>
+
+/**
+ * A governor's clock counts blocks or Unix seconds. From this number on it is seconds, as they were in 2001: no chain that is
+ * followed has half as many blocks.
+ */
+const FIRST_SECOND = 1_000_000_000
 
 /** The blocks that governors of a chain count: on Arbitrum contracts are told the block of Ethereum. */
 const CLOCKS: Readonly<Record<string, string>> = { arbitrum: 'ethereum' }
@@ -35,7 +39,6 @@ export interface BlockClock {
 /** What times are made of in one run about a chain. */
 interface Told {
   readonly chain: string
-  readonly rpc: JsonRpc
   readonly clock: BlockClock
   /** In Unix milliseconds. */
   readonly slot: number
@@ -50,19 +53,18 @@ interface Told {
  */
 export async function readTimes(
   happened: readonly Happened[],
-  { chain, rpc, clock, slot, state, readUntil }: Told,
+  { chain, clock, slot, state, readUntil }: Told,
   signal: AbortSignal,
 ): Promise<Candidate<GovernorsRow>[]> {
   const key = `awaited.${chain}`
   const before = awaitedList.parse(JSON.parse((await state.get(key)) ?? '[]'))
   const open = new Map(before.map((one) => [one.proposal, one]))
-  const secondClocks = await findSecondClocks(rpc, happened, signal)
   for (const { governor, event } of happened) {
     const proposal = toProposalId(governor, event.id)
     if (event.kind === 'created') {
       const [start, end] = [Number(event.start), Number(event.end)]
       const { dao, space } = governor
-      open.set(proposal, { dao, space, proposal, start, end, inSeconds: secondClocks.has(space) })
+      open.set(proposal, { dao, space, proposal, start, end, inSeconds: start >= FIRST_SECOND })
     }
     const known = open.get(proposal)
     if (event.kind === 'extended' && known !== undefined) open.set(proposal, { ...known, end: Number(event.end) })
@@ -118,37 +120,4 @@ async function readPace({ node, head }: BlockClock, signal: AbortSignal): Promis
   const [past] = await node.blocks([Math.max(0, head.number - PACE_BLOCKS)], signal)
   if (past === undefined || past.number === head.number) return 0
   return (head.timestamp - past.timestamp) / (head.number - past.number)
-}
-
-const clockAbi = parseAbi(['function CLOCK_MODE() view returns (string)'])
-
-/** The governors of new proposals that count in seconds, by their spaces. Those that say nothing of it count blocks. */
-async function findSecondClocks(
-  rpc: JsonRpc,
-  happened: readonly Happened[],
-  signal: AbortSignal,
-): Promise<ReadonlySet<string>> {
-  const asked = new Map<string, OwnedGovernor>()
-  for (const { governor, event } of happened)
-    if (event.kind === 'created' && governor.family === 'openzeppelin') asked.set(governor.space, governor)
-  const data = encodeFunctionData({ abi: clockAbi, functionName: 'CLOCK_MODE' })
-  const calls = [...asked.values()].map(({ address }) => ({
-    method: 'eth_call',
-    params: [{ to: address, data }, 'latest'],
-  }))
-  const replies = await rpc.batch(calls, signal)
-  const spaces = [...asked.keys()].filter((_, at) => {
-    const reply = replies[at] ?? { result: null }
-    if (!('error' in reply)) return readMode(reply.result).includes('mode=timestamp')
-    if (isPassing(reply.error)) throw toRpcError(rpc.name, 'eth_call', reply.error)
-    // The contract has no such function.
-    return false
-  })
-  return new Set(spaces)
-}
-
-/** Of a contract without the function some nodes answer nothing instead of an error. */
-function readMode(result: unknown): string {
-  const data = z.templateLiteral(['0x', z.string().regex(/^[0-9a-f]{128,}$/i)]).safeParse(result).data
-  return data === undefined ? '' : decodeFunctionResult({ abi: clockAbi, functionName: 'CLOCK_MODE', data })
 }

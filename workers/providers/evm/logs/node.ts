@@ -2,7 +2,14 @@ import { z } from 'zod'
 import { DataError } from '../../../../shared/errors.ts'
 import { BodyTooLarge } from '../../../http/body.ts'
 import { checkAnswer } from '../../answer.ts'
-import { isPassing, type JsonRpc, type RpcReply, type SendOptions, toRpcError } from '../rpc/json-rpc.ts'
+import {
+  isThrottled,
+  type JsonRpc,
+  type RpcError,
+  type RpcReply,
+  type SendOptions,
+  toRpcError,
+} from '../rpc/json-rpc.ts'
 import { createPager, type Pager, TooWide } from './log-pages.ts'
 import { readRefusal } from './refusal.ts'
 
@@ -85,7 +92,11 @@ const UNFINALIZED_BLOCKS = 12
  * other.
  */
 const TOO_WIDE_STATUSES = [400, 413]
-const TOO_MANY_REQUESTS = 429
+
+/** How nodes say that they do not know the tag: it is no number, no such block, or of no chain like theirs. */
+const UNKNOWN_TAG_CODES: ReadonlySet<number> = new Set([-32602, -39001])
+const UNKNOWN_TAG = /finalized|\btag\b|invalid (?:argument|params?|block)|hex string|not supported|unsupported/i
+const isUnknownTag = ({ code, message }: RpcError) => UNKNOWN_TAG_CODES.has(code) || UNKNOWN_TAG.test(message)
 
 /**
  * Blocks are final after a quarter of an hour. When the block that is read of a node is older than this, what it tells is not
@@ -132,7 +143,7 @@ function toPresent<T>(rpc: JsonRpc, value: T | null, what: string): T {
 
 async function fetchFinalized(rpc: JsonRpc, signal: AbortSignal): Promise<Block> {
   const reply = await rpc.call(toBlockCall('finalized'), signal)
-  const isUnknown = 'error' in reply && !isPassing(reply.error)
+  const isUnknown = 'error' in reply && !isThrottled(reply.error) && isUnknownTag(reply.error)
   const final = isUnknown ? null : toResult(rpc, block.nullable(), 'finalized', reply)
   if (final !== null) return final
   const headReply = await rpc.call({ method: 'eth_blockNumber', params: [] }, signal)
@@ -170,7 +181,8 @@ async function fetchLogs(
   const call = { method: 'eth_getLogs', params: [{ address: addresses, topics: [topics], ...range }] }
   const reply = await sendForPage(rpc, call, last, signal)
   if (reply instanceof TooWide) return reply
-  const isRefused = 'error' in reply && reply.error.code !== TOO_MANY_REQUESTS
+  // Who is asked too often would be asked for smaller pages all the more often.
+  const isRefused = 'error' in reply && !isThrottled(reply.error)
   return isRefused && !last ? readRefusal(reply.error.message) : toResult(rpc, logs, 'eth_getLogs', reply)
 }
 

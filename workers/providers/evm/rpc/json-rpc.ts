@@ -56,15 +56,22 @@ const callReply = z.union([z.object({ error: rpcError }), reply])
 
 const isCallReply = (body: unknown) => callReply.safeParse(body).success
 
+/**
+ * How nodes say that they were asked too often, whatever the code: -32005 is also what some refuse a range with that has too
+ * much in it.
+ */
+const TOO_OFTEN = /rate.?limit|too many requests|requests? (?:rate|count|per second)|compute units per second/i
+
+/** Whether the node was asked too often. */
+export const isThrottled = ({ code, message }: RpcError): boolean => code === 429 || TOO_OFTEN.test(message)
+
 /** Whether another try may succeed. */
-export function isPassing({ code }: RpcError): boolean {
-  return PASSING_CODES.has(code)
-}
+export const isPassing = (error: RpcError): boolean => PASSING_CODES.has(error.code) || isThrottled(error)
 
 /** A node's refusal as the error that callers decide by. */
-export function toRpcError(name: string, method: string, { code, message }: RpcError): DataError {
-  const kind = PASSING_CODES.has(code) ? 'provider_unavailable' : 'provider_rejected'
-  return new DataError(kind, `${name} ${method}: error ${code}: ${message.slice(0, 200)}`)
+export function toRpcError(name: string, method: string, error: RpcError): DataError {
+  const kind = isPassing(error) ? 'provider_unavailable' : 'provider_rejected'
+  return new DataError(kind, `${name} ${method}: error ${error.code}: ${error.message.slice(0, 200)}`)
 }
 
 /** Nodes bill each call of a batch. */
