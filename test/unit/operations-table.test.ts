@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toShortDuration, toTable } from '../../workers/commands/text-table.ts'
+import { toShortDuration, toTable } from '../../workers/terminal/text-table.ts'
 
 describe('toTable', () => {
   it('aligns columns and leaves nothing at the line ends', () => {

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { toTable } from '../../workers/commands/text-table.ts'
+import { toTable } from '../../workers/terminal/text-table.ts'
 
 it('a table has columns as wide as their widest cells, with more lines than a call takes arguments', () => {
   const table = toTable(['n', 'name'], [...Array.from({ length: 200_000 }, () => ['1', 'a']), ['1000', 'b']])

@@ -1,8 +1,8 @@
 import { noteStored, readDueUnits, toUnitMs } from '../../shared/coverage/computations.ts'
 import type { TimeRange } from '../../shared/intervals.ts'
 import { jobPayload } from '../../shared/queue/queues.ts'
-import type { Progress } from '../commands/progress-bar.ts'
 import { enqueueComputation, toRanges } from '../schedule/recompute.ts'
+import type { Progress } from '../terminal/progress-bar.ts'
 import type { Ended } from './outcome.ts'
 import { type Collecting, untilDone } from './until-done.ts'
 

@@ -1,4 +1,4 @@
-import { toTable } from '../commands/text-table.ts'
+import { toTable } from '../terminal/text-table.ts'
 import type { Outcome, Part, Standing } from './outcome.ts'
 
 const COLUMNS: readonly (readonly [Standing, string])[] = [

@@ -11,7 +11,7 @@ import { type Judged, judge, loadExplained } from '../registry-check/explained.t
 import type { Lists } from '../registry-check/lists.ts'
 import { fetchLists } from '../registry-check/provider-lists.ts'
 import { readRecordedLists } from '../registry-check/recorded-lists.ts'
-import { toTable } from './text-table.ts'
+import { toTable } from '../terminal/text-table.ts'
 
 const HELP = `npm run registry -- check [options]
 

@@ -15,9 +15,9 @@ import type { Stores } from '../backfill/until-done.ts'
 import type { Job } from '../job/define-job.ts'
 import { jobs } from '../jobs/list.ts'
 import { planRepair, toGapInterval } from '../schedule/gaps.ts'
+import { toShortTime, toTable } from '../terminal/text-table.ts'
 import { runBackfills } from './backfill.ts'
 import { RANGE_OPTIONS, toTime } from './option-time.ts'
-import { toShortTime, toTable } from './text-table.ts'
 import { withStores } from './with-stores.ts'
 
 /** What a monitor is told; 1 is every failure to tell. */

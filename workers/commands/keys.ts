@@ -5,7 +5,7 @@ import { DataError } from '../../shared/errors.ts'
 import { allowance } from '../../shared/keys/allowance.ts'
 import { changeKeys, createKey, readKeys } from '../../shared/keys/key-file.ts'
 import { isMain } from '../../shared/process.ts'
-import { toShortTime, toTable } from './text-table.ts'
+import { toShortTime, toTable } from '../terminal/text-table.ts'
 
 const DEFAULT_LIMIT = '6000/60'
 

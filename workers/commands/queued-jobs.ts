@@ -16,8 +16,8 @@ import {
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
-import { createProgress } from './progress-bar.ts'
-import { toShortTime, toTable } from './text-table.ts'
+import { createProgress } from '../terminal/progress-bar.ts'
+import { toShortTime, toTable } from '../terminal/text-table.ts'
 
 const ACTIONS = ['list', 'retry', 'drop'] as const
 type Action = (typeof ACTIONS)[number]

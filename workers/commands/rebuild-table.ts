@@ -12,7 +12,7 @@ import { createLog } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
 import { type Rebuilt, rebuild } from '../rebuild/rebuild.ts'
 import { findRollUps, type RollUp } from '../rebuild/roll-ups.ts'
-import { createProgress, type Progress } from './progress-bar.ts'
+import { createProgress, type Progress } from '../terminal/progress-bar.ts'
 
 const HELP = `npm run rebuild -- <table> [options]
 

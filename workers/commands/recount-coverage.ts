@@ -10,7 +10,7 @@ import { datasets } from '../../shared/datasets/list.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { toTable } from './text-table.ts'
+import { toTable } from '../terminal/text-table.ts'
 
 /** 1 is every failure to tell. */
 const UNFOUNDED = 3

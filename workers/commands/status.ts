@@ -11,7 +11,7 @@ import { countRows } from '../../shared/store/count-rows.ts'
 import { readFailing } from '../../shared/store/failing-providers.ts'
 import { readRegistry } from '../../shared/store/followed-registry.ts'
 import { type FreshnessState, readNewest, toFreshnessState, toLagSeconds } from '../../shared/store/freshness.ts'
-import { toShortDuration, toShortTime, toTable } from './text-table.ts'
+import { toShortDuration, toShortTime, toTable } from '../terminal/text-table.ts'
 
 const HELP = `npm run status -- [--json]
 

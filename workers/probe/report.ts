@@ -1,5 +1,5 @@
-import { toTable } from '../commands/text-table.ts'
 import { jobs } from '../jobs/list.ts'
+import { toTable } from '../terminal/text-table.ts'
 import { toCost } from './costs.ts'
 import type { Finding, Probe } from './finding.ts'
 import type { DayPlan } from './plans.ts'
