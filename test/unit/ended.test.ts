@@ -5,7 +5,7 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { isThereAt, toLifetimes } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { toDue } from '../../workers/backfill/ask.ts'
-import { planBackfill } from '../../workers/commands/backfill.ts'
+import { planBackfill } from '../../workers/backfill/plan.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { toEntities } from '../../workers/run/payload.ts'
 

@@ -2,22 +2,15 @@ import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
-import { INTERVALS, type Interval } from '../../shared/intervals.ts'
+import { INTERVALS } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
-import { isThereAt } from '../../shared/registry/ends.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { readRegistryOrFiles } from '../../shared/store/followed-registry.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
-import type { Ask } from '../backfill/ask.ts'
-import { type CollectOptions, collectAsks } from '../backfill/collect-ask.ts'
-import { isComplete } from '../backfill/outcome.ts'
-import { toOutcomeTable } from '../backfill/outcome-table.ts'
-import type { Stores } from '../backfill/until-done.ts'
-import type { Entity, Job } from '../job/define-job.ts'
+import { planBackfill, runBackfills } from '../backfill/plan.ts'
 import { jobs } from '../jobs/list.ts'
-import { planChunks, toWholeBuckets } from '../schedule/chunks.ts'
-import { RANGE_OPTIONS, toTime } from './option-time.ts'
+import { RANGE_OPTIONS } from '../terminal/option-time.ts'
 import { withStores } from './with-stores.ts'
 
 const HELP = `npm run backfill -- <dataset> --from <date> --to <date> [options]
@@ -35,84 +28,6 @@ collected now where --again says so or where it is computed.
   --help
 
 Datasets with history: ${jobs.flatMap(({ name, history }) => (history === undefined ? [] : [name])).join(', ')}`
-
-interface Request {
-  readonly dataset: string | undefined
-  readonly from: string | undefined
-  readonly to: string | undefined
-  readonly interval: string | undefined
-  readonly only: string | undefined
-}
-
-/**
- * Turns a request into chunk jobs.
- * @throws DataError `payload` that names every mistake of the request at once.
- */
-export function planBackfill(request: Request, registry: Registry, now: number): Ask {
-  const mistakes: string[] = []
-  const job = toJob(request.dataset, mistakes)
-  const from = toTime('--from', request.from, mistakes)
-  const to = request.to === undefined ? now : toTime('--to', request.to, mistakes)
-  if (from !== undefined && to !== undefined && from >= to)
-    mistakes.push(`--from ${request.from} is not before --to ${request.to ?? 'now'}`)
-  if (to !== undefined && to > now) mistakes.push(`--to ${request.to} is in the future`)
-  const interval = job === undefined ? undefined : toInterval(job, request.interval, mistakes)
-  // One that ended before the range has nothing in it, and of the others it goes up to their end.
-  const there = (job?.entities(registry) ?? []).filter((entity) => isThereAt(entity, from ?? now))
-  const entities = job === undefined ? [] : toEntities(there, request.only, mistakes)
-  if (mistakes.length > 0 || !job || !interval || from === undefined || to === undefined) {
-    throw new DataError('payload', mistakes.join('\n'))
-  }
-  const range = toWholeBuckets({ from, to, interval })
-  const chunks = planChunks(job, entities, range)
-  const isNamed = request.only !== undefined
-  return { title: `${job.name} ${interval}`, job, entities, isNamed, range, interval, chunks }
-}
-
-function toJob(dataset: string | undefined, mistakes: string[]): Job | undefined {
-  const known = jobs.filter(({ history }) => history !== undefined)
-  const job = known.find(({ name }) => name === dataset)
-  if (job !== undefined) return job
-  const names = known.map(({ name }) => name).join(', ')
-  const unhistoric = jobs.some(({ name }) => name === dataset)
-  if (dataset === undefined) mistakes.push(`name a dataset: ${names}`)
-  else
-    mistakes.push(`${dataset}: ${unhistoric ? 'its sources have no history' : 'no such dataset'}; there are ${names}`)
-  return undefined
-}
-
-function toInterval(job: Job, text: string | undefined, mistakes: string[]): Interval | undefined {
-  const intervals = job.history?.intervals ?? []
-  const interval = text === undefined ? intervals[0] : intervals.find((known) => known === text)
-  if (interval === undefined) mistakes.push(`--interval ${text}: ${job.name} has ${intervals.join(', ')}`)
-  return interval
-}
-
-function toEntities(all: readonly Entity[], only: string | undefined, mistakes: string[]): readonly Entity[] {
-  if (only === undefined) return all
-  const isNamed = (entity: Entity, name: string) =>
-    [entity.id, entity.name, Reflect.get(entity, 'symbol'), Reflect.get(entity, 'slug')].some(
-      (own) => typeof own === 'string' && own.toLowerCase() === name,
-    )
-  const names = only.split(',').map((name) => name.trim().toLowerCase())
-  const unknown = names.filter((name) => !all.some((entity) => isNamed(entity, name)))
-  if (unknown.length > 0) mistakes.push(`not in the registry, or not live: ${unknown.join(', ')}`)
-  return all.filter((entity) => names.some((name) => isNamed(entity, name)))
-}
-
-/**
- * Has histories collected and prints how they stand then.
- * @returns whether all is there that was asked for, or known not to exist.
- */
-export async function runBackfills(
-  asks: readonly Ask[],
-  stores: Stores,
-  options: CollectOptions = {},
-): Promise<boolean> {
-  const outcomes = await collectAsks(asks, stores, options)
-  ;(options.out ?? process.stdout).write(`${toOutcomeTable(outcomes)}\n`)
-  return outcomes.every(isComplete)
-}
 
 async function main(): Promise<void> {
   const { values, positionals } = readCommandLine({
