@@ -4,7 +4,7 @@ import { LONGEST_WAIT_MS, sleep } from './retry.ts'
 import { createSharedWait, type SharedBy } from './shared-wait.ts'
 
 /** An hour, and a second for requests that take longer to arrive than others. */
-const HOUR_MS = 3_601_000
+const WINDOW_MS = 3_601_000
 
 /**
  * Takes one of the requests of an hour, or answers how long none is left, in milliseconds. KEYS[1] is a list of the times,
@@ -34,7 +34,7 @@ export function createHourLimit(provider: string, perHour: number): RateLimit {
 
 /** The same limit, held by all processes that share a Redis; while that is away each process keeps it for itself. */
 export function createSharedHourLimit(provider: string, perHour: number, sharedBy: SharedBy): RateLimit {
-  const take = createSharedWait(provider, { script: TAKE, key: 'hour', args: [perHour, HOUR_MS] }, sharedBy)
+  const take = createSharedWait(provider, { script: TAKE, key: 'hour', args: [perHour, WINDOW_MS] }, sharedBy)
   const own = createOwnCount(perHour)
   return toLimit(provider, perHour, async () => (await take()) ?? own())
 }
@@ -43,9 +43,9 @@ function createOwnCount(perHour: number): () => number {
   let times: number[] = []
   return () => {
     const now = performance.now()
-    times = times.filter((at) => at + HOUR_MS > now)
+    times = times.filter((at) => at + WINDOW_MS > now)
     const [oldest] = times
-    if (oldest !== undefined && times.length >= perHour) return Math.ceil(oldest + HOUR_MS - now)
+    if (oldest !== undefined && times.length >= perHour) return Math.ceil(oldest + WINDOW_MS - now)
     times.push(now)
     return 0
   }

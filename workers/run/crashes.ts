@@ -1,24 +1,13 @@
 import { UnrecoverableError, type Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { toReason } from '../../shared/errors.ts'
+import { addNotes, MOST_BLAMED, MOST_JUDGED, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { addNotes, type Queued, readNotes } from './job-notes.ts'
-
-/** A job that is to blame for so many crashes is dead. */
-const MOST_BLAMED = 3
-/** One that ran in so many crashes is dead whoever is to blame: two such jobs would clear each other for ever. */
-const MOST_JUDGED = 10
 
 interface CrashContext {
   readonly redis: Redis
   readonly prefix: string
   readonly log: Logger
-}
-
-/** Whether a dead job is dead because it kills the workers that run it. */
-export function isPoison(queued: Queued): boolean {
-  const { crashes } = readNotes(queued)
-  return crashes !== undefined && (crashes.blamed >= MOST_BLAMED || crashes.judged >= MOST_JUDGED)
 }
 
 /** Finds the jobs that kill the process that runs them. */

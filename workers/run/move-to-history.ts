@@ -1,5 +1,5 @@
+import type { Queued } from '../../shared/queue/job-notes.ts'
 import type { DatasetQueue, RangePayload } from '../../shared/queue/queues.ts'
-import type { Queued } from './job-notes.ts'
 
 /**
  * Ranges that older versions left in the live queue go to the history queue, where they hold no place of a slot. Doing it

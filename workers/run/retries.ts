@@ -1,8 +1,8 @@
 import { UnrecoverableError } from 'bullmq'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { type Cadence, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
+import { addNotes, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
 import { type JobPayload, jobPayload } from '../../shared/queue/queues.ts'
-import { addNotes, type Queued, readNotes } from './job-notes.ts'
 import { PendingError } from './pending.ts'
 
 const MINUTE_MS = 60_000

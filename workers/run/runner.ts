@@ -1,6 +1,7 @@
 import { UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
+import type { Queued } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
 import {
   createQueue,
@@ -12,12 +13,11 @@ import {
 } from '../../shared/queue/queues.ts'
 import type { LaneClients } from '../http/client.ts'
 import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
-import { isLate } from '../schedule/late-slots.ts'
+import { isLate } from '../job/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
 import { announce } from './announce.ts'
 import { toClean } from './clean.ts'
 import { type CrashWatch, createCrashWatch } from './crashes.ts'
-import type { Queued } from './job-notes.ts'
 import { moveToHistory } from './move-to-history.ts'
 import { parsePayload } from './payload.ts'
 import { PendingError } from './pending.ts'

@@ -1,7 +1,7 @@
 import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import type { Recomputation } from '../schedule/recompute.ts'
+import type { Recomputation } from '../job/recomputation.ts'
 import { toTimeRange } from './announce.ts'
 import type { Collected } from './collect.ts'
 

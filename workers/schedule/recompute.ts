@@ -1,18 +1,11 @@
 import type { Redis } from 'ioredis'
 import { noteStored, toUnitMs } from '../../shared/coverage/computations.ts'
-import type { DatasetFacts } from '../../shared/datasets/list.ts'
 import { type Cadence, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
 import { createQueue, type DatasetQueue, toSlotName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
-
-/** Enqueues, for the jobs that are computed from a dataset, the days that have to be computed again. */
-export interface Recomputation {
-  /** Called when rows of a dataset are stored, before the job that stored them is complete. */
-  enqueue(dataset: DatasetFacts, rows: readonly object[]): Promise<void>
-  close(): Promise<void>
-}
+import type { Recomputation } from '../job/recomputation.ts'
 
 /** A back-fill stores many batches of the same days: a computation waits this long for more of them. */
 const SETTLE_MS = 2_000

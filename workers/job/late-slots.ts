@@ -1,5 +1,5 @@
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
-import type { Job } from '../job/define-job.ts'
+import type { Job } from './define-job.ts'
 
 /**
  * Whether a slot is over, so that the present would be stored as its past. It is not collected any more: what it has left

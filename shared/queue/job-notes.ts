@@ -1,6 +1,6 @@
 import type { Job as QueuedJob } from 'bullmq'
 import { z } from 'zod'
-import type { JobPayload, JobReport } from '../../shared/queue/queues.ts'
+import type { JobPayload, JobReport } from './queues.ts'
 
 export type Queued = QueuedJob<JobPayload, JobReport>
 
@@ -20,4 +20,15 @@ export function readNotes(queued: Queued): JobNotes {
 
 export async function addNotes(queued: Queued, more: JobNotes): Promise<void> {
   await queued.updateProgress({ ...readNotes(queued), ...more })
+}
+
+/** A job that is to blame for so many crashes is dead. */
+export const MOST_BLAMED = 3
+/** One that ran in so many crashes is dead whoever is to blame: two such jobs would clear each other for ever. */
+export const MOST_JUDGED = 10
+
+/** Whether a dead job is dead because it kills the workers that run it. */
+export function isPoison(queued: Queued): boolean {
+  const { crashes } = readNotes(queued)
+  return crashes !== undefined && (crashes.blamed >= MOST_BLAMED || crashes.judged >= MOST_JUDGED)
 }
