@@ -18,7 +18,7 @@ const job = defineJob({
   name: 'tvl',
   cadence: '1h',
   dataset: protocolTvl,
-  providers: [{ name: 'test', covers: () => true, connect: () => undefined }],
+  providers: [{ name: 'test', cost: 'free', covers: () => true, connect: () => undefined }],
   entities: () => [WHOLE_REGISTRY],
   run: async ({ slot }) => {
     if (slot === POISON_SLOT) process.kill(process.pid, 'SIGKILL')

@@ -58,7 +58,7 @@ describe('providers that are all well', () => {
 
   it('are each asked once for every dataset that they give', () => {
     const asked = jobs.filter(({ computedFrom }) => computedFrom.length === 0)
-    const expected = asked.flatMap((job) => job.providerNames.map((provider) => `${provider} ${job.name}`))
+    const expected = asked.flatMap((job) => job.providers.map(({ name }) => `${name} ${job.name}`))
     const told = probes.filter((one) => one.asked === 'now').map(({ provider, dataset }) => `${provider} ${dataset}`)
     expect([...new Set(told)].sort()).toEqual(expected.sort())
   })

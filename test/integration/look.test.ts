@@ -45,7 +45,7 @@ async function countAsked(job: Job, minutes: number, answer: () => object[]): Pr
     asked += 1
     return answer()
   }
-  const provider: Collector = { provider: job.providerNames[0] ?? '', covers: () => true, collect }
+  const provider: Collector = { provider: job.providers[0]?.name ?? '', covers: () => true, collect }
   const queue = pipeline.queue(job.name, 'history')
   const start = pipeline.clock.now
   for (let minute = 0; minute < minutes; minute += 1) {
@@ -63,7 +63,7 @@ async function countAsked(job: Job, minutes: number, answer: () => object[]): Pr
 const stored = (job: Job, from: number, to: number, fewer: number): Report[] => {
   const seconds = INTERVAL_SECONDS[job.cadence]
   const [first, last] = [from / seconds / 1000, to / seconds / 1000 - 1]
-  const provider = job.providerNames[0] ?? ''
+  const provider = job.providers[0]?.name ?? ''
   return job.entities(pipeline.registry).map(({ key }, at) => ({
     entity: key,
     state: 'stored',
@@ -85,7 +85,7 @@ describe('a provider that has nothing yet', () => {
     const [first] = prices.entities(pipeline.registry)
     const notes = await readNotes(db, prices.dataset, [first?.key ?? 0], { from: 0, to: OPEN_END })
     expect(notes.map(({ state, reason }) => [state, reason])).toEqual([
-      ['pending', `${prices.providerNames[0]} has nothing there yet`],
+      ['pending', `${prices.providers[0]?.name} has nothing there yet`],
     ])
     expect(await countAsked(prices, 75, () => [])).toBe(3)
     const what = { range, interval: undefined, now: pipeline.clock.now }

@@ -114,7 +114,7 @@ describe.skipIf(!present)('ten months of recorded market caps, back-filled throu
       name: prices.name,
       cadence: prices.cadence,
       dataset: tokenPrices,
-      providers: [{ name: 'corrected', covers: () => true, connect: () => undefined }],
+      providers: [{ name: 'corrected', cost: 'free', covers: () => true, connect: () => undefined }],
       entities: () => [token],
       // As many values as were known before: a quote that knows less would not take the other's place.
       run: async () => [toQuote({ token: token.key, at, market_cap, volume_24h: 1 })],

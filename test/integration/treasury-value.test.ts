@@ -55,7 +55,7 @@ async function collect(rows: DaoTreasuryRow[]) {
     name: daoTreasury.name,
     cadence: daoTreasury.cadence,
     dataset: daoTreasury,
-    providers: [{ name: 'test', covers: () => true, connect: () => undefined }],
+    providers: [{ name: 'test', cost: 'free', covers: () => true, connect: () => undefined }],
     entities: () => daos(),
     history: { intervals: ['1d'], chunkEntities: 100, chunkPoints: 100 },
     run: async () => rows,

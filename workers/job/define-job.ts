@@ -27,14 +27,22 @@ export interface ProviderContext {
   readonly db: Database
 }
 
+/** What is told of a provider without opening it. */
+export interface ProviderFacts {
+  readonly name: string
+  /** How it bills what is asked of it, by its own documents (providers document); where a plan has a limit, the free one's. */
+  readonly cost: string
+  /** Present where its name in the settings stands for a host of each chain: a check of the settings asks all of them. */
+  readonly hostPerChain?: true
+}
+
 /**
  * A source of data. `covers` says whether it can be asked about an entity at all: the provider may have no id for it,
  * or the settings may leave it to another provider. `connect` opens the source. Its calls throw DataError with a
  * `provider_...` code, which is about all entities that were asked for (`Run.refuse` is for one of them); a missing setting
  * is `provider_unconfigured` and names it. Then the next provider is asked.
  */
-export interface Provider<Source, E extends Entity> {
-  readonly name: string
+export interface Provider<Source, E extends Entity> extends ProviderFacts {
   covers(entity: E, config: Config): boolean
   connect(context: ProviderContext): Source
 }
@@ -158,7 +166,8 @@ export interface Job {
   readonly resumes: boolean
   readonly doubt: JobDefinition<object, unknown, Entity>['doubt']
   readonly computedFrom: readonly DatasetFacts[]
-  readonly providerNames: readonly string[]
+  /** In the order in which they are asked. */
+  readonly providers: readonly ProviderFacts[]
   entities(registry: Registry): readonly Entity[]
   /** Opens the providers once per process and returns the collecting function per provider, in order. */
   connect(context: ProviderContext): readonly Collector[]
@@ -183,7 +192,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     resumes: job.dataset.resumes ?? false,
     doubt: job.doubt,
     computedFrom: job.computedFrom ?? [],
-    providerNames: job.providers.map((provider) => provider.name),
+    providers: job.providers,
     entities: (registry) => job.entities(registry),
     connect: (context) =>
       job.providers.map((provider) => {

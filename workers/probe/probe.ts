@@ -84,7 +84,7 @@ interface Question {
 function toQuestions({ isShort }: ProbeOptions): Question[] {
   return jobs
     .filter(({ computedFrom }) => computedFrom.length === 0)
-    .flatMap((job) => job.providerNames.map((provider) => ({ job, provider })))
+    .flatMap((job) => job.providers.map(({ name }) => ({ job, provider: name })))
     .flatMap(({ job, provider }) => {
       const hasDays = job.history?.intervals.includes('1d') ?? false
       const now = { job, provider, asked: 'now' as const }

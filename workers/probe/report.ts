@@ -1,6 +1,5 @@
 import { jobs } from '../jobs/list.ts'
 import { toTable } from '../terminal/text-table.ts'
-import { toCost } from './costs.ts'
 import type { Finding, Probe } from './finding.ts'
 import type { DayPlan } from './plans.ts'
 
@@ -69,15 +68,17 @@ export function toShortReport(probes: readonly Probe[]): string {
 const toCosts = (probes: readonly Probe[], plans: readonly DayPlan[]) =>
   [...new Set(probes.map(({ provider }) => provider))].map((provider) => {
     const plan = plans.find((one) => one.provider === provider)
-    return [provider, plan === undefined ? '-' : `${plan.left} of ${plan.perDay}`, toCost(provider)]
+    return [provider, plan === undefined ? '-' : `${plan.left} of ${plan.perDay}`, COSTS.get(provider) ?? '-']
   })
+
+const COSTS = new Map(jobs.flatMap(({ providers }) => providers.map(({ name, cost }) => [name, cost])))
 
 /** By whom each dataset is collected with these settings, in the order in which they are asked, or why by nobody. */
 export function toDatasetTable(probes: readonly Probe[]): string {
   const asked = [...new Set(probes.map(({ dataset }) => dataset))]
   const computed = jobs.filter(({ computedFrom }) => computedFrom.length > 0)
   const rows = asked.map((dataset) => {
-    const order = jobs.find(({ name }) => name === dataset)?.providerNames ?? []
+    const order = jobs.find(({ name }) => name === dataset)?.providers.map(({ name }) => name) ?? []
     const own = probes
       .filter((probe) => probe.dataset === dataset && probe.asked === 'now')
       .sort((a, b) => order.indexOf(a.provider) - order.indexOf(b.provider))

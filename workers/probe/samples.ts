@@ -5,14 +5,12 @@ import type { Collector, Entity, Job } from '../job/define-job.ts'
 /** Of these every provider has something, if it has anything: large, old, and on every exchange. */
 const WELL_KNOWN = ['UNI', 'AAVE', 'ENS', 'LDO', 'uniswap', 'aave', 'ens', 'lido']
 
-/** Their names in the settings are one address for each chain: each is asked. */
-const BY_CHAIN: ReadonlySet<string> = new Set(['ethereum', 'ethplorer'])
-
 /** Whom a provider is asked about: one entity, or one of each chain where a chain has a host of its own. */
 export function toSamples(job: Job, { covers, provider }: Collector, registry: Registry, now: number): Entity[] {
   const covered = job.entities(registry).filter((entity) => isThereAt(entity, now) && covers(entity))
   const sorted = [...covered].sort((a, b) => toRank(a) - toRank(b))
-  if (!BY_CHAIN.has(provider)) return sorted.slice(0, 1)
+  const isByChain = job.providers.some(({ name, hostPerChain }) => name === provider && hostPerChain)
+  if (!isByChain) return sorted.slice(0, 1)
   const byChain = new Map(sorted.toReversed().map((entity) => [Reflect.get(entity, 'chain'), entity]))
   return [...byChain.values()].toReversed()
 }

@@ -57,7 +57,8 @@ const stored = z.object({ entity: z.number(), bucket: z.int() })
  * that of the one which is not missing.
  */
 async function readStored(job: Job, missing: readonly Missing[], db: Database): Promise<Report[]> {
-  const provider = job.providerNames.length === 1 ? (job.providerNames[0] ?? '') : 'unknown'
+  const [first, ...more] = job.providers
+  const provider = first !== undefined && more.length === 0 ? first.name : 'unknown'
   const seconds = INTERVAL_SECONDS[job.dataset.cadence]
   const found: Report[] = []
   for (const batch of toBatches(missing, ENTITIES_AT_ONCE)) {

@@ -10,6 +10,8 @@ import { type MonthBudget, toDayLimit, toMonthBudget } from '../month-budget.ts'
 /** The setting that bounds what is asked for with a key. */
 export const CALLS_SETTING = 'COINGECKO_CALLS_PER_MONTH'
 
+export const COST = `free; with a key each call counts, up to ${CALLS_SETTING}`
+
 /** The provider's host with the key that fits it. */
 export function openCoinGecko({ config, http }: Pick<ProviderContext, 'config' | 'http'>): HttpClient {
   const { apiKey, callsPerMonth: _, ...settings } = config.providers.coingecko

@@ -13,7 +13,7 @@ import {
   toTwitterLink,
   type UnlinkedDao,
 } from '../contracts/links.ts'
-import { openCoinGecko, toBudget } from './client.ts'
+import { COST, openCoinGecko, toBudget } from './client.ts'
 
 /** Coins/{id} (providers document, section 2). */
 const coinAnswer = z.object({
@@ -33,6 +33,7 @@ const coinAnswer = z.object({
  */
 export const coingeckoLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coingecko',
+  cost: COST,
   covers: (dao) => dao.coingeckoId !== null,
   connect(context) {
     const client = openCoinGecko(context)

@@ -12,7 +12,7 @@ import { askEach } from '../ask-each.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { askWithinBudget, requireHistory } from '../month-budget.ts'
 import { toPages } from '../paging.ts'
-import { CALLS_SETTING, openCoinGecko, toBudget, toPlanDays } from './client.ts'
+import { CALLS_SETTING, COST, openCoinGecko, toBudget, toPlanDays } from './client.ts'
 import { chartAnswer, marketsAnswer, toHistoryRows, toLatestRows } from './markets.ts'
 
 const MARKETS = '/coins/markets'
@@ -28,6 +28,7 @@ const FINE_MS = DAY_MS - 2 * HOUR_MS
 /** CoinGecko, with a Pro key, a Demo key or none (providers document, section 2). Only a Pro key has more than 365 days of history. */
 export const coingecko: Provider<PriceSource, Token> = {
   name: 'coingecko',
+  cost: COST,
   covers: (token) => token.coingeckoId !== null,
   connect(context) {
     const client = openCoinGecko(context)

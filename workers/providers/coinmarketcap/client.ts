@@ -9,6 +9,8 @@ import { readError, throwSoftError } from './errors.ts'
 /** The setting that bounds what is asked for with a key. */
 export const CREDITS_SETTING = 'COINMARKETCAP_CREDITS_PER_MONTH'
 
+export const COST = `1 credit per 100 tokens or points, with a key up to ${CREDITS_SETTING}`
+
 export interface CoinMarketCap {
   readonly hasKey: boolean
   /** What the key's plan has for a day, in credits; undefined without a key. */

@@ -3,7 +3,7 @@ import { toBatches } from '../../../shared/batches.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { asSent } from '../answer.ts'
 import { type DaoLinksSource, type Links, toChats, toFirst, toLinkRows, type UnlinkedDao } from '../contracts/links.ts'
-import { openCoinMarketCap } from './client.ts'
+import { COST, openCoinMarketCap } from './client.ts'
 
 const INFO = '/v2/cryptocurrency/info'
 /** Every hundred ids cost a credit. */
@@ -20,6 +20,7 @@ const infoAnswer = z.object({ data: z.record(z.string(), coin) })
 /** CoinMarketCap's metadata of coins, with a key or from the keyless mirror (providers document, section 1.3). */
 export const coinmarketcapLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'coinmarketcap',
+  cost: COST,
   covers: (dao) => dao.cmcId !== null,
   connect(context) {
     const client = openCoinMarketCap(context)

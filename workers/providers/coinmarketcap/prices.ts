@@ -8,7 +8,7 @@ import { askBatches, type Batch } from '../ask-batches.ts'
 import type { PriceSource } from '../contracts/prices.ts'
 import { askWithinBudget, requireHistory } from '../month-budget.ts'
 import { countSteps, toPages } from '../paging.ts'
-import { type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
+import { COST, type CoinMarketCap, CREDITS_SETTING, openCoinMarketCap } from './client.ts'
 import { historicalAnswer, latestAnswer, splitFaulty, toHistoryRows, toLatestRows } from './quotes.ts'
 
 const LATEST = '/v3/cryptocurrency/quotes/latest'
@@ -30,6 +30,7 @@ const PLAN_DAYS = { fine: [30, 90, 365], daily: [365, 3 * 365] }
  */
 export const coinmarketcap: Provider<PriceSource, Token> = {
   name: 'coinmarketcap',
+  cost: COST,
   covers: (token) => token.cmcId !== null,
   connect(context) {
     const client = openCoinMarketCap(context)

@@ -13,6 +13,7 @@ const protocolsAnswer = z.array(protocol)
 /** DefiLlama's list of protocols; it needs no key (providers document, section 3.1). */
 export const defillamaLinks: Provider<DaoLinksSource, UnlinkedDao> = {
   name: 'defillama',
+  cost: 'free',
   covers: (dao) => dao.defillama !== null,
   connect(context) {
     const client = openDefiLlama(context)

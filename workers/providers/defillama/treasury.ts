@@ -16,6 +16,7 @@ const NO_SUCH_TREASURY = [400, 404]
 /** DefiLlama's treasuries; it needs no key (providers document, section 3.1). */
 export const defillamaTreasury: Provider<TreasurySource, TreasuryDao> = {
   name: 'defillama',
+  cost: 'free',
   covers: ({ defillama }) => defillama !== null,
   connect(context) {
     const client = openDefiLlama(context)

@@ -15,6 +15,7 @@ const CONCURRENCY = 1
 /** Value locked by DefiLlama (providers document, section 3.1). */
 export const defillama: Provider<TvlSource, Dao> = {
   name: 'defillama',
+  cost: 'free',
   covers: (dao) => dao.defillama !== null,
   connect(context) {
     const client = openDefiLlama(context)

@@ -16,6 +16,7 @@ const CONCURRENCY = 1
 /** Discord's invites with counts (providers document, section 14.1). Works without a bot's token. */
 export const discord: Provider<MembersSource, Dao> = {
   name: 'discord',
+  cost: 'free',
   covers: ({ discord: link }) => toInviteCode(link) !== undefined,
   connect({ config, http }) {
     const { botToken, ...settings } = config.providers.discord

@@ -14,6 +14,8 @@ const CONCURRENCY = 1
  */
 export const ethplorer: Provider<HoldersSource, Token> = {
   name: 'ethplorer',
+  cost: 'free',
+  hostPerChain: true,
   covers: ({ chain }) => chain === 'ethereum' || chain === 'bnb',
   connect(context) {
     const { apiKey, requestsPerMinute, requestsPerHour } = context.config.providers.ethplorer

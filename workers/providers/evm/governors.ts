@@ -12,7 +12,7 @@ import { type BlockRange, readStretch } from './logs/contract-logs.ts'
 import { resume } from './logs/cursors.ts'
 import { type Block, createNode, type Node, type RpcLog, toLag } from './logs/node.ts'
 import { type Turns, takeTurns, toGroups } from './logs/turns.ts'
-import { createJsonRpc } from './rpc/json-rpc.ts'
+import { createJsonRpc, NODE_COST } from './rpc/json-rpc.ts'
 
 /** A job has ten minutes, and a node has other readers as well. A page counts one, and so does each log. */
 const MINUTES_PER_RUN = 3
@@ -35,6 +35,8 @@ type Readers = ReadonlyMap<string, ChainReader>
  */
 export const ethereum: Provider<GovernorSource, Dao> = {
   name: 'ethereum',
+  cost: NODE_COST,
+  hostPerChain: true,
   // Also of a chain without a node: what is told of it then says which.
   covers: () => true,
   connect(context) {

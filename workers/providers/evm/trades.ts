@@ -13,7 +13,7 @@ import { dropCursors, noteCursors, readCursors, resume } from './logs/cursors.ts
 import { findBlockAt } from './logs/find-block.ts'
 import { createNode, toLag } from './logs/node.ts'
 import { takeTurns, toGroups } from './logs/turns.ts'
-import { createJsonRpc } from './rpc/json-rpc.ts'
+import { createJsonRpc, NODE_COST } from './rpc/json-rpc.ts'
 
 /**
  * A job has ten minutes. A log costs up to two calls, for its sender and its block's time, and history has only a share of
@@ -34,6 +34,8 @@ export function isReadFromNode(chain: string, urls: Readonly<Record<string, stri
  */
 export const ethereum: Provider<TradeSource, Token> = {
   name: 'ethereum',
+  cost: NODE_COST,
+  hostPerChain: true,
   covers: (token, config) => isReadFromNode(token.chain, config.providers.rpc.urls),
   connect(context) {
     const readers = openReaders(context)

@@ -20,6 +20,7 @@ const CONCURRENCY = 4
  */
 export const goldrush: Provider<TreasurySource, TreasuryDao> = {
   name: 'goldrush',
+  cost: '0.5 credits a call and more',
   covers: ({ wallets }) => wallets.length > 0 && wallets.every(({ chainId }) => chainId !== null),
   connect(context) {
     const { config, now = Date.now } = context

@@ -9,7 +9,7 @@ import { openDefiLlamaCoins } from '../defillama/client.ts'
 import { toCoin } from '../defillama/prices.ts'
 import { fetchPrices } from '../evm/dex/quote-prices.ts'
 import { toLag } from '../evm/logs/node.ts'
-import { createJsonRpc, type JsonRpc } from '../evm/rpc/json-rpc.ts'
+import { createJsonRpc, type JsonRpc, NODE_COST } from '../evm/rpc/json-rpc.ts'
 import { askAll, type BlockState, createBlockState, pinBlock, type StateQuestion } from './contract-views.ts'
 import { type Decimal, dividedBy, times, toText } from './decimal.ts'
 import { askFeed, toEtherPrice } from './ether-price.ts'
@@ -35,6 +35,7 @@ const PRICE_PLACES = 12
  */
 export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
   name: 'index-token-contract',
+  cost: NODE_COST,
   covers: ({ token }, config) =>
     token.chain in config.providers.rpc.urls && findWrappedEther(token.chain) !== undefined,
   connect(context) {

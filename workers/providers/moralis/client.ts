@@ -4,6 +4,8 @@ import type { ProviderContext } from '../../job/define-job.ts'
 import { toNextDay } from '../plan-resets.ts'
 import { toCallsPerDay, toHistoryCallsPerDay } from './budget.ts'
 
+export const COST = '50 compute units a call, up to MORALIS_UNITS_PER_DAY'
+
 /** The provider's names of the registry's chains, by slug; a chain that is not here is not asked for. */
 export const MORALIS_CHAINS: Readonly<Record<string, string>> = {
   arbitrum: 'arbitrum',

@@ -6,7 +6,7 @@ import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { type HoldersSource, toTokensPerSlot } from '../contracts/holders.ts'
 import { toCallsPerSlot } from './budget.ts'
-import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
+import { COST, MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { holdersAnswer, ownersAnswer, toHoldersRow } from './holder-rows.ts'
 
 /** A bound on following cursors: a page has a hundred owners unless the provider cuts it shorter. */
@@ -19,6 +19,7 @@ const CONCURRENCY = 4
  */
 export const moralis: Provider<HoldersSource, Token> = {
   name: 'moralis',
+  cost: COST,
   covers: (token) => token.chain in MORALIS_CHAINS,
   connect(context) {
     const { apiKey, requestsPerMinute } = context.config.providers.moralis

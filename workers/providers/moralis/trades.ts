@@ -12,7 +12,7 @@ import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
 import { isReadFromNode } from '../evm/trades.ts'
 import { orderByMarketCap } from '../stored/market-caps.ts'
 import { toCallsPerSlot } from './budget.ts'
-import { MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
+import { COST, MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
 import { type MoralisSwap, swapsAnswer, toMoralisTrades } from './trade-rows.ts'
 
 const SWAPS_PER_PAGE = 100
@@ -26,6 +26,7 @@ const CONCURRENCY = 4
  */
 export const moralisSwaps: Provider<TradeSource, Token> = {
   name: 'moralis-swaps',
+  cost: COST,
   covers: ({ chain }, config) => chain in MORALIS_CHAINS && !isReadFromNode(chain, config.providers.rpc.urls),
   connect(context) {
     const { apiKey } = context.config.providers.moralis

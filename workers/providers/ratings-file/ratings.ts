@@ -32,6 +32,7 @@ const REQUESTS_PER_MINUTE = 60
  */
 export const ratingsFile: Provider<RatingsSource, Dao> = {
   name: 'ratings-file',
+  cost: 'free',
   covers: () => true,
   connect(context) {
     const { source } = context.config.providers.ratings

@@ -31,6 +31,7 @@ const FEWEST_PAGES = 2 * CONCURRENCY
 /** Votes and proposals from the Snapshot hub (providers document, section 9). */
 export const snapshot: Provider<GovernanceSource, VotingDao> = {
   name: 'snapshot',
+  cost: 'free',
   covers: () => true,
   connect(context) {
     const { requestsPerMinute } = context.config.providers.snapshot

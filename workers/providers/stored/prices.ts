@@ -20,6 +20,7 @@ interface CompositionRange extends TimeRange {
  */
 export const storedPrices: Provider<IndexSource, BasketIndex> = {
   name: 'stored-prices',
+  cost: 'free',
   covers: () => true,
   connect: ({ db, log }) => ({
     async fetchPoints(index, range, signal) {

@@ -42,6 +42,7 @@ export async function sumDays(run: Run<StoredSeries, Summed>, sum: DailySum): Pr
 
 export const storedSeries: Provider<StoredSeries, Summed> = {
   name: 'stored-series',
+  cost: 'free',
   covers: () => true,
   connect: ({ db }) => ({ sumChangedDays: (...asked) => sumChangedDays(db, ...asked) }),
 }

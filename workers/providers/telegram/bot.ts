@@ -14,6 +14,7 @@ const CONCURRENCY = 1
 /** Telegram's Bot API (providers document, section 14.3): totals only, for public names. Asked where a bot's token is set. */
 export const telegramBot: Provider<MembersSource, Dao> = {
   name: 'telegram-bot',
+  cost: 'free',
   covers: ({ telegram }, { providers }) =>
     providers.telegramBot.botToken !== undefined && toChatName(telegram)?.startsWith('+') === false,
   connect({ config, http }) {

@@ -13,6 +13,7 @@ const CONCURRENCY = 1
 /** The preview page of a group or channel (providers document, section 14.2). No key. */
 export const telegram: Provider<MembersSource, Dao> = {
   name: 'telegram',
+  cost: 'free',
   covers: ({ telegram: link }) => toChatName(link) !== undefined,
   connect({ config, http }) {
     const headers = { accept: 'text/html', 'accept-language': 'en' }

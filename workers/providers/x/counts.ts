@@ -3,7 +3,7 @@ import type { TwitterCountsRow } from '../../../shared/datasets/twitter.ts'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Candidate, Provider } from '../../job/define-job.ts'
 import { asSent, checkAnswer, toIso, toNumber } from '../answer.ts'
-import { openX, toHandle } from './client.ts'
+import { COST, openX, toHandle } from './client.ts'
 
 /** A DAO that the provider has no counts of, and its reason. */
 export interface Missing {
@@ -34,6 +34,7 @@ const NAMES = 100
 /** X's users by name (providers document, section 13): one request for a hundred DAOs. */
 export const xCounts: Provider<TwitterSource, Dao> = {
   name: 'x',
+  cost: COST,
   covers: ({ twitter }) => toHandle(twitter) !== undefined,
   connect(context) {
     const client = openX(context)

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import type { Dao } from '../../../shared/registry/entities.ts'
 import type { Provider } from '../../job/define-job.ts'
 import { checkAnswer } from '../answer.ts'
-import { openX, toHandle } from './client.ts'
+import { COST, openX, toHandle } from './client.ts'
 
 /** One page of posts. Each post is billed, so a page that was read is never asked for again. */
 export interface PostsPage {
@@ -46,6 +46,7 @@ const END_MARGIN_MS = 60_000
  */
 export const xPosts: Provider<PostsSource, Dao> = {
   name: 'x',
+  cost: COST,
   covers: ({ twitter }) => toHandle(twitter) !== undefined,
   connect(context) {
     const client = openX(context)
