@@ -7,7 +7,7 @@ import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { LATE_AFTER_CADENCES } from '../store/freshness.ts'
-import { type Buckets, countBuckets, toBucketTime } from './grid.ts'
+import { type Buckets, toBucketTime, totalBuckets } from './grid.ts'
 import { type Note, OPEN_END, readOpenNotes } from './notes.ts'
 import { createWantedFinder, groupByWanted, readEveryWanted, toDueEnd, toWantedRuns, type Wanted } from './wanted.ts'
 
@@ -111,7 +111,7 @@ function toCompleteness(dataset: DatasetFacts, groups: readonly Group[], known: 
   const lost: Lost[] = []
   let isAnyStored = false
   for (const { entities, runs } of groups) {
-    const wanted = countBuckets(runs)
+    const wanted = totalBuckets(runs)
     const without: Entity[] = []
     for (const entity of entities) {
       const counted = known.countOf(entity.key)

@@ -74,5 +74,5 @@ export function union(runs: readonly Buckets[]): Buckets[] {
   return joined
 }
 
-export const countBuckets = (runs: readonly Buckets[]): number =>
+export const totalBuckets = (runs: readonly Buckets[]): number =>
   runs.reduce((sum, { first, last }) => sum + last - first + 1, 0)

@@ -3,7 +3,7 @@ import type { Dataset } from '../datasets/define-dataset.ts'
 import { groupBy } from '../group-by.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../intervals.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { type Buckets, countBuckets, toBucket, toYear } from './grid.ts'
+import { type Buckets, toBucket, totalBuckets, toYear } from './grid.ts'
 
 /** The part of a dataset that its coverage is told by. */
 export type Covered = Pick<Dataset, 'name' | 'cadence'>
@@ -150,7 +150,7 @@ GROUP BY entity`,
       from: wanted.map(({ first }) => first),
       to: wanted.map(({ last }) => last + 1),
     },
-    settings: { max_block_size: Math.ceil(Math.min(MOST_AT_ONCE, BUCKETS_AT_ONCE / countBuckets(wanted))) },
+    settings: { max_block_size: Math.ceil(Math.min(MOST_AT_ONCE, BUCKETS_AT_ONCE / totalBuckets(wanted))) },
     schema: missing,
   })
   const found = new Map(rows.map(({ entity, runs }) => [entity, runs.map(([first, last]) => ({ first, last }))]))

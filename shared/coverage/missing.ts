@@ -3,7 +3,7 @@ import { groupBy } from '../group-by.ts'
 import type { Database } from '../store/clickhouse.ts'
 import type { Lacking } from './completeness.ts'
 import { explain } from './explain.ts'
-import { ANY_STEP, countBuckets, toBucket } from './grid.ts'
+import { ANY_STEP, toBucket, totalBuckets } from './grid.ts'
 import { readMissing } from './ledger.ts'
 import { OPEN_END, readNotes } from './notes.ts'
 import { toDueEnd } from './wanted.ts'
@@ -41,6 +41,6 @@ export async function countMissing(
 function addStates(counts: MissingCounts, stretches: ReturnType<typeof explain>): void {
   for (const stretch of stretches) {
     const { state } = stretch
-    if (state === 'pending' || state === 'failed' || state === 'unserved') counts[state] += countBuckets([stretch])
+    if (state === 'pending' || state === 'failed' || state === 'unserved') counts[state] += totalBuckets([stretch])
   }
 }

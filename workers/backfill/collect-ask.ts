@@ -1,5 +1,5 @@
 import { countKnown } from '../../shared/coverage/count.ts'
-import { countBuckets } from '../../shared/coverage/grid.ts'
+import { totalBuckets } from '../../shared/coverage/grid.ts'
 import { createQueue, type DatasetQueue, enqueueRanges } from '../../shared/queue/queues.ts'
 import type { Chunk } from '../schedule/chunks.ts'
 import { createProgress, type Progress } from '../terminal/progress-bar.ts'
@@ -62,7 +62,7 @@ async function collectAsk(ask: Ask, queue: DatasetQueue, stores: Stores, options
 }
 
 function toTotal(ask: Ask, now: number): number {
-  return toDue(ask, now).reduce((sum, { within, entities }) => sum + countBuckets([within]) * entities.length, 0)
+  return toDue(ask, now).reduce((sum, { within, entities }) => sum + totalBuckets([within]) * entities.length, 0)
 }
 
 /** @returns the jobs that ended without storing anything or saying why. */

@@ -1,10 +1,10 @@
 import {
   ANY_STEP,
   type Buckets,
-  countBuckets,
   subtract,
   toBuckets,
   toTimes,
+  totalBuckets,
   union,
 } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
@@ -107,7 +107,7 @@ function join(
   const joined: { first: number; last: number; missing: number }[] = []
   for (const run of runs) {
     const before = joined.at(-1)
-    const missing = countBuckets([run])
+    const missing = totalBuckets([run])
     if (before !== undefined && run.first - before.last - 1 <= WITHIN_BUCKETS) {
       before.last = run.last
       before.missing += missing

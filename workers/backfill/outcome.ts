@@ -2,13 +2,13 @@ import { countKnown } from '../../shared/coverage/count.ts'
 import {
   ANY_STEP,
   type Buckets,
-  countBuckets,
   intersect,
   subtract,
   toBucket,
   toBuckets,
   toSettledEnd,
   toTimes,
+  totalBuckets,
 } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { type Note, readNotes } from '../../shared/coverage/notes.ts'
@@ -102,13 +102,13 @@ async function addParts(db: Database, ask: Ask, { within, entities }: Due, { end
       if (!chunk.payload.entities?.includes(entity.id)) continue
       const own = toBuckets(chunk.payload, job.dataset.cadence)
       const known = subtract(within, missing.get(entity.key) ?? [])
-      if (isRenewal) parts.add('not renewed', reason, entity.name, countBuckets(intersect(known, own)))
+      if (isRenewal) parts.add('not renewed', reason, entity.name, totalBuckets(intersect(known, own)))
       left = take(left, own, (buckets) => parts.add('missing', reason, entity.name, buckets))
     }
     left = take(left, { first: Math.max(settled, within.first), last: within.last }, (buckets) =>
       parts.add('newest', '', entity.name, buckets),
     )
-    parts.add('missing', 'nobody has collected it', entity.name, countBuckets(left))
+    parts.add('missing', 'nobody has collected it', entity.name, totalBuckets(left))
   }
 }
 
@@ -128,7 +128,7 @@ function explainBy(
 function take(runs: readonly Buckets[], away: Buckets | undefined, add: (buckets: number) => void): readonly Buckets[] {
   if (away === undefined || away.first > away.last) return runs
   const left = runs.flatMap((run) => subtract(run, [away]))
-  add(countBuckets(runs) - countBuckets(left))
+  add(totalBuckets(runs) - totalBuckets(left))
   return left
 }
 

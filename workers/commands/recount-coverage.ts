@@ -2,7 +2,7 @@ import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
-import { countBuckets } from '../../shared/coverage/grid.ts'
+import { totalBuckets } from '../../shared/coverage/grid.ts'
 import type { Report } from '../../shared/coverage/ledger.ts'
 import { addFromRows, findUnfounded, type Recounted } from '../../shared/coverage/recount.ts'
 import { removeUnfounded } from '../../shared/coverage/repair.ts'
@@ -44,7 +44,7 @@ async function recount(db: Database, dataset: Recounted, repair: boolean): Promi
     dataset: dataset.name,
     comparable: !dataset.resumes,
     added,
-    unfounded: countBuckets(unfounded),
+    unfounded: totalBuckets(unfounded),
     repaired: repair && unfounded.length > 0,
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { toBatches } from '../../shared/batches.ts'
-import { type Buckets, countBuckets, subtract, toTimes, union } from '../../shared/coverage/grid.ts'
+import { type Buckets, subtract, toTimes, totalBuckets, union } from '../../shared/coverage/grid.ts'
 import { addCoverage, type Report } from '../../shared/coverage/ledger.ts'
 import { type Note, OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
 import { countPossible } from '../../shared/coverage/recount.ts'
@@ -32,7 +32,7 @@ export async function tellLost(job: Job, missing: readonly Missing[], context: S
     job.dataset,
     lost.flatMap(({ entity, runs }) => runs.map((run) => toNote(job, entity.key, run, now()))),
   )
-  const slots = countBuckets(union(lost.flatMap(({ runs }) => runs)))
+  const slots = totalBuckets(union(lost.flatMap(({ runs }) => runs)))
   metrics?.slots(job.name, 'lost', slots)
   if (slots > 0)
     log.warn({ dataset: job.name, slots, entities: lost.length }, 'slots are lost: their providers have no history')
