@@ -1,5 +1,5 @@
-import type { BodyRoom } from '../answers/body-room.ts'
-import type { Sized } from '../answers/memory.ts'
+import type { BodyRoom } from './body-room.ts'
+import type { Sized } from './memory.ts'
 
 /** Rows of a series as JSON, in the order of their times. */
 export interface Rows extends Sized {

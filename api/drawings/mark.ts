@@ -1,4 +1,4 @@
-import { toXml } from '../charts/sparkline.ts'
+import { toXml } from './sparkline.ts'
 
 const SIZE = 64
 /** Dark enough for white letters (a contrast of 4.5 and more). */

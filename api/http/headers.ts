@@ -32,17 +32,6 @@ export const COARSE_HEADERS = {
   'X-Series-Coarse': 'How many points are observations that stand for more time than the interval asked for.',
 } as const
 
-/** What a series answer says of itself in its headers. */
-export const toSeriesHeaders = (
-  interval: string,
-  points: number,
-  missing: number,
-): Record<keyof typeof SERIES_HEADERS, string> => ({
-  'X-Series-Interval': interval,
-  'X-Series-Points': String(points),
-  'X-Series-Missing': String(Math.max(0, missing)),
-})
-
 /** The headers of answers in another format than JSON. */
 export const RECORD_HEADERS = {
   'Content-Disposition': 'A name for the file; absent for JSON.',

@@ -2,13 +2,10 @@ import type { Gauge } from 'prom-client'
 import type { CommitLog } from '../../shared/store/commit-log.ts'
 import { type ToAddress, toLimited } from '../http/client-address.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
-import type { Exchange } from '../serving/send.ts'
+import type { Connect } from '../route/exchange.ts'
 import { OPENING } from './events.ts'
 import { createPlaces } from './places.ts'
 import { createStreams } from './streams.ts'
-
-/** Connects a client to the stream of commits. Undefined is every dataset. */
-export type Connect = (exchange: Exchange, datasets: readonly string[] | undefined) => void
 
 /** `no-transform` and the last one keep proxies from holding events back to compress or to collect them. */
 const HEADERS = [

@@ -1,6 +1,6 @@
 import { INTERVALS, type Interval } from '../../shared/intervals.ts'
+import { type DocumentedMember, toDocumentedMembers } from '../openapi/members.ts'
 import type { OpenApi, Operation, Schema } from '../openapi/shape.ts'
-import { type Member, toMembers } from '../pages/members.ts'
 import { nearestWord } from '../parameters/nearest.ts'
 import { Mistake } from './mistake.ts'
 import type { Source } from './source.ts'
@@ -15,7 +15,7 @@ export interface Topic {
   /** Finest first; none unless it is a series. */
   readonly intervals: readonly Interval[]
   /** The members of a record, those of lists inside it with `[]`. */
-  readonly members: readonly Member[]
+  readonly members: readonly DocumentedMember[]
   has(parameter: string): boolean
 }
 
@@ -30,9 +30,9 @@ function toIntervals({ parameters }: Operation): readonly Interval[] {
 }
 
 /** Where JSON is one object around the records, their members are those of its list. */
-function toRecordMembers(document: OpenApi, operation: Operation): readonly Member[] {
+function toRecordMembers(document: OpenApi, operation: Operation): readonly DocumentedMember[] {
   const schema = operation.responses[200].content['application/json']?.schema ?? {}
-  const members = toMembers(document, schema)
+  const members = toDocumentedMembers(document, schema)
   const inside = members.filter(({ path }) => path.startsWith('data[].'))
   if (inside.length === 0) return members
   return inside.map((member) => ({ ...member, path: member.path.slice('data[].'.length) }))

@@ -1,7 +1,7 @@
-import type { OpenApi, Schema } from '../openapi/shape.ts'
+import type { OpenApi, Schema } from './shape.ts'
 
 /** A member of an answer: the way to it, what it holds and what that means. */
-export interface Member {
+export interface DocumentedMember {
   readonly path: string
   readonly type: string
   readonly description: string
@@ -27,14 +27,14 @@ export function toTypeName(schema: Schema): string {
 }
 
 /** The members of an answer with those inside them: `financialData.price`, `topHolders[].share`. */
-export function toMembers(document: OpenApi, schema: Schema, path = ''): Member[] {
+export function toDocumentedMembers(document: OpenApi, schema: Schema, path = ''): DocumentedMember[] {
   const whole = resolve(document, schema)
-  if (whole.items !== undefined) return toMembers(document, whole.items, path === '' ? '' : `${path}[]`)
+  if (whole.items !== undefined) return toDocumentedMembers(document, whole.items, path === '' ? '' : `${path}[]`)
   const inner = whole.anyOf?.find(({ type }) => type !== 'null')
-  if (inner !== undefined) return toMembers(document, inner, path)
+  if (inner !== undefined) return toDocumentedMembers(document, inner, path)
   return Object.entries(whole.properties ?? {}).flatMap(([name, member]) => {
     const here = path === '' ? name : `${path}.${name}`
     const { description = '' } = resolve(document, member)
-    return [{ path: here, type: toTypeName(member), description }, ...toMembers(document, member, here)]
+    return [{ path: here, type: toTypeName(member), description }, ...toDocumentedMembers(document, member, here)]
   })
 }

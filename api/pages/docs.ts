@@ -36,7 +36,7 @@ const DOCS = page(
 /** `validatorUrl: null` keeps Swagger UI from asking a host of its makers. */
 const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true, validatorUrl: null })\n`
 
-const toHtml = (text: string) => text.replaceAll('<', '&lt;').replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+const withCode = (text: string) => text.replaceAll('<', '&lt;').replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 
 const ERRORS = page(
   'dao-data: error codes',
@@ -48,7 +48,7 @@ const ERRORS = page(
 ${Object.entries(PROBLEM_CODES)
   .map(
     ([code, { status, title, meaning }]) =>
-      `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${title}</td><td>${toHtml(meaning)}</td></tr>`,
+      `<tr id="${code}"><td><code>${code}</code></td><td>${status}</td><td>${title}</td><td>${withCode(meaning)}</td></tr>`,
   )
   .join('\n')}
 </table>`,

@@ -1,7 +1,7 @@
+import { toDocumentedMembers, toTypeName } from '../openapi/members.ts'
 import type { OpenApi, Operation, Parameter } from '../openapi/shape.ts'
 import { toCodeRows } from './guides.ts'
 import { fromMarkdown, toHtml } from './markdown.ts'
-import { toMembers, toTypeName } from './members.ts'
 import { isStream, toSamples } from './samples.ts'
 import type { LinkGroup } from './shell.ts'
 
@@ -18,7 +18,7 @@ function toParameterRow({ name, required, schema, description }: Parameter): str
 function toAnswer(document: OpenApi, operation: Operation): string {
   const [[mediaType, { schema, examples }] = ['', { schema: {} }]] = Object.entries(operation.responses[200].content)
   const others = Object.keys(operation.responses[200].content).length > 1 ? ' Other formats: see `format`.' : ''
-  const members = toMembers(document, schema).map(
+  const members = toDocumentedMembers(document, schema).map(
     ({ path, type, description }) => `| \`${path}\` | ${toCell(type)} | ${toCell(description)} |`,
   )
   const lines = JSON.stringify(examples?.recorded.value ?? null, null, 2).split('\n')

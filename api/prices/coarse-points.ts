@@ -4,7 +4,7 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Memory, Place, Sized } from '../answers/memory.ts'
-import type { Slice } from '../series/rows.ts'
+import type { Slice } from '../answers/rows.ts'
 
 const CADENCE_MS = INTERVAL_SECONDS[tokenPrices.cadence] * 1000
 const NUMBER_BYTES = 8

@@ -1,11 +1,12 @@
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { createGathering, type ReadFor } from '../answers/gathering.ts'
+import { createGathering } from '../answers/gathering.ts'
 import { ANSWER_TIMEOUT_MS, withSignal } from '../answers/leaving.ts'
+import type { Rows } from '../answers/rows.ts'
+import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
 import { toPieceMs } from '../series/pieces.ts'
-import type { Rows } from '../series/rows.ts'
-import { type PointsRange, readStoredPoints } from './stored-points.ts'
+import { readStoredPoints } from './stored-points.ts'
 
 /** How many pieces are written here at once: so many take the one thread that serves everybody some milliseconds. */
 const SHORT_PIECES = 8
@@ -14,9 +15,6 @@ const countPieces = ({ from, to }: TimeRange, interval: Interval) => (to - from)
 
 /** Whether a range is read by `StoredPoints`. */
 export const isShort = (range: TimeRange, interval: Interval): boolean => countPieces(range, interval) <= SHORT_PIECES
-
-/** Reads short ranges of tokens, by interval. */
-export type StoredPoints = Readonly<Record<Interval, ReadFor<PointsRange, Rows>>>
 
 /** A statement of its own for each of so many answers that may be made at once; the others are gathered. */
 const ANSWERS_PER_STATEMENT = 4

@@ -3,6 +3,7 @@ import { countBuckets, type Interval, toBucketStart } from '../../shared/interva
 import type { Token } from '../../shared/registry/entities.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
+import { toArray } from '../answers/rows.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Surroundings } from '../route/define-route.ts'
 import { toTokenFrame } from '../series/frame.ts'
@@ -15,7 +16,6 @@ import {
   readFirst,
   readRange,
 } from '../series/pieces.ts'
-import { toArray } from '../series/rows.ts'
 import { describeSeries, nextGridTime, type SeriesRange, startAfter } from '../series/series.ts'
 import { countCoarse, toCoarseHeaders } from './coarse.ts'
 import { countCoarsePoints, peekCoarsePoints } from './coarse-points.ts'

@@ -2,10 +2,11 @@ import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import type { Interval, TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { COMMA, type Rows, toSize } from '../answers/rows.ts'
+import type { StoredPoints } from '../route/stored-points.ts'
 import type { CountedSource, Series } from '../series/pieces.ts'
-import { COMMA, type Rows, toSize } from '../series/rows.ts'
 import { writeRows } from '../series/written-rows.ts'
-import { isShort, type StoredPoints } from './gathered-points.ts'
+import { isShort } from './gathered-points.ts'
 import { observationsSql, pointsSql } from './points.ts'
 
 const counted = z.object({ piece: z.int(), points: z.int() })

@@ -1,19 +1,15 @@
 import { DataError, toReason } from '../../shared/errors.ts'
-import { DAY_MS, INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
+import { NO_ROWS, type Rows, toRows } from '../answers/rows.ts'
 import { readAnswer } from '../answers/written-json.ts'
-import { NO_ROWS, type Rows, toRows } from '../series/rows.ts'
+import type { PointsRange } from '../route/stored-points.ts'
 import { RANGE, toTier } from './points.ts'
 
 const FIVE_MINUTES_MS = INTERVAL_SECONDS['5m'] * 1000
 const STATEMENT = 'historic-financial'
 /** Columns as they are stored. The engine takes longer to plan the expressions of the others than to read a day. */
 const STORED = 'price_code, circulating_supply, market_cap_code, volume_24h_code, total_supply'
-
-/** Whole buckets of a token, by its key. */
-export interface PointsRange extends TimeRange {
-  readonly token: number
-}
 
 /**
  * The points of ranges as JSON rows, oldest first: byte for byte what ClickHouse writes for `pointsSql`, for half of its

@@ -14,15 +14,14 @@ import type { Counts } from '../coverage/counts.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
 import type { Caller } from '../limits/gate.ts'
-import type { Connect } from '../live/connect.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
-import type { StoredPoints } from '../prices/gathered-points.ts'
 import { Problem } from '../problem/problem.ts'
 import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
-import type { Exchange } from '../serving/send.ts'
 import { type Deprecation, toDeprecated } from './deprecation.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
+import type { Connect, Exchange } from './exchange.ts'
+import type { StoredPoints } from './stored-points.ts'
 
 /** What every route may use. `now` is the only clock, in Unix milliseconds. */
 export interface Surroundings {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
+import { toInitials, toMark } from '../drawings/mark.ts'
 import { oneId } from '../parameters/kinds.ts'
 import { Problem } from '../problem/problem.ts'
 import { defineRoute } from '../route/define-route.ts'
 import { daoKind, tokenKind } from '../route/entities.ts'
-import { toInitials, toMark } from './marks/mark.ts'
 
 export const marksRoute = defineRoute({
   operation: 'getMark',

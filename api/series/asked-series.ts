@@ -3,7 +3,6 @@ import { countBuckets, HISTORY_START, INTERVAL_SECONDS, type Interval, toBucketS
 import { toJson } from '../../shared/json.ts'
 import { toStaleAt } from '../../shared/store/freshness.ts'
 import { type Answer, MOST_KEPT } from '../answers/answer.ts'
-import { toSeriesHeaders } from '../http/headers.ts'
 import { answerRecords } from '../records/answer.ts'
 import { refuseCursor } from '../records/cursor.ts'
 import type { Representation } from '../records/representation.ts'
@@ -12,6 +11,7 @@ import { toFilledSchema } from './filled.ts'
 import { checkFill, checkInterval, type SeriesQuestion } from './questions.ts'
 import { nextGridTime, type SeriesRange, toSeriesRange } from './series.ts'
 import { chooseInterval, findNewestOf } from './series-extent.ts'
+import { toSeriesHeaders } from './series-headers.ts'
 import { type SeriesSource, toFilledSql, toPointsSql } from './series-source.ts'
 
 /** What an answer is made of. */

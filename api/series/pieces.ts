@@ -1,7 +1,7 @@
 import { INTERVAL_SECONDS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Memory, Place } from '../answers/memory.ts'
-import { detach, NO_ROWS, type Rows, type Slice, toSlice } from './rows.ts'
+import { detach, NO_ROWS, type Rows, type Slice, toSlice } from '../answers/rows.ts'
 
 /** Buckets of a piece: a day of 5-minute points, some 60 kB of JSON. */
 const PIECE_BUCKETS = 288

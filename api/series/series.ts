@@ -1,6 +1,6 @@
 import { countBuckets, INTERVAL_SECONDS, type Interval, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
-import { toSeriesHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
+import { toSeriesHeaders } from './series-headers.ts'
 
 /** What a series covers: whole buckets that start in the range, which begins and ends on the grid. */
 export interface SeriesRange extends TimeRange {

@@ -1,6 +1,6 @@
 import type { Memory } from '../answers/memory.ts'
+import type { Rows } from '../answers/rows.ts'
 import type { Representation } from '../records/representation.ts'
-import type { Rows } from './rows.ts'
 import { type RowsStatement, writeRows } from './written-rows.ts'
 
 /** Whether an answer is the whole rows as JSON, which are kept; ClickHouse writes every other one. */

@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
+import { type Rows, toRows } from '../answers/rows.ts'
 import { JSON_SETTINGS, readWritten } from '../answers/written-json.ts'
-import { type Rows, toRows } from './rows.ts'
 
 export interface RowsStatement {
   readonly name: string

@@ -1,24 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { chooseEncoding, type Encoding } from '../http/accept.ts'
 import { isKnownTo, toEntityTag } from '../http/conditional.ts'
 import { FIXED_HEADERS, type FlatHeaders, toFlat } from '../http/headers.ts'
 import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
-import type { Caller } from '../limits/gate.ts'
 import { Problem, toProblemBody } from '../problem/problem.ts'
+import type { Exchange } from '../route/exchange.ts'
 import { type EncodedForm, type Head, type ReadyAnswer, toCacheControlAt, toForm } from './ready.ts'
-
-/** One request and what is known of it on the way to its response. */
-export interface Exchange {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  readonly requestId: string
-  readonly startedAt: number
-  /** Extra headers, such as the `Link` of an alias. */
-  readonly extra: FlatHeaders
-  /** Who asks, and what the answer says of the limit; undefined where requests are not limited. */
-  caller?: Caller | undefined
-  limit?: FlatHeaders
-}
 
 /** Below this compression saves less than its headers cost. */
 const MIN_ENCODED_BYTES = 256

@@ -1,5 +1,5 @@
-import { toMembers } from '../pages/members.ts'
-import type { OpenApi, Operation } from './shape.ts'
+import { toDocumentedMembers } from '../../api/openapi/members.ts'
+import type { OpenApi, Operation } from '../../api/openapi/shape.ts'
 
 const toParameterLines = (path: string, { parameters }: Operation) =>
   parameters.map(({ name, required }) => `${path} takes ${name}${required ? ', required' : ''}`)
@@ -7,7 +7,7 @@ const toParameterLines = (path: string, { parameters }: Operation) =>
 const toAnswerLines = (document: OpenApi, path: string, { responses }: Operation) =>
   Object.entries(responses[200].content).flatMap(([type, { schema }]) => [
     `${path} answers with ${type}`,
-    ...toMembers(document, schema).map((member) => `${path} has ${member.path}: ${member.type}`),
+    ...toDocumentedMembers(document, schema).map((member) => `${path} has ${member.path}: ${member.type}`),
   ])
 
 /** All that clients may rely on, a line each: what is taken, and which members of which types answers have. */

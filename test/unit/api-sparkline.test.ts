@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Look, toSparkline } from '../../api/routes/charts/sparkline.ts'
+import { type Look, toSparkline } from '../../api/drawings/sparkline.ts'
 
 const range = { from: 0, to: 100 }
 const USUAL: Look = { width: 240, height: 64, theme: 'light' }

@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { toOpenApi } from '../../api/openapi/document.ts'
-import { toSurface } from '../../api/openapi/surface.ts'
 import { defineRoute, type Route } from '../../api/route/define-route.ts'
 import { toDeprecated, toDeprecationHeaders } from '../../api/route/deprecation.ts'
 import { routes } from '../../api/routes.ts'
 import { toHead } from '../../api/serving/ready.ts'
+import { toSurface } from '../support/surface.ts'
 
 /** What clients may rely on since some release: it only grows. `RECORD_SURFACE=1` adds what is new. */
 const FILE = join(import.meta.dirname, '../../api/openapi/released-surface.txt')

@@ -1,13 +1,13 @@
 import { z } from 'zod'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
 import { DAY_MS } from '../../../shared/intervals.ts'
+import { THEME_NAMES, toSparkline } from '../../drawings/sparkline.ts'
 import { oneId } from '../../parameters/kinds.ts'
 import { pointsSql } from '../../prices/points.ts'
 import { Problem } from '../../problem/problem.ts'
 import { defineRoute } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { nextGridTime } from '../../series/series.ts'
-import { THEME_NAMES, toSparkline } from './sparkline.ts'
 
 const POINTS = 288
 

@@ -1,0 +1,11 @@
+import type { Interval, TimeRange } from '../../shared/intervals.ts'
+import type { ReadFor } from '../answers/gathering.ts'
+import type { Rows } from '../answers/rows.ts'
+
+/** Whole buckets of a token, by its key. */
+export interface PointsRange extends TimeRange {
+  readonly token: number
+}
+
+/** Reads short ranges of tokens, by interval. */
+export type StoredPoints = Readonly<Record<Interval, ReadFor<PointsRange, Rows>>>

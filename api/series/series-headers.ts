@@ -1,0 +1,12 @@
+import type { SERIES_HEADERS } from '../http/headers.ts'
+
+/** What a series answer says of itself in its headers. */
+export const toSeriesHeaders = (
+  interval: string,
+  points: number,
+  missing: number,
+): Record<keyof typeof SERIES_HEADERS, string> => ({
+  'X-Series-Interval': interval,
+  'X-Series-Points': String(points),
+  'X-Series-Missing': String(Math.max(0, missing)),
+})
