@@ -5,14 +5,12 @@ import type { Registry } from '../../shared/registry/registry.ts'
 import { toMembers } from '../records/members.ts'
 import { idValue, numberOrNull, uint32 } from '../records/values.ts'
 import type { Route, Surroundings } from '../route/define-route.ts'
+import type { Described } from '../route/described.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { defineKnownList } from './known-list.ts'
 import { type ListRoute, wasThere } from './list.ts'
 
-interface GroupSums {
-  readonly operation: string
-  readonly path: string
-  readonly summary: string
+interface GroupSums extends Pick<Described, 'operation' | 'path' | 'summary'> {
   /** What tokens and DAOs are grouped by: the member that names it, which the lists take as a parameter too. */
   readonly name: 'category' | 'chain'
   readonly plural: string

@@ -9,6 +9,7 @@ import { answerRecords } from '../records/answer.ts'
 import { toJsonType } from '../records/columns.ts'
 import type { Representation } from '../records/representation.ts'
 import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
+import { type Described, toDescribed } from '../route/described.ts'
 import { asOfParameter, checkPast } from './as-of.ts'
 import { toListHead } from './head.ts'
 import { type Asked, answerFromSet } from './in-memory.ts'
@@ -21,13 +22,7 @@ export interface KnownRecords extends Pick<Answer, 'expiresAt' | 'headers'> {
   readonly asOf: number | null
 }
 
-interface KnownList {
-  readonly operation: string
-  readonly path: string
-  readonly aliases?: readonly string[]
-  readonly tag: string
-  readonly summary: string
-  readonly description: string
+interface KnownList extends Described {
   /** What logs and traces call the statement that writes binary formats. */
   readonly name: string
   readonly record: z.ZodObject
@@ -50,12 +45,7 @@ export const EVERYTHING = { all: true, keys: [], exact: [] } as const
 export function defineKnownList(list: KnownList): Route {
   const questions = toQuestions(list.record)
   return defineRoute({
-    operation: list.operation,
-    path: list.path,
-    aliases: list.aliases ?? [],
-    tag: list.tag,
-    summary: list.summary,
-    description: list.description,
+    ...toDescribed(list),
     query: { ...questions.parameters, ...(list.hasPast === true ? asOfParameter : {}) },
     record: list.record,
     datasets: list.datasets ?? [],

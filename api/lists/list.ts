@@ -9,6 +9,7 @@ import { toQuestions } from '../parameters/questions.ts'
 import { toObject } from '../records/columns.ts'
 import type { Representation } from '../records/representation.ts'
 import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
+import { type Described, toDescribed } from '../route/described.ts'
 import {
   type AskedFor,
   daoKind,
@@ -73,12 +74,7 @@ LEFT JOIN ${quotes} AS q ON q.token = d.token_key`,
   alias: 'd',
 }
 
-interface List {
-  readonly operation: string
-  readonly path: string
-  readonly aliases?: readonly string[]
-  readonly summary: string
-  readonly description: string
+interface List extends Omit<Described, 'tag'> {
   readonly of: Listed
   readonly record: z.ZodObject
   /** Whose commits change the list; the first one's cadence says when it is stale. */
@@ -161,12 +157,7 @@ export function defineList(list: List): ListRoute {
     params: { charts: `${config.api.publicUrl}/charts/24h/`, at },
   })
   const route = defineRoute({
-    operation: list.operation,
-    path: list.path,
-    aliases: list.aliases ?? [],
-    tag,
-    summary: list.summary,
-    description: list.description,
+    ...toDescribed({ ...list, tag }),
     query: {
       ...manyOfKind(kind),
       category: manyReferences('category', 'categories', 'lending'),

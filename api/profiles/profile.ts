@@ -8,6 +8,7 @@ import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { Problem } from '../problem/problem.ts'
 import { idValue } from '../records/values.ts'
 import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
+import type { Described } from '../route/described.ts'
 import type { EntityKind, Named } from '../route/entities.ts'
 
 /** A section of a profile: the record that another route has of the same entity, or of one that belongs to it. */
@@ -26,11 +27,7 @@ export interface Section<E extends Named> {
   readonly otherwise?: string
 }
 
-interface Profile<E extends Named> {
-  readonly operation: string
-  readonly path: string
-  readonly tag: string
-  readonly summary: string
+interface Profile<E extends Named> extends Omit<Described, 'description'> {
   readonly kind: EntityKind<E>
   /** What the documentation calls the answer. */
   readonly schema: string

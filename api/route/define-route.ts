@@ -19,6 +19,7 @@ import { recordParameters } from '../parameters/records.ts'
 import { Problem } from '../problem/problem.ts'
 import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
 import { type Deprecation, toDeprecated } from './deprecation.ts'
+import { type Described, toDescribed } from './described.ts'
 import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
 import type { Connect, Exchange } from './exchange.ts'
 import type { StoredPoints } from './stored-points.ts'
@@ -60,16 +61,8 @@ interface WiderRecord<Parameter extends string = string> {
   readonly record: z.ZodObject
 }
 
-interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, R extends z.ZodObject | NoRecord> {
-  /** Its operation id in the OpenAPI document, as a person would name a method: `listTokens`. */
-  readonly operation: string
-  /** Parts in braces are path parameters, declared in `query` like the others. */
-  readonly path: string
-  /** Served as well, with a `Link` to `path` (contract section 1). */
-  readonly aliases?: readonly string[]
-  readonly tag: string
-  readonly summary: string
-  readonly description: string
+interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, R extends z.ZodObject | NoRecord>
+  extends Described {
   /** A single-entity route: it takes one `id` or one `name`, and `found` is the entity. */
   readonly one?: E extends Named ? EntityKind<E> : never
   /** A parameter that may stand in place of the entity. */
@@ -108,13 +101,7 @@ interface RouteDefinition<Shape extends QueryShape, E extends Named | NoEntity, 
 }
 
 /** A declared route with its own types closed over, so that one list can hold all of them. */
-export interface Route {
-  readonly operation: string
-  readonly path: string
-  readonly aliases: readonly string[]
-  readonly tag: string
-  readonly summary: string
-  readonly description: string
+export interface Route extends Required<Described> {
   readonly query: QueryShape
   /** The parameters of a request for another format, where they are not the same. */
   readonly tableQuery: QueryShape
@@ -207,12 +194,7 @@ export function defineRoute<
   const chooseMediaType = createMediaTypeChooser([mediaType])
   const query = kind === undefined ? rest : { ...oneOfKind(kind), ...rest }
   return {
-    operation: route.operation,
-    path,
-    aliases: route.aliases ?? [],
-    tag: route.tag,
-    summary: route.summary,
-    description: route.description,
+    ...toDescribed(route),
     query,
     tableQuery: kind !== undefined && severalInTables ? { ...manyOfKind(kind), ...rest } : query,
     record,

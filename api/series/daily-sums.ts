@@ -13,6 +13,7 @@ import { answerRecords } from '../records/answer.ts'
 import { toObject } from '../records/columns.ts'
 import type { Representation } from '../records/representation.ts'
 import { defineRoute, type Route, type Surroundings } from '../route/define-route.ts'
+import { type Described, toDescribed } from '../route/described.ts'
 import { answerQuestion } from './asked-series.ts'
 import { type SumNames, toSumRecords } from './daily-sum-records.ts'
 import { toPoints } from './filled.ts'
@@ -28,11 +29,7 @@ const DEFAULT_DAYS = 10
 const TIME = 'recordedAt'
 const VALUES = 'recorded_at, tuple(value_usd, tuple(member_count))'
 
-interface DailySums extends SumNames {
-  readonly operation: string
-  readonly path: string
-  readonly summary: string
-  readonly description: string
+interface DailySums extends SumNames, Omit<Described, 'tag'> {
   readonly dataset: DatasetFacts & Pick<Dataset, 'table'>
   /** What each member has of a day's sum. */
   readonly members: DayMembers
@@ -50,11 +47,7 @@ const LIKE_FOR_LIKE =
 export function defineDailySums(sums: DailySums): Route {
   const { plain, alike } = toSumRecords(sums)
   return defineRoute({
-    operation: sums.operation,
-    path: sums.path,
-    tag: 'Aggregated',
-    summary: sums.summary,
-    description: `${sums.description} ${LIKE_FOR_LIKE}`,
+    ...toDescribed({ ...sums, tag: 'Aggregated', description: `${sums.description} ${LIKE_FOR_LIKE}` }),
     query: dailySumParameters,
     record: plain,
     response: z.union([toPoints({ record: plain, time: TIME }), toPoints({ record: alike, time: TIME })]),

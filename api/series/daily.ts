@@ -14,6 +14,7 @@ import { refuseCursor } from '../records/cursor.ts'
 import { toIdSql } from '../records/id-sql.ts'
 import type { Representation } from '../records/representation.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
+import { type Described, toDescribed } from '../route/described.ts'
 import { daoKind, type EntityKind, type Named, tokenKind } from '../route/entities.ts'
 import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './filled.ts'
@@ -39,12 +40,7 @@ export const TOKEN: SeriesOwner = { kind: tokenKind, tag: 'Tokens', column: 'tok
 
 const INTERVALS_OF_DAYS = ['1d', '7d'] as const
 
-interface DailySeries {
-  readonly operation: string
-  readonly path: string
-  readonly aliases?: readonly string[]
-  readonly summary: string
-  readonly description: string
+interface DailySeries extends Omit<Described, 'tag'> {
   /** Whose owner it has; a DAO unless it is given. */
   readonly of?: SeriesOwner
   /** Days and weeks unless they are given. */
@@ -170,12 +166,7 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
   }
 
   return defineRoute({
-    operation: series.operation,
-    path: series.path,
-    aliases: series.aliases ?? [],
-    tag,
-    summary: series.summary,
-    description: series.description,
+    ...toDescribed({ ...series, tag }),
     one: kind,
     query: {
       start: time('First moment, inclusive; the first point when it is not given.', '2026-01-01').optional(),
