@@ -27,7 +27,7 @@ const storedDay = z.object({ day: z.number() })
  * @returns how many days, counted by dataset, were collected and how many could not be.
  */
 export async function collectPastDays(
-  context: Pick<JobContext, 'config' | 'db' | 'redis' | 'recomputation' | 'registry' | 'log'>,
+  context: Pick<JobContext, 'config' | 'db' | 'redis' | 'recomputation' | 'registry' | 'log' | 'redact'>,
   options: { upstream: string; days: number; now: number; signal: AbortSignal },
 ): Promise<{ collected: number; failed: number }> {
   const today = toBucketStart(options.now, '1d')

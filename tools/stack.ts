@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig, provideSettings } from '../shared/config/config.ts'
 import { isFoundFolder, removeRunning, writeRunning } from '../shared/config/running-stack.ts'
+import { createRedactor, findSecrets } from '../shared/config/secrets.ts'
 import { toReason } from '../shared/errors.ts'
 import { findFreePort } from '../shared/free-port.ts'
 import { DAY_MS, HISTORY_START } from '../shared/intervals.ts'
@@ -135,7 +136,8 @@ async function collectDemoPast(config: Config, upstream: string): Promise<void> 
   const redis = createRedis(config.redis.url, log)
   const db = createDatabase(config.clickhouse, 'write')
   const recomputation = createRecomputation(jobs, redis, config.redis.prefix, db)
-  const context = { config, db, redis, recomputation, registry: loadRegistry(), log }
+  const redact = createRedactor(findSecrets(config))
+  const context = { config, db, redis, recomputation, registry: loadRegistry(), log, redact }
   const { collected, failed } = await collectPastDays(context, {
     upstream,
     days: 90,

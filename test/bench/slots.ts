@@ -122,6 +122,7 @@ function openTicks(
     registry,
     log: silent,
     now,
+    redact: (text) => text,
   }
   const queues = createQueues(base.name, redis, prefix)
   const run = async (job: Job) => {

@@ -69,7 +69,8 @@ async function work(configs: Configs, clocks: Clocks, log: Logger): Promise<void
   const blocking = createRedis(store.url, log, 'blocking')
   const recomputation = createRecomputation(jobs, redis, store.prefix, db)
   const http = createHttpClients({ log, backoffMs: 1 })
-  const shared = { http, db, redis, blocking, recomputation, registry, log, takeover: TAKEOVER }
+  const redact = (text: string) => text
+  const shared = { http, db, redis, blocking, recomputation, registry, log, redact, takeover: TAKEOVER }
   const runners = jobs.flatMap((job) => {
     const clock = toClock(job)
     const context = { ...shared, config: configs[clock], now: () => clocks.now(clock) }

@@ -47,6 +47,7 @@ async function main(): Promise<void> {
     recomputation: createRecomputation([], redis, config.redis.prefix, db),
     registry: loadSmallRegistry(),
     now: () => POISON_SLOT,
+    redact: (text) => text,
     takeover: { lockMs: 4_000, checkMs: 500 },
   })
   await runner.waitUntilReady()

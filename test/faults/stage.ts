@@ -126,7 +126,8 @@ async function runAlone(
 ): Promise<JobReport> {
   const db = createDatabase(given.config.clickhouse, 'write')
   const recomputation = { enqueue: async () => {}, close: async () => {} }
-  const context = { ...given, http: createHttpClients({ log: silent }), db, recomputation, log: silent }
+  const redact = (text: string) => text
+  const context = { ...given, http: createHttpClients({ log: silent }), db, recomputation, log: silent, redact }
   try {
     return await runJob(job, job.connect(context), context, payload)
   } finally {

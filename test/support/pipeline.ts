@@ -65,8 +65,9 @@ export async function createPipeline(options: PipelineOptions = {}): Promise<Pip
   const blocking = createRedis(config.redis.url, silent, 'blocking')
   const http = createHttpClients({ log: silent, backoffMs: 1 })
   const now = () => clock.now
+  const redact = (text: string) => text
   const recomputation = createRecomputation(jobs, redis, config.redis.prefix, database.db)
-  const context = { config, http, db: database.db, redis, blocking, recomputation, registry, log: silent, now }
+  const context = { config, http, db: database.db, redis, blocking, recomputation, registry, log: silent, now, redact }
   const opened: DatasetQueues[] = []
   const openQueues = (dataset: string) => {
     const queues = createQueues(dataset, redis, config.redis.prefix)

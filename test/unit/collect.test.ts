@@ -19,6 +19,7 @@ const wanted = {
   slot: 0,
   range: undefined,
   signal: new AbortController().signal,
+  redact: (text: string) => text,
 }
 
 /** A provider that answers for some entities and notes for whom it was asked. */

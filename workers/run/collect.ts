@@ -52,7 +52,7 @@ interface Assignment {
   state: JobState
   signal: AbortSignal
   /** Takes out of a failure's words what must not be stored with them. */
-  redact?: Redact | undefined
+  redact: Redact
   /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
 }

@@ -35,7 +35,7 @@ export interface JobContext {
   readonly now: () => number
   readonly metrics?: WorkerMetrics
   /** Takes the settings' secrets out of what is said and stored. */
-  readonly redact?: Redact
+  readonly redact: Redact
   /** Aborted when running jobs must be handed back to their queues, because the worker has to end. */
   readonly handBack?: AbortSignal
 }
