@@ -1,4 +1,4 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Registry as MetricsRegistry } from 'prom-client'
 import type { CommitLog } from '../shared/store/commit-log.ts'
@@ -8,7 +8,7 @@ import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import { createMemory } from './answers/memory.ts'
 import { createCounts } from './coverage/counts.ts'
 import { createToAddress, type ToAddress } from './http/client-address.ts'
-import { createRequestIds, FIXED_HEADERS, type FlatHeaders, toPreflightHeaders } from './http/headers.ts'
+import { createRequestIds, FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
 import { type Admission, createGate, type GateOptions } from './limits/gate.ts'
 import { createConnect } from './live/connect.ts'
 import { createMcpEndpoint, MCP_METHODS, MCP_PATH } from './mcp/endpoint.ts'
@@ -132,11 +132,6 @@ function createSurroundings(options: AppOptions, maxBytes: number, toAddress: To
     connect: createConnect({ commitLog, bounds: config.api.streams, toAddress, gauge, heartbeatMs, stopping }),
     now,
   }
-}
-
-/** Headers that stand whatever answers the request. */
-function setHeaders(response: ServerResponse, headers: FlatHeaders): void {
-  for (let at = 0; at < headers.length; at += 2) response.setHeader(String(headers[at]), String(headers[at + 1]))
 }
 
 const toQueueOptions = ({

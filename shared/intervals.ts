@@ -30,7 +30,7 @@ export const DAY_MS = INTERVAL_SECONDS['1d'] * SECOND
 export const WEEK_MS = INTERVAL_SECONDS['7d'] * SECOND
 
 /** 1970-01-05 was the first Monday; seven-day buckets start on Mondays (contract section 4). */
-const MONDAY_SHIFT_MS = 4 * DAY_MS
+export const MONDAY_SHIFT_MS = 4 * DAY_MS
 
 /** The start of the step of `seconds` that holds a time, both in Unix milliseconds, on the UTC grid. */
 export function toStepStart(ms: number, seconds: number): number {
@@ -52,3 +52,6 @@ export function countBuckets(startMs: number, endMs: number, interval: Interval)
 
 /** The first day of history: of what lies before nothing is collected, and nothing can be asked for. */
 export const HISTORY_START = '2022-02-01'
+
+/** Later than anything that is stored, in Unix milliseconds, and within what every version of ClickHouse has times for. */
+export const END_OF_TIME = Date.parse('2200-01-01')

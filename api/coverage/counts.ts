@@ -1,7 +1,7 @@
 import { ClickHouseError } from '@clickhouse/client'
 import { z } from 'zod'
 import { type DatasetFacts, datasets } from '../../shared/datasets/list.ts'
-import type { TimeRange } from '../../shared/intervals.ts'
+import { END_OF_TIME, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Commit, CommitFeed } from '../../shared/store/commits.ts'
 
@@ -42,7 +42,7 @@ const toMonth = (ms: number) => 12 * new Date(ms).getUTCFullYear() + new Date(ms
 const toStart = (month: number) => Date.UTC(Math.floor(month / 12), month % 12)
 
 /** Everything that is collected, in months. */
-const ALWAYS: TimeRange = { from: toMonth(0), to: toMonth(Date.parse('2200-01-01')) }
+const ALWAYS: TimeRange = { from: toMonth(0), to: toMonth(END_OF_TIME) }
 
 const join = (one: TimeRange, other: TimeRange): TimeRange => ({
   from: Math.min(one.from, other.from),

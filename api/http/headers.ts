@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** Headers of data answers that scripts of other origins may read, with what they say (contract section 6). */
 export const ANSWER_HEADERS = {
@@ -121,4 +121,9 @@ export function createRequestIds(): (request: IncomingMessage) => string {
 /** Flat headers from a record. */
 export function toFlat(headers: Readonly<Record<string, string>>): FlatHeaders {
   return Object.entries(headers).flat()
+}
+
+/** Headers that stand whatever answers the request. */
+export function setHeaders(response: ServerResponse, headers: FlatHeaders): void {
+  for (let at = 0; at < headers.length; at += 2) response.setHeader(String(headers[at]), String(headers[at + 1]))
 }

@@ -4,6 +4,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { JSON_SETTINGS } from '../answers/written-json.ts'
 import type { Filter } from '../parameters/questions.ts'
 import { answerRecords } from '../records/answer.ts'
+import { MEMBER_TYPES } from '../records/members.ts'
 import type { Representation } from '../records/representation.ts'
 import type { Asked, ListAnswer } from './in-memory.ts'
 import type { ListedRecord } from './record-set.ts'
@@ -78,8 +79,7 @@ function toConditions(filters: readonly Filter[]): { sql: string; params: Record
   const conditions = filters.map(({ member, operator, literal }, index) => {
     if (literal === null) return operator === '=' ? `isNull(${member.sql})` : `isNotNull(${member.sql})`
     params[`literal${index}`] = literal
-    const type = { number: 'Float64', text: 'String', time: 'Int64', boolean: 'UInt8' }[member.kind]
-    return `ifNull(${member.sql} ${operator} {literal${index}: ${type}}, false)`
+    return `ifNull(${member.sql} ${operator} {literal${index}: ${MEMBER_TYPES[member.kind]}}, false)`
   })
   return { sql: conditions.map((condition) => ` AND ${condition}`).join(''), params }
 }

@@ -1,5 +1,6 @@
 import type { SortKey } from '../parameters/questions.ts'
 import { defineKeyset, type Keyset } from '../records/keyset.ts'
+import { MEMBER_TYPES } from '../records/members.ts'
 import { toEmpty } from './record-set.ts'
 
 /** Exact name matches first, then by market cap, the largest first, then by name (contract section 2). */
@@ -11,14 +12,12 @@ const BY_MARKET_CAP = defineKeyset(
   ['key', 'UInt64'],
 )
 
-const TYPES = { number: 'Float64', text: 'String', time: 'Int64', boolean: 'UInt8' } as const
-
 /** By members of the record, what is unknown last, then by name and id (contract section 8). */
 export function toKeyset(sort: readonly SortKey[]): Keyset {
   if (sort.length === 0) return BY_MARKET_CAP
   const parts = sort.flatMap(({ member, isDescending }) => {
     const value = `ifNull(${member.sql}, ${JSON.stringify(toEmpty(member)).replaceAll('"', "'")})`
-    const type = TYPES[member.kind]
+    const type = MEMBER_TYPES[member.kind]
     return [
       [`toUInt8(isNull(${member.sql}))`, 'UInt8'] as const,
       isDescending ? ([value, type, 'descending'] as const) : ([value, type] as const),

@@ -1,10 +1,10 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage } from 'node:http'
 import { hostHeaderValidation, originValidation, toNodeHandler } from '@modelcontextprotocol/node'
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import { toUrlHost } from '../../shared/config/networks.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { FIXED_HEADERS, type FlatHeaders } from '../http/headers.ts'
+import { FIXED_HEADERS, type FlatHeaders, setHeaders } from '../http/headers.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import { Problem } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
@@ -98,10 +98,11 @@ async function readBody(request: IncomingMessage): Promise<unknown> {
   return body
 }
 
-function setHeaders(response: ServerResponse, { requestId }: Asking): void {
-  const headers = [...FIXED_HEADERS, ...['X-Request-Id', requestId], ...['Cache-Control', 'no-store']]
-  for (let at = 0; at < headers.length; at += 2) response.setHeader(String(headers[at]), String(headers[at + 1]))
-}
+const toOwnHeaders = ({ requestId }: Asking) => [
+  ...FIXED_HEADERS,
+  ...['X-Request-Id', requestId],
+  ...['Cache-Control', 'no-store'],
+]
 
 /** Names by which a browser may ask: any other may be a foreign page's, whose name was made to lead here. */
 function toHostnames({ publicUrl, hosts }: Options): string[] {
@@ -139,7 +140,7 @@ export function createMcpEndpoint(options: Options): (exchange: Exchange) => Pro
       })
     }
     const who = { client: options.toAddress(request), requestId }
-    setHeaders(response, who)
+    setHeaders(response, toOwnHeaders(who))
     if (!checks.every((check) => check(request, response))) return
     const late = setTimeout(() => response.destroy(), EXCHANGE_TIMEOUT_MS)
     response.once('close', () => clearTimeout(late))

@@ -4,6 +4,14 @@ import { columnTypes } from './values.ts'
 
 export type MemberKind = 'number' | 'text' | 'time' | 'boolean'
 
+/** What ClickHouse holds a member's `sql` as. */
+export const MEMBER_TYPES = {
+  number: 'Float64',
+  text: 'String',
+  time: 'Int64',
+  boolean: 'UInt8',
+} as const satisfies Readonly<Record<MemberKind, string>>
+
 /** A value of a record that it can be sorted and filtered by. */
 export interface Member {
   /** The members that lead to it with dots in between: `financialData.marketCap`. */

@@ -1,5 +1,7 @@
 import { z } from 'zod'
+import { EVERYBODY } from '../../shared/coverage/wanted.ts'
 import { datasets } from '../../shared/datasets/list.ts'
+import { END_OF_TIME } from '../../shared/intervals.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { LIST_HEADERS } from '../http/headers.ts'
 import { limit, oneId, time } from '../parameters/kinds.ts'
@@ -12,8 +14,6 @@ const NAMES = datasets.map(({ name }) => name) as [string, ...string[]]
 
 /** A job of history may store any dataset at any moment: one answer serves everybody for so long. */
 const HOLDS_MS = 5000
-/** Later than anything is stored. */
-const EVER = Date.parse('2200-01-01')
 
 const change = z
   .strictObject({
@@ -55,9 +55,6 @@ SELECT * FROM
 )
 ORDER BY at DESC, dataset, entity, from, to, job`
 
-/** What stands for all of a dataset together. */
-const EVERYBODY = 0
-
 /** Every entity that a dataset may be about, by its key: its id. */
 const toIds = ({ tokens, daos, index }: Registry) =>
   new Map<number, string | null>([
@@ -91,7 +88,7 @@ export const changesRoute = defineRoute({
     if (entities.length === 0)
       throw new Problem('not_found', `There is no token, DAO or index ${query.id}.`, { param: 'id' })
     const toText = (at: number) => new Date(at).toISOString().slice(0, -1)
-    const [start, end] = [toText(query.start ?? 0), toText(query.end ?? EVER)]
+    const [start, end] = [toText(query.start ?? 0), toText(query.end ?? END_OF_TIME)]
     const params = { dataset: query.dataset ?? '', entities, start, end, limit: query.limit }
     const rows = await db.rows({ name: 'changes', sql: SQL, params, schema: stored })
     const changes = rows.map(({ dataset, entity, total: _, ...rest }): z.infer<typeof change> => {

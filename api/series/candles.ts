@@ -1,12 +1,13 @@
 import { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { HISTORY_START, INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import { HISTORY_START, INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
 import type { Answer } from '../answers/answer.ts'
 import { SERIES_HEADERS } from '../http/headers.ts'
 import { optionalPage, time } from '../parameters/kinds.ts'
 import { toObject } from '../records/columns.ts'
 import { idValue } from '../records/values.ts'
 import { defineRoute, type Route } from '../route/define-route.ts'
+import { type Described, toDescribed } from '../route/described.ts'
 import { tokenKind } from '../route/entities.ts'
 import { answerQuestion } from './asked-series.ts'
 import { toPoints } from './filled.ts'
@@ -17,13 +18,9 @@ import type { SeriesSource } from './series-source.ts'
 
 const MAX_CANDLES = 1_000_000
 
-interface Candles {
-  readonly operation: string
+interface Candles extends Omit<Described, 'tag'> {
   /** What the documentation calls the answer. */
   readonly series: string
-  readonly path: string
-  readonly summary: string
-  readonly description: string
   /** Whose stored rows are summed up. */
   readonly dataset: DatasetFacts
   /** The interval that stands for a cadence comes first: the finest. */
@@ -42,7 +39,7 @@ interface Candles {
  */
 const toSql = ({ dataset, candle, values, time: at }: Candles, interval: Interval) => `
 WITH toInt64(toUnixTimestamp(${at})) AS second
-SELECT fromUnixTimestamp64Milli((second - (second - 345600) % ${INTERVAL_SECONDS[interval]}) * 1000, 'UTC') AS row_at,
+SELECT fromUnixTimestamp64Milli((second - (second - ${MONDAY_SHIFT_MS / 1000}) % ${INTERVAL_SECONDS[interval]}) * 1000, 'UTC') AS row_at,
   max(${at}) AS as_of, ${toObject(candle, `row_at, ${values}`)} AS record
 FROM ${dataset.series.table} FINAL
 WHERE token = {token: UInt64} AND ${at} >= fromUnixTimestamp64Milli({from: Int64}, 'UTC')
@@ -52,11 +49,7 @@ GROUP BY row_at`
 /** A route of one token's candles over what is stored of it (contract section 8). */
 export function defineCandles(candles: Candles): Route {
   return defineRoute({
-    operation: candles.operation,
-    path: candles.path,
-    tag: 'Tokens',
-    summary: candles.summary,
-    description: candles.description,
+    ...toDescribed({ ...candles, tag: 'Tokens' }),
     one: tokenKind,
     query: {
       ...chosenParameters(candles.intervals),

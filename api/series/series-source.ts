@@ -1,6 +1,6 @@
 import type { z } from 'zod'
 import type { DatasetFacts } from '../../shared/datasets/list.ts'
-import { INTERVAL_SECONDS, type Interval } from '../../shared/intervals.ts'
+import { INTERVAL_SECONDS, type Interval, MONDAY_SHIFT_MS } from '../../shared/intervals.ts'
 import { toObject } from '../records/columns.ts'
 import { type Constants, toFilledSchema, toFilledValues } from './filled.ts'
 
@@ -30,7 +30,7 @@ export interface SeriesSource {
 /** All grids begin on the first Monday (contract section 4). */
 export const toBucketSql = (at: string, interval: Interval) => {
   const ms = `toUnixTimestamp64Milli(${at})`
-  return `fromUnixTimestamp64Milli(${ms} - (${ms} - 345600000) % ${INTERVAL_SECONDS[interval] * 1000}, 'UTC')`
+  return `fromUnixTimestamp64Milli(${ms} - (${ms} - ${MONDAY_SHIFT_MS}) % ${INTERVAL_SECONDS[interval] * 1000}, 'UTC')`
 }
 
 /** One point per bucket: `bucket`, `as_of`, `record`. */

@@ -8,10 +8,11 @@ export const toUnitMs = (cadence: Cadence): number => Math.max(HOUR_MS, INTERVAL
 
 const toSeconds = (ms: number) => Math.floor(ms / 1000)
 
-function toUnits({ from, to }: TimeRange, cadence: Cadence): number[] {
+/** The starts of the units that a range touches, in Unix milliseconds. */
+export function toUnitTimes({ from, to }: TimeRange, cadence: Cadence): number[] {
   const unit = toUnitMs(cadence)
   const first = Math.floor(from / unit)
-  return Array.from({ length: Math.max(0, Math.ceil(to / unit) - first) }, (_, at) => toSeconds((first + at) * unit))
+  return Array.from({ length: Math.max(0, Math.ceil(to / unit) - first) }, (_, at) => (first + at) * unit)
 }
 
 /**
@@ -50,9 +51,9 @@ export async function readEngineTime(db: Database): Promise<number> {
 export async function noteComputed(db: Database, computed: Covered, range: TimeRange, readAt: number): Promise<void> {
   const unit = toUnitMs(computed.cadence)
   const whole = { from: Math.ceil(range.from / unit) * unit, to: Math.floor(range.to / unit) * unit }
-  const rows = toUnits(whole, computed.cadence).map((at) => ({
+  const rows = toUnitTimes(whole, computed.cadence).map((at) => ({
     dataset: computed.name,
-    unit_at: new Date(at * 1000).toISOString(),
+    unit_at: new Date(at).toISOString(),
     computed_at: new Date(readAt).toISOString(),
   }))
   if (rows.length > 0) await db.insert({ table: 'computations', rows })

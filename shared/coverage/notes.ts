@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { END_OF_TIME } from '../intervals.ts'
 import { LANES, type Lane } from '../queue/lanes.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Covered, groupByDataset, toEntityFilter } from './ledger.ts'
 
-/** The end of a note that is still true; ClickHouse has times up to 2299. */
-export const OPEN_END = Date.parse('2200-01-01T00:00:00Z')
+/** The end of a note that is still true. */
+export const OPEN_END = END_OF_TIME
 
 /**
  * Why buckets of an entity are not stored, or only at a coarser step, from `from` on up to `to`; times are Unix

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { Cadence } from '../intervals.ts'
+import { type Cadence, END_OF_TIME } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 
@@ -71,8 +71,8 @@ export interface Derivation {
   readonly to?: number
 }
 
-/** Before the first and after the last day of anything that is collected, and within what ClickHouse has times for. */
-const ALL_TIMES = { from: 0, to: Date.parse('2200-01-01') }
+/** Before the first and after the last day of anything that is collected. */
+const ALL_TIMES = { from: 0, to: END_OF_TIME }
 
 /**
  * The parameters of `derive`: `{entities: Array(UInt64)}`, `{read: Array(UInt64)}`, and `{slot: DateTime64(3, 'UTC')}`,

@@ -1,3 +1,4 @@
+import { END_OF_TIME } from '../intervals.ts'
 import { remembering } from '../memo.ts'
 
 /** The types of a table's columns by their names. */
@@ -120,8 +121,8 @@ const INTEGERS: ReadonlyMap<string, IntegerType> = new Map([
 ])
 
 const EPOCH = '1970-01-01T00:00:00Z'
-/** Times before the end of the years that every version of the engine has, as Unix milliseconds. */
-const TIME: IntegerType = { bytes: 8, least: 0, most: Date.parse('2200-01-01T00:00:00Z') }
+/** As Unix milliseconds. */
+const TIME: IntegerType = { bytes: 8, least: 0, most: END_OF_TIME }
 
 const PLAIN_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/
 const toKnownMs = remembering((text) => (PLAIN_TIME.test(text) ? Date.parse(text) : Number.NaN))

@@ -1,5 +1,4 @@
-import { noteStored, readDueUnits, toUnitMs } from '../../shared/coverage/computations.ts'
-import type { TimeRange } from '../../shared/intervals.ts'
+import { noteStored, readDueUnits, toUnitMs, toUnitTimes } from '../../shared/coverage/computations.ts'
 import { jobPayload } from '../../shared/queue/queues.ts'
 import { enqueueComputation, toRanges } from '../schedule/recompute.ts'
 import type { Progress } from '../terminal/progress-bar.ts'
@@ -15,7 +14,7 @@ export async function collectComputed(collecting: Collecting, progress: Progress
   const { ask, queue, stores } = collecting
   const { job, range } = ask
   const startedAt = stores.now()
-  const times = toUnitTimes(range, toUnitMs(job.cadence))
+  const times = toUnitTimes(range, job.cadence)
   let open = new Set(times)
   let isNoted = false
   const failed = new Map<number, string>()
@@ -42,11 +41,6 @@ export async function collectComputed(collecting: Collecting, progress: Progress
   })
   for (const reason of new Set(failed.values())) collecting.say(`${ask.title}: ${reason}`)
   return toEnded(failed, toUnitMs(job.cadence), collecting)
-}
-
-function toUnitTimes({ from, to }: TimeRange, unit: number): number[] {
-  const first = Math.floor(from / unit)
-  return Array.from({ length: Math.max(0, Math.ceil(to / unit) - first) }, (_, at) => (first + at) * unit)
 }
 
 function toEnded(failed: ReadonlyMap<number, string>, unit: number, { ask }: Collecting): Ended[] {

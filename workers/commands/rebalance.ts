@@ -1,5 +1,4 @@
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { z } from 'zod'
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
@@ -9,9 +8,8 @@ import { isMain } from '../../shared/process.ts'
 import type { Composition } from '../../shared/registry/index-records.ts'
 import { addComposition, planRebalance } from '../../shared/registry/rebalance.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
+import { SHIPPED } from '../../shared/registry/source.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-
-const REGISTRY = join(import.meta.dirname, '../../shared/registry')
 
 const HELP = `npm run index -- rebalance <file.json> --at <time> [options]
 
@@ -56,7 +54,7 @@ export interface RebalanceReport {
 export async function rebalance(
   request: { readonly proposed: unknown; readonly at: string; readonly dryRun: boolean },
   db: Database,
-  dir: string = REGISTRY,
+  dir: string = SHIPPED,
 ): Promise<RebalanceReport> {
   const { before, after, isChange, record } = planRebalance(request.proposed, request.at, loadRegistry(dir))
   const prices = await readPrices(db, [before, after])

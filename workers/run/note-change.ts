@@ -1,11 +1,9 @@
+import { EVERYBODY } from '../../shared/coverage/wanted.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { toMs } from '../../shared/memo.ts'
 import { toQueueName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
-
-/** Of all together where a row is about no entity. */
-const EVERYBODY = 0
 
 /** The first and the last time of each entity's rows, in Unix milliseconds. */
 function toRanges(dataset: Dataset, rows: readonly object[]): Map<number, { from: number; to: number }> {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { COVERAGE_STATES } from '../../../shared/coverage/explain.ts'
 import { type DatasetFacts, datasets } from '../../../shared/datasets/list.ts'
-import { DAY_MS } from '../../../shared/intervals.ts'
+import { DAY_MS, END_OF_TIME } from '../../../shared/intervals.ts'
 import { type CoverageAsked, MOST_RANGES, readRanges } from '../../coverage/ranges.ts'
 import { oneId, time } from '../../parameters/kinds.ts'
 import { Problem } from '../../problem/problem.ts'
@@ -13,8 +13,6 @@ import { checkRange } from '../../series/series.ts'
 const NAMES = datasets.map(({ name }) => name) as [string, ...string[]]
 
 const EARLIEST = '1970-01-01'
-/** A moment after everything that is collected, and within what ClickHouse has times for. */
-const LATEST = '2200-01-01'
 const DEFAULT_DAYS = 30
 
 /** What is known does not change with the commits of one dataset alone: a note may come without a row. */
@@ -80,7 +78,11 @@ function toAsked(
   const dataset = datasets.find(({ name }) => name === query.dataset) as DatasetFacts
   const { id, end: to = now, start: from = Math.max(0, to - DEFAULT_DAYS * DAY_MS) } = query
   checkRange({ start: from, end: to })
-  if (to > Date.parse(LATEST))
-    throw new Problem('invalid_parameter', `end must not be after ${LATEST}.`, { param: 'end' })
+  if (to > END_OF_TIME)
+    throw new Problem(
+      'invalid_parameter',
+      `end must not be after ${new Date(END_OF_TIME).toISOString().slice(0, 10)}.`,
+      { param: 'end' },
+    )
   return { dataset, id, from, to }
 }

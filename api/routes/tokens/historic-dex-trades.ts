@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
+import { END_OF_TIME } from '../../../shared/intervals.ts'
 import { page, time } from '../../parameters/kinds.ts'
 import { answerRecords } from '../../records/answer.ts'
 import { toObject } from '../../records/columns.ts'
@@ -97,9 +98,6 @@ WHERE ${toCondition(order, after)} AND ${order.isWithin}
 ORDER BY ${order.rows}
 LIMIT {limit: UInt32}`
 
-/** Where a range without an end ends: later than any trade, and within what ClickHouse has times for. */
-const NO_END = Date.parse('2200-01-01')
-
 export const historicDexTradesRoute = defineRoute({
   operation: 'getTokenDexTrades',
   path: '/data/tokens/historic-dex-trades',
@@ -125,7 +123,7 @@ export const historicDexTradesRoute = defineRoute({
     // A later page begins at the trade that the one before ended with.
     const last = after === '' ? undefined : way.toTime(way.keyset.read(after))
     const isOpen = query.end === undefined || query.end > now()
-    const asked = { from: query.start ?? 0, to: query.end ?? NO_END }
+    const asked = { from: query.start ?? 0, to: query.end ?? END_OF_TIME }
     const range =
       last === undefined ? asked : direction === 'desc' ? { ...asked, to: last + 1 } : { ...asked, from: last }
     // What ends before the newest trade does not grow stale.

@@ -78,7 +78,7 @@ async function findProposal(db: Database, registry: Registry, id: string) {
 
 const questions = toQuestions(voteOfSource)
 
-/** Later than any vote, in Unix seconds, and within what ClickHouse has times for. */
+/** Later than any vote, in Unix seconds: the column's times go up to 2106. */
 const END = Date.parse('2100-01-01') / 1000
 
 interface Asked {

@@ -89,7 +89,7 @@ interface Timed {
   readonly ends: Time
 }
 
-/** Later than any vote, in Unix seconds, and within what is stored: a vote until then has no end. */
+/** Later than any vote, in Unix seconds: the columns' times go up to 2106, and a vote until then has no end. */
 const LATEST = Date.parse('2100-01-01') / 1000
 
 const toText = ({ at }: Time) => (at < LATEST ? toIso(Math.round(at) * 1000) : null)
