@@ -199,6 +199,16 @@ WHERE token = (SELECT key FROM tokens FINAL WHERE symbol = 'UNI' AND live)
     expect(why.data.missing).toMatchObject([
       { entity: id, state: 'unserved', reason: expect.stringContaining('back-fill') },
     ])
+    const today = await assistant.tell('status', { dataset: 'prices', id, start: '2026-05-05' })
+    const ranges = (await (
+      await fetch(`${api.url}/data/status/coverage?dataset=prices&id=${id}&start=2026-05-05`)
+    ).json()) as {
+      reason: string | null
+      state: string
+    }[]
+    const coming = ranges.filter(({ reason }) => reason === 'not due yet')
+    expect(coming).toHaveLength(1)
+    expect(today.data.missing).toEqual(ranges.filter((range) => range.state !== 'covered' && !coming.includes(range)))
   })
 
   it('how two tokens did over a month', async () => {

@@ -1,4 +1,4 @@
-import { NOT_DUE } from '../../shared/coverage/not-due.ts'
+import { isGap } from '../../shared/coverage/not-due.ts'
 import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { type Answer, type Query, toQuestion } from '../interface.ts'
@@ -35,9 +35,6 @@ const COVERED = [
 
 /** Rows of gaps that a reader can take in; the request has all. */
 const MOST_GAPS = 200
-
-/** What is due and not collected is a gap, also where somebody is going to collect it. */
-const isGap = ({ state, reason }: Stretch) => state !== 'covered' && !(state === 'pending' && reason === NOT_DUE)
 
 const OF_TOKENS: readonly Named[] = ['prices', 'tvl', 'holders', 'dex-trades']
 const OF_ALL: readonly Named[] = ['market-cap', 'treasury-value', 'index', 'index-token']

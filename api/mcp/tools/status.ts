@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isGap } from '../../../shared/coverage/not-due.ts'
 import { type Call, defineTool, type Told } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
 import { toPath } from '../requests.ts'
@@ -12,6 +13,9 @@ const input = z.strictObject({
 })
 
 type StatusCall = Call<z.output<typeof input>>
+
+/** A range of `/data/status/coverage`. */
+type Stretch = Json & Parameters<typeof isGap>[0]
 
 const COLUMNS = ['dataset', 'state', 'complete', 'lastUpdated', 'collectedEvery', 'earliest', 'entities'] as const
 
@@ -55,8 +59,8 @@ async function tellMissing(call: StatusCall, dataset: string): Promise<Told> {
   if (status === undefined)
     throw new Mistake(`There is no dataset "${dataset}". Datasets: ${datasets.map((one) => one.dataset).join(', ')}.`)
   const path = toPath('/data/status/coverage', { dataset, id, start, end })
-  const ranges = JSON.parse((await source.ask(path, signal)).text) as readonly Json[]
-  const missing = ranges.filter(({ state }) => state !== 'covered')
+  const ranges = JSON.parse((await source.ask(path, signal)).text) as readonly Stretch[]
+  const missing = ranges.filter(isGap)
   const { made, shown } = cutToSize(missing.length, (count) => ({
     source: source.base + path,
     asOf: new Date(source.now()).toISOString(),
@@ -66,7 +70,7 @@ async function tellMissing(call: StatusCall, dataset: string): Promise<Told> {
       : {}),
     missing: missing.slice(0, count).map((range) => shorten(range, 0)),
   }))
-  return { line: `${dataset}: ${shown} of ${missing.length} ranges that are not covered.`, data: made }
+  return { line: `${dataset}: ${shown} of ${missing.length} ranges that are missing or coarser.`, data: made }
 }
 
 export const statusTool = defineTool({
