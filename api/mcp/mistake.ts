@@ -1,4 +1,4 @@
-/** What is wrong with a tool's arguments, in words that say what to give instead. */
+/** Why a tool has nothing to tell, in words that say what to ask for instead. */
 export class Mistake extends Error {
   constructor(message: string) {
     super(message)

@@ -1,5 +1,5 @@
 import { Mistake } from './mistake.ts'
-import type { Reply, Source } from './source.ts'
+import { Refused, type Reply, type Source } from './source.ts'
 import type { Json } from './table.ts'
 import type { Topic } from './topics.ts'
 
@@ -58,11 +58,17 @@ export function toCursor({ headers }: Reply): string | undefined {
 
 /** Those that a name could mean: what is found by it, else by its beginning. */
 export async function findNear(source: Source, name: string, signal: AbortSignal): Promise<string> {
-  for (const q of new Set([name, name.slice(0, 4), name.slice(0, 3)])) {
-    if (q.trim() === '') continue
-    const reply = await source.ask(toPath('/data/search', { q, limit: '5' }), signal)
-    const near = toRecords(reply).map(({ type, name: found, _id }) => `${type} ${found} (${_id})`)
-    if (near.length > 0) return `Near: ${near.join(', ')}.`
+  try {
+    for (const q of new Set([name, name.slice(0, 4), name.slice(0, 3)])) {
+      if (q.trim() === '') continue
+      const reply = await source.ask(toPath('/data/search', { q, limit: '5' }), signal)
+      const near = toRecords(reply).map(({ type, name: found, _id }) => `${type} ${found} (${_id})`)
+      if (near.length > 0) return `Near: ${near.join(', ')}.`
+    }
+  } catch (error) {
+    // What it is a hint beside is told all the same.
+    if (!(error instanceof Refused)) throw error
+    return `Names near it are not known: ${error.message}`
   }
   return 'Look for it with the tool search.'
 }

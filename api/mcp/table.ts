@@ -24,8 +24,16 @@ export function shorten(value: unknown, items: number): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, shorten(one, items)]))
 }
 
-/** The value at a path such as `financialData.price`; null where there is none. */
+/**
+ * The value at a path such as `financialData.price`, and the list of those of each item at `topHolders[].share`; null where
+ * there is none.
+ */
 export function valueAt(record: unknown, path: string): unknown {
+  const end = path.indexOf('[].')
+  if (end !== -1) {
+    const list = valueAt(record, path.slice(0, end))
+    return Array.isArray(list) ? list.map((item) => valueAt(item, path.slice(end + '[].'.length))) : null
+  }
   let value = record
   for (const name of path.split('.')) value = isObject(value) ? (value[name] ?? null) : null
   return value
@@ -44,11 +52,11 @@ export function toPaths(records: readonly Json[]): readonly string[] {
   return [...paths].filter((path) => ![...paths].some((other) => other.startsWith(`${path}.`)))
 }
 
-/** How many values of each column are unknown, where any is. */
+/** How many values of each column are unknown, where any is: of a list its items are. */
 export function countUnknown(columns: readonly string[], records: readonly Json[]): Readonly<Record<string, number>> {
   const counts = columns.map((path): [string, number] => [
     path,
-    records.filter((record) => valueAt(record, path) === null).length,
+    records.flatMap((record) => valueAt(record, path)).filter((value) => value === null).length,
   ])
   return Object.fromEntries(counts.filter(([, count]) => count > 0))
 }

@@ -16,6 +16,8 @@ export interface Topic {
   readonly intervals: readonly Interval[]
   /** The members of a record, those of lists inside it with `[]`. */
   readonly members: readonly DocumentedMember[]
+  /** Whether JSON is one object around the records, which takes no `fields`. */
+  readonly isWrapped: boolean
   has(parameter: string): boolean
 }
 
@@ -30,12 +32,13 @@ function toIntervals({ parameters }: Operation): readonly Interval[] {
 }
 
 /** Where JSON is one object around the records, their members are those of its list. */
-function toRecordMembers(document: OpenApi, operation: Operation): readonly DocumentedMember[] {
+function toRecordMembers(document: OpenApi, operation: Operation): Pick<Topic, 'members' | 'isWrapped'> {
   const schema = operation.responses[200].content['application/json']?.schema ?? {}
   const members = toDocumentedMembers(document, schema)
   const inside = members.filter(({ path }) => path.startsWith('data[].'))
-  if (inside.length === 0) return members
-  return inside.map((member) => ({ ...member, path: member.path.slice('data[].'.length) }))
+  if (inside.length === 0) return { members, isWrapped: false }
+  const unwrapped = inside.map((member) => ({ ...member, path: member.path.slice('data[].'.length) }))
+  return { members: unwrapped, isWrapped: true }
 }
 
 function toTopic(document: OpenApi, path: string, operation: Operation): Topic {
@@ -46,7 +49,7 @@ function toTopic(document: OpenApi, path: string, operation: Operation): Topic {
     operation,
     takes: id === undefined ? 'none' : isSeveral(id.schema) ? 'several' : 'one',
     intervals: toIntervals(operation),
-    members: toRecordMembers(document, operation),
+    ...toRecordMembers(document, operation),
     has: (parameter) => operation.parameters.some(({ name }) => name === parameter),
   }
 }

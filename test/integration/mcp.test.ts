@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createCounting } from '../../api/limits/counting.ts'
+import { shorten } from '../../api/mcp/table.ts'
 import { problemBody } from '../../api/problem/problem.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
@@ -57,6 +58,34 @@ describe('the tools', () => {
     ['query', { topic: 'daos/treasury', limit: 500 }],
     ['query', { topic: 'tokens/holders', limit: 500 }],
     ['query', { topic: 'tokens/historic-dex-trades', of: ['Uniswap'], limit: 500 }],
+    [
+      'query',
+      {
+        topic: 'tokens/historic-financial',
+        of: ['Uniswap'],
+        fields: ['quote.USD.price'],
+        where: { start: '2024-03-10', interval: '1h' },
+      },
+    ],
+    [
+      'query',
+      {
+        topic: 'tokens/historic-ohlc',
+        of: ['Uniswap'],
+        fields: ['timestamp'],
+        where: { start: '2024-03-10', interval: '1h' },
+      },
+    ],
+    [
+      'query',
+      {
+        topic: 'tokens/historic-dex-ohlcv',
+        of: ['Uniswap'],
+        fields: ['trades'],
+        where: { start: '2024-03-10', interval: '1h' },
+      },
+    ],
+    ['query', { topic: 'daos/governance/summary', of: ['Uniswap', 'Avee'], fields: ['votes.count'] }],
     [
       'series',
       { topic: 'tokens/historic-financial', of: 'Uniswap', start: '2024-03-10', end: '2024-03-10T12:00Z', points: 400 },
@@ -127,6 +156,69 @@ describe('the tools', () => {
     expect(data.showing).toMatch(/^7 of 12; ask again with cursor = next$/)
   })
 
+  it.each([
+    ['tokens/holders', 'holdersData.topHolders', ['share', 'amountUsd']],
+    ['daos/treasury', 'treasuryData.tokens', ['valueUsd', 'token']],
+    ['index/compositions', 'elements', ['symbol']],
+  ])('gives the members of the lists of %s by the paths that describe lists', async (topic, list, names) => {
+    const { data: described } = await overHttp.tell('describe', { topic, member: `${list}[]` })
+    const fields = names.map((name) => `${list}[].${name}`)
+    expect((described.members as { member: string }[]).map(({ member }) => member)).toEqual(
+      expect.arrayContaining(fields),
+    )
+    const { data, text, isError } = await overHttp.tell('query', { topic, fields })
+    expect(isError, text).toBe(false)
+    const source = String(data.source).replace(config.api.publicUrl, api.url)
+    const records = (await (await fetch(source)).json()) as object[]
+    const lists = records.map(
+      (record) => list.split('.').reduce<unknown>((value, name) => Object(value)[name], record) as object[],
+    )
+    expect(Math.max(...lists.map(({ length }) => length))).toBeGreaterThan(1)
+    expect(data.rows).toEqual(
+      lists.map((items) =>
+        names.map((name) =>
+          shorten(
+            items.map((item) => Object(item)[name]),
+            10,
+          ),
+        ),
+      ),
+    )
+    const nulls = names.map((name) => lists.flat().filter((item) => Object(item)[name] === null).length)
+    const unknown = fields.flatMap((field, at) => (nulls[at] ? [[field, nulls[at]]] : []))
+    expect(data.unknown).toEqual(Object.fromEntries(unknown))
+  })
+
+  it('tells what came of several, and of the others why nothing did', async () => {
+    const { daos } = database.registry
+    const voting = daos.find(({ live, snapshotSpace }) => live && snapshotSpace !== null)?.id ?? ''
+    const silent = daos.find(({ live, snapshotSpace }) => live && snapshotSpace === null)?.id ?? ''
+    const input = { topic: 'daos/governance', of: [silent, voting, 'Avee'], fields: ['votes.count'] }
+    const { data, text } = await overHttp.tell('query', input)
+    expect(toRows(data)).toEqual([{ of: voting, 'votes.count': expect.any(Number) }])
+    expect(data.failed).toEqual([
+      { of: silent, why: expect.stringMatching(/^no_data: /) },
+      { of: 'Avee', why: expect.stringMatching(/^not_found: .*Near: .*Aave \([0-9a-f]{24}\)/) },
+    ])
+    expect(text).toMatch(/Nothing of 2 of the 3 asked for/)
+  })
+
+  it('names those that no record fits, and not those of the next page', async () => {
+    const [first, second] = await overHttp.rows('query', { topic: 'tokens', fields: ['name', 'symbol'], limit: 2 })
+    const bySymbol = String(first?.symbol).toLowerCase()
+    const input = { topic: 'tokens', of: [bySymbol, 'Nonexistent', second?.name], fields: ['symbol'], limit: 1 }
+    const { data } = await overHttp.tell('query', input)
+    expect(data.failed).toEqual([{ of: 'Nonexistent', why: expect.stringMatching(/^not_found: No record fits\./) }])
+    const filter = [`symbol=${first?.symbol}`]
+    const filtered = await overHttp.tell('query', { ...input, of: [bySymbol, second?.name], filter })
+    expect(toRows(filtered.data)).toEqual([{ symbol: first?.symbol }])
+    expect(filtered.data.failed).toMatchObject([{ of: second?.name }])
+  })
+
+  it.each(['x', '治理'])('finds no metrics where there is no word to find them by: %s', async (q) => {
+    expect((await overHttp.tell('search', { q })).data.metrics).toEqual([])
+  })
+
   it('gives a series with its gaps and what it comes to', async () => {
     const [of] = (await overHttp.rows('query', { topic: 'tokens/holders', limit: 1 })).map(({ _id }) => String(_id))
     const path = `/data/tokens/holders/historic?id=${of}&start=2024-03-01&end=2024-03-10&order=asc`
@@ -167,6 +259,16 @@ describe('a mistake', () => {
   it.each([
     ['query', { topic: 'daos/tresury' }, /Did you mean "daos\/treasury"\?/],
     ['query', { topic: 'daos/governance', of: ['Uniswop'] }, /not_found: .*Near: .*Uniswap \([0-9a-f]{24}\)/],
+    [
+      'query',
+      { topic: 'daos/governance', of: ['Uniswop', 'Avee'] },
+      /^Uniswop: not_found: .*Near: .*Uniswap.* Avee: not_found: .*Near: .*Aave/,
+    ],
+    [
+      'query',
+      { topic: 'daos/treasury/historic', of: ['Uniswap', 'Aave'], where: { start: 'soon' } },
+      /^invalid_parameter: (?!.*invalid_parameter)/,
+    ],
     ['query', { topic: 'daos/governance/voters' }, /name it in of/],
     ['query', { topic: 'tokens', filter: ['financialData.marketcap>1'] }, /financialData\.marketCap/],
     ['query', { topic: 'tokens', fields: ['price'] }, /describe it to see its members/],
@@ -175,6 +277,11 @@ describe('a mistake', () => {
     ['series', { topic: 'tokens', of: 'Uniswap' }, /no series: ask for it with query/],
     ['series', { topic: 'daos/treasury/historic', of: 'Uniswap', interval: '5m' }, /has no 5m, but 1d, 7d/],
     ['series', { topic: 'daos/treasury/historic', of: 'Uniswap', last: 'long' }, /24h, 30d/],
+    [
+      'series',
+      { topic: 'daos/treasury/historic', of: 'Uniswap', start: '2020-01-01', end: '2021-01-01' },
+      /there is history since 2022-02-01/,
+    ],
     ['profile', { kind: 'dao', of: 'Uniswap', sections: ['gold'] }, /Sections: dao, token/],
     ['status', { dataset: 'price' }, /Datasets: prices/],
   ] as const)('%s %j says what to do', async (tool, input, said) => {

@@ -1,14 +1,14 @@
 import { z } from 'zod'
+import { askEach, type Failed } from '../ask-each.ts'
 import { type Call, defineTool, type Told } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
-import { checkWhere, findNear, type Parameters, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
-import type { Reply } from '../source.ts'
+import { checkWhere, type Parameters, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
+import { Refused, type Reply, type Source } from '../source.ts'
 import { countUnknown, cutToSize, type Json, shorten, toPaths, valueAt } from '../table.ts'
 import { findTopic, type Topic } from '../topics.ts'
 
 /** Each is a request of its own where a topic is about one. */
 const MOST_ENTITIES = 20
-const AT_ONCE = 4
 
 /** Arguments of the tool, or its own matter. */
 const NOT_IN_WHERE = ['id', 'name', 'fields', 'sort', 'filter', 'limit', 'cursor', 'format']
@@ -74,7 +74,7 @@ function toParameters(
   const unknown = fields?.filter((path) => !known.has(path)) ?? []
   if (unknown.length > 0)
     throw new Mistake(`"${topic.name}" has no ${unknown.join(', ')}: describe it to see its members.`)
-  const top = fields && [...new Set(fields.map((path) => path.split('.')[0] ?? path))]
+  const top = fields && [...new Set(fields.map((path) => path.split(/\[|\./)[0] ?? path))]
   return {
     ...toOf(of),
     ...where,
@@ -86,17 +86,13 @@ function toParameters(
   }
 }
 
-/** Asks in small groups: one assistant must not keep the database busy. */
-async function askEach(call: QueryCall, topic: Topic, asked: readonly Parameters[]): Promise<Reply[]> {
-  const replies: Reply[] = []
-  const format = topic.has('format') ? { format: 'ndjson' } : {}
-  for (let at = 0; at < asked.length; at += AT_ONCE) {
-    const group = asked.slice(at, at + AT_ONCE)
-    const ask = (one: Parameters) => call.source.ask(toPath(topic.path, { ...one, ...format }), call.signal)
-    replies.push(...(await Promise.all(group.map(ask))))
-  }
-  return replies
-}
+/** The path that is asked for. */
+const toAskedPath = (topic: Topic, parameters: Parameters) =>
+  toPath(topic.path, { ...parameters, ...(topic.has('format') ? { format: 'ndjson' } : {}) })
+
+/** The same of JSON, for people to open. */
+const toSourcePath = (topic: Topic, parameters: Parameters) =>
+  toPath(topic.path, topic.isWrapped ? { ...parameters, fields: undefined } : parameters)
 
 /** How many records there are, where the answers say it or hold all of them. */
 function toTotal(replies: readonly Reply[], found: number): number | undefined {
@@ -120,20 +116,25 @@ function toRest({ isCut, isEach, cursor }: { isCut: boolean; isEach: boolean; cu
   return cursor === undefined ? 'ask with a larger limit' : 'ask again with cursor = next'
 }
 
+/** What came of a request, and whom it was about where they are asked for in turn. */
+interface Came {
+  readonly of: string | undefined
+  readonly source: string
+  readonly reply: Reply
+  readonly records: readonly Json[]
+}
+
 /** The answer with as many rows as fit into it. */
-function toData(call: QueryCall, paths: readonly string[], replies: readonly Reply[]) {
-  const { fields, of = [], limit } = call.input
-  const isEach = replies.length > 1
-  const lists = replies.map(toRecords)
-  const records = lists.flatMap((list, index) =>
-    list.slice(0, limit).map((record): Row => ({ of: isEach ? of[index] : undefined, record })),
-  )
-  const all = toTotal(replies, lists.flat().length)
+function toData(call: QueryCall, isEach: boolean, came: readonly Came[], failed: readonly Failed[]) {
+  const { fields, limit } = call.input
+  const replies = came.map(({ reply }) => reply)
+  const records = came.flatMap(({ of, records: list }) => list.slice(0, limit).map((record): Row => ({ of, record })))
+  const all = toTotal(replies, came.flatMap(({ records: list }) => list).length)
   const cursors = replies.flatMap((reply) => toCursor(reply) ?? [])
   const next = isEach ? undefined : cursors[0]
-  const hasMore = cursors.length > 0 || lists.some((list) => list.length > limit)
+  const hasMore = cursors.length > 0 || came.some(({ records: list }) => list.length > limit)
   const columns = fields ?? toPaths(records.map(({ record }) => record))
-  const urls = paths.map((path) => call.source.base + path)
+  const urls = came.map(({ source }) => call.source.base + source)
   const { made, shown } = cutToSize(records.length, (count, items): Json => {
     const rows = records.slice(0, count)
     const isCut = count < records.length
@@ -150,28 +151,63 @@ function toData(call: QueryCall, paths: readonly string[], replies: readonly Rep
         columns,
         rows.map(({ record }) => record),
       ),
+      ...(failed.length > 0 ? { failed } : {}),
     }
   })
   return { made, shown, all, found: records.length }
 }
 
+/** Those of several that no record fits. What is not seen among records may be on another page: it is asked for alone. */
+async function findMissing(call: QueryCall, topic: Topic, came: readonly Came[]): Promise<readonly Failed[]> {
+  const { source, input: asked } = call
+  const { of = [], filter, where, cursor } = asked
+  // The first page told it.
+  if (topic.takes !== 'several' || cursor !== undefined) return []
+  const names = came.flatMap(({ records }) => records.flatMap(({ _id, name }) => [_id, name]))
+  const seen = new Set(names.map((name) => (typeof name === 'string' ? name.toLowerCase() : undefined)))
+  const others = of.filter((one) => !seen.has(one.toLowerCase()))
+  const askAny: Source['ask'] = async (path, signal) => {
+    const reply = await source.ask(path, signal)
+    if (toRecords(reply).length > 0) return reply
+    throw new Refused({ code: 'not_found', detail: 'No record fits.' })
+  }
+  const toAny = (one: string) => ({ ...toOf([one]), ...where, filter, fields: '_id', limit: '1' })
+  const paths = others.map((one) => ({ of: one, path: toAskedPath(topic, toAny(one)) }))
+  return (await askEach(call, paths, askAny)).failed
+}
+
+/** Why nothing came: of each, unless it is the same. */
+function toMistake(failed: readonly Failed[]): Mistake {
+  const whys = new Set(failed.map(({ why }) => why))
+  return new Mistake(whys.size === 1 ? [...whys].join() : failed.map(({ of, why }) => `${of}: ${why}`).join(' '))
+}
+
 async function run(call: QueryCall): Promise<Told> {
-  const { source, input: asked, signal } = call
+  const { source, input: asked } = call
   const topic = await findTopic(source, asked.topic)
   checkArguments(topic, asked)
   const { of = [] } = asked
-  const groups = topic.takes === 'one' && of.length > 1 ? of.map((one) => [one]) : [of]
-  const parameters = groups.map((group) => toParameters(topic, asked, group))
-  const replies = await askEach(call, topic, parameters)
-  const paths = parameters.map((one) => toPath(topic.path, one))
-  const data = toData(call, paths, replies)
+  const isEach = topic.takes === 'one' && of.length > 1
+  const requests = (isEach ? of.map((one) => [one]) : [of]).map((group) => {
+    const parameters = toParameters(topic, asked, group)
+    const [one, ...others] = group
+    return {
+      of: others.length === 0 ? one : undefined,
+      path: toAskedPath(topic, parameters),
+      source: toSourcePath(topic, parameters),
+    }
+  })
+  const { answers, failed } = await askEach(call, requests)
+  if (answers.length === 0) throw toMistake(failed)
+  const came = answers.map((answer): Came => ({ ...answer, records: toRecords(answer.reply) }))
+  const without = [...failed, ...(await findMissing(call, topic, came))]
+  const data = toData(call, isEach, came, without)
   // What was cut for its size has a next page as well: one that begins where it was cut.
-  if (data.shown < data.found && topic.has('cursor') && groups.length === 1)
+  if (data.shown < data.found && topic.has('cursor') && !isEach)
     return run({ ...call, input: { ...asked, limit: data.shown } })
-  const near =
-    data.found === 0 && of.length > 0 && topic.takes === 'several' ? await findNear(source, of[0] ?? '', signal) : ''
-  const line = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.made.asOf ?? 'no time'}. ${near}`
-  return { line: line.trim(), data: near === '' ? data.made : { ...data.made, note: near } }
+  const line = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.made.asOf ?? 'no time'}.`
+  const said = without.length === 0 ? '' : ` Nothing of ${without.length} of the ${of.length} asked for: see failed.`
+  return { line: line + said, data: data.made }
 }
 
 export const queryTool = defineTool({

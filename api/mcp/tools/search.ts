@@ -11,6 +11,7 @@ function findMembers(topics: readonly Topic[], text: string) {
     .toLowerCase()
     .split(/[^a-z0-9]+/)
     .filter((word) => word.length > 1)
+  if (words.length === 0) return []
   const has = (where: string) => words.every((word) => where.toLowerCase().includes(word))
   const found = topics.flatMap(({ name: topic, members }) =>
     members

@@ -1,0 +1,20 @@
+import type { Call } from './define-tool.ts'
+import { findNear } from './requests.ts'
+import type { Refused } from './source.ts'
+
+const MOST_ALLOWED = 30
+
+/** What is wrong with what was asked, of whom it was asked, and what to do next. */
+export async function toAdvice(
+  { source, signal }: Pick<Call<unknown>, 'source' | 'signal'>,
+  { problem: { code, detail, allowed, candidates }, retryAfter }: Refused,
+  of: string | undefined,
+): Promise<string> {
+  const said = [`${code}: ${detail}`]
+  if (candidates !== undefined)
+    said.push(`It could be ${candidates.map(({ id, name }) => `${name} (${id})`).join(', ')}: ask with an id.`)
+  if (allowed !== undefined) said.push(`Allowed: ${allowed.slice(0, MOST_ALLOWED).join(', ')}.`)
+  if (code === 'not_found' && of !== undefined) said.push(await findNear(source, of, signal))
+  if (retryAfter !== undefined) said.push(`Ask again after ${retryAfter} seconds.`)
+  return said.join(' ')
+}
