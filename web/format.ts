@@ -32,15 +32,24 @@ const PERCENTS: readonly Kind[] = ['percent', 'change', 'share']
 /** As it is written before its unit: shares are fractions of 1. */
 const toNumber = (value: number, kind: Kind) => (kind === 'share' ? value * 100 : value)
 
+/** The smallest that a percent is written as. */
+const LEAST_PERCENT = 0.01
+
+/** Percents; what is nearly nothing is not nothing. */
+function toPercent(value: number, kind: 'percent' | 'change'): string {
+  const sign = value < 0 ? '-' : kind === 'change' ? '+' : ''
+  const isTiny = value !== 0 && Math.abs(value) < LEAST_PERCENT / 2
+  return isTiny ? `${sign}<${LEAST_PERCENT} %` : `${FORMATS[kind].format(value)} %`
+}
+
 /** What is nearly all is not all. */
-const toShare = (value: number) => FORMATS.percent.format(value < 1 ? Math.min(value * 100, 99.99) : value * 100)
+const toShare = (value: number) => toPercent(value < 1 ? Math.min(value * 100, 99.99) : value * 100, 'percent')
 
 /** A number in few characters. Percents are percents, shares are fractions of 1. */
 export function toText(value: number, kind: Kind): string {
   if (kind === 'usd') return toUsd(value)
-  if (kind === 'percent') return `${FORMATS.percent.format(value)} %`
-  if (kind === 'change') return `${FORMATS.change.format(value)} %`
-  if (kind === 'share') return `${toShare(value)} %`
+  if (kind === 'percent' || kind === 'change') return toPercent(value, kind)
+  if (kind === 'share') return toShare(value)
   if (kind === 'count') return Math.abs(value) >= 1e6 ? FORMATS.large.format(value) : FORMATS.count.format(value)
   return (Math.abs(value) >= 1e4 ? FORMATS.large : FORMATS.small).format(value)
 }
@@ -72,7 +81,8 @@ const countDigits = (text: string) => text.replaceAll(/\D/g, '').length
 /** A number in words among others that lie about a step apart: in few characters, unless that made them the same. */
 export function toDistinct(value: number, kind: Kind, step: number): string {
   const [usual, finer] = [toText(value, kind), toMark(value, kind, step)]
-  return countDigits(finer) > countDigits(usual) ? finer : usual
+  const readsAsNothing = value !== 0 && !/[1-9]/.test(finer)
+  return countDigits(finer) > countDigits(usual) && !readsAsNothing ? finer : usual
 }
 
 /** A number with all its digits. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { toMark, toText, toWhole } from '../../web/format.ts'
+import { toDistinct, toMark, toText, toWhole } from '../../web/format.ts'
 import { type Drawing, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
 
 const START = Date.parse('2024-03-10') / 1000
@@ -32,6 +32,24 @@ describe('numbers', () => {
       '29.00 %',
       '0.00 %',
     ])
+  })
+
+  it.each([
+    ['share', 0.00004, '<0.01 %'],
+    ['share', 0.00005, '0.01 %'],
+    ['percent', 0.004, '<0.01 %'],
+    ['percent', 0, '0.00 %'],
+    ['change', 0.001, '+<0.01 %'],
+    ['change', -0.001, '-<0.01 %'],
+    ['change', -0.01, '-0.01 %'],
+    ['change', 0, '0.00 %'],
+  ] as const)('of %s that are nearly nothing do not read as nothing: %d', (kind, value, expected) => {
+    expect(toText(value, kind)).toBe(expected)
+  })
+
+  it('that are nearly nothing do not read as nothing beside others that lie further apart either', () => {
+    expect(toDistinct(0.0003, 'percent', 0.001)).toBe('<0.01 %')
+    expect(toDistinct(0.0013, 'percent', 0.0001)).toBe('0.0013 %')
   })
 
   it('have all their digits in their own unit', () => {
