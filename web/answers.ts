@@ -42,6 +42,7 @@ export const YOUNG_MS = 10_000
 /** A question whose answer is kept. */
 interface Asked {
   readonly path: Path
+  readonly about: string
   /** In how many places its answer is shown. */
   count: number
   /** Something changed while it was being asked: it is asked once more. */
@@ -66,13 +67,11 @@ function entryOf(url: string): Signal<Entry> {
   return entry
 }
 
-/** A question but for where its range begins, which moves on with the time. */
-const toKind = (url: string): string => url.replace(/([?&])start=[^&]*/, '$1')
-
 /** Of a range that has moved on nobody asks for the answers before: a year of points is some ten megabytes. */
 function forgetEarlier(url: string): void {
-  for (const other of entries.keys()) {
-    if (other === url || toKind(other) !== toKind(url) || (asked.get(other)?.count ?? 0) > 0) continue
+  const about = asked.get(url)?.about
+  for (const [other, one] of asked) {
+    if (other === url || one.about !== about || one.count > 0) continue
     entries.delete(other)
     asked.delete(other)
   }
@@ -143,9 +142,9 @@ export function renew(isOutdated: (path: Path, askedAt: number) => boolean): voi
   }
 }
 
-function watch({ path, url }: Question): () => void {
+function watch({ path, url, about }: Question): () => void {
   const { at, given } = entryOf(url).peek()
-  const one = asked.get(url) ?? { path, count: 0, isOutdated: false }
+  const one = asked.get(url) ?? { path, about, count: 0, isOutdated: false }
   one.count += 1
   asked.set(url, one)
   if (given === undefined || Date.now() - at > YOUNG_MS) void ask(url)
@@ -181,9 +180,7 @@ export function useAnswer<P extends Path>(question: Question<P> | undefined): Kn
 /** The answer before: of a question that fails only where its range has moved on, as the rest is what was asked for. */
 function toKept<T>(question: Question, { failure }: Entry, before: { question: Question; given: T }): T | undefined {
   const isSame =
-    failure === undefined
-      ? before.question.path === question.path
-      : toKind(before.question.url) === toKind(question.url)
+    failure === undefined ? before.question.path === question.path : before.question.about === question.about
   return isSame ? before.given : undefined
 }
 

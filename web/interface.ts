@@ -1,6 +1,7 @@
 import { toUrl, type Values } from '../clients/typescript/src/address.ts'
 import type { paths } from '../clients/typescript/src/schema.ts'
 import { BASE } from './place.ts'
+import type { Range } from './ranges.ts'
 
 type WithJson = { responses: { 200: { content: { 'application/json': unknown } } } }
 
@@ -25,19 +26,24 @@ export type Query<P extends Path> =
 export interface Question<P extends Path = Path> {
   readonly path: P
   readonly url: string
+  /** Of what it asks. While time passes a range begins later and later, and it is about the same all the while. */
+  readonly about: string
 }
 
-/** A question with its query; what is undefined or an empty text is not asked. */
-export function toQuestion<P extends Path>(path: P, query: Query<P>): Question<P> {
-  const asked = Object.entries(query as Values).filter(([, value]) => value !== '')
-  return { path, url: toUrl(BASE, path, Object.fromEntries(asked)) }
+/**
+ * A question with its query; what is undefined or an empty text is not asked. `range` is told where the reader chooses one:
+ * two of the same interval differ in nothing but their starts.
+ */
+export function toQuestion<P extends Path>(path: P, query: Query<P>, range?: Range): Question<P> {
+  const asked = Object.fromEntries(Object.entries(query as Values).filter(([, value]) => value !== ''))
+  return { path, url: toUrl(BASE, path, asked), about: toUrl(BASE, path, { ...asked, start: range }) }
 }
 
 /** The same question for these members of the records alone. */
-export function withFields({ path, url }: Question, fields: readonly string[]): Question {
-  const other = new URL(url)
+export function withFields(question: Question, fields: readonly string[]): Question {
+  const other = new URL(question.url)
   other.searchParams.set('fields', fields.join(','))
-  return { path, url: other.href }
+  return { ...question, url: other.href }
 }
 
 /** The same question with its answer in another format. */

@@ -1,3 +1,4 @@
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
@@ -14,6 +15,20 @@ export const TOKEN = {
   ...{ _id: ID, name: 'Sample', symbol: 'SMP', contractAddress: '0x00', decimal: 18, live: true, dao: ID, cmcId: null },
   ...{ chain: ID, livePrice: true, chart24h: '' },
   financialData: { price: 1.5, marketCap: null, tvl: 0, lastUpdated: '2024-03-10T12:00:00.000Z' },
+}
+
+/** What is answered at a path, or how. */
+export type Answers = Readonly<Record<string, unknown>>
+
+/** The page over what a test has it answered; anywhere else there is nothing. */
+export const toPrepare = (answers: Answers) => async (page: Page) => {
+  await page.clock.install({ time: NOW })
+  await page.route('**/data/**', (route) => {
+    const { pathname } = new URL(route.request().url())
+    const told = answers[pathname.slice('/data/'.length)]
+    if (pathname === '/data/stream') return route.abort()
+    return typeof told === 'function' ? told(route) : route.fulfill({ json: told ?? [] })
+  })
 }
 
 export interface ServedExplorer {

@@ -6,25 +6,11 @@ import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createHandFeed, startApi } from '../support/api.ts'
 import { hasBrowser } from '../support/browser.ts'
-import { ID, NOW, serveExplorer, TOKEN } from '../support/explorer-page.ts'
+import { type Answers, ID, NOW, serveExplorer, TOKEN, toPrepare } from '../support/explorer-page.ts'
 import { noDatabase } from '../support/no-database.ts'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
-
-/** What is answered at a path, or how. */
-type Answers = Readonly<Record<string, unknown>>
-
-/** The page over what a test has it answered; anywhere else there is nothing. */
-const toPrepare = (answers: Answers) => async (page: Page) => {
-  await page.clock.install({ time: NOW })
-  await page.route('**/data/**', (route) => {
-    const { pathname } = new URL(route.request().url())
-    const told = answers[pathname.slice('/data/'.length)]
-    if (pathname === '/data/stream') return route.abort()
-    return typeof told === 'function' ? told(route) : route.fulfill({ json: told ?? [] })
-  })
-}
 
 const startOf = (route: Route) => Date.parse(new URL(route.request().url()).searchParams.get('start') ?? '')
 
@@ -128,25 +114,36 @@ describe.skipIf(!hasBrowser)('the page', () => {
     await close()
   })
   it.each([
-    ['demo', 1],
-    ['live', 0],
-  ])('says of %s whether its numbers are simulated, also where the service answers nothing', async (mode, times) => {
+    ['demo', ['DEMO: all numbers are simulated.']],
+    ['live', []],
+  ])('says of %s whether its numbers are simulated, also where the service answers nothing', async (mode, notices) => {
     const config = parseConfig({ DAO_DATA_MODE: mode })
     const served = await startApi({ config, db: noDatabase, registry: loadRegistry(), commits: createHandFeed() })
-    const { page, close } = await explorer.open(`${served.url}/tokens/${ID}`, {
+    const tokens = ['first', 'second', 'third', 'fourth'].map((name, at) => ({
+      ...TOKEN,
+      _id: `${at}`.repeat(24),
+      symbol: `THE-${name}-OF-THEM`,
+    }))
+    const { page, close } = await explorer.open(`${served.url}/compare?ids=${tokens.map(({ _id }) => _id)}`, {
+      screen: 'small phone',
       prepare: async (page) => {
-        await toPrepare({ tokens: [TOKEN], 'tokens/historic-financial': answerPrices })(page)
+        await toPrepare({ tokens, 'tokens/historic-financial': answerPrices })(page)
         await page.route('**/data/status', () => {})
       },
     })
     await page.locator('.chart[data-drawn]').waitFor()
-    expect(await page.getByText('DEMO', { exact: true }).count()).toBe(times)
+    expect(await page.getByText('DEMO', { exact: true }).count()).toBe(notices.length)
+    // What is written into a picture, and whether it is in it whole.
     await page.evaluate(`(() => {
       globalThis.written = []
       const write = CanvasRenderingContext2D.prototype.fillText
-      CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
-        globalThis.written.push(text)
-        return write.call(this, text, ...rest)
+      CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        if (!this.canvas.isConnected) {
+          const { a, e, d, f } = this.getTransform()
+          const [right, bottom] = [e + a * (x + this.measureText(text).width), f + d * (y + 13)]
+          globalThis.written.push({ text, isWhole: x >= 0 && right <= this.canvas.width && bottom <= this.canvas.height })
+        }
+        return write.call(this, text, x, y)
       }
     })()`)
     const [download] = await Promise.all([
@@ -154,8 +151,13 @@ describe.skipIf(!hasBrowser)('the page', () => {
       page.getByRole('button', { name: 'Save picture' }).first().click(),
     ])
     await download.cancel()
-    const written = await page.evaluate<string[]>('globalThis.written')
-    expect(written.filter((text) => text.includes('DEMO: all numbers are simulated'))).toHaveLength(times)
+    const written = await page.evaluate<{ text: string; isWhole: boolean }[]>('globalThis.written')
+    expect(written.filter(({ isWhole }) => !isWhole)).toEqual([])
+    const texts = written.map(({ text }) => text)
+    const names = tokens.map(({ symbol }) => symbol)
+    expect(texts.join(' ')).toMatch(new RegExp(`^${[...notices, names.join(', ')].join(' ')}, 90d`))
+    expect(texts).toEqual(expect.arrayContaining(names))
+    expect(texts.join(' ')).toContain(`dao-data, ${new URL(served.url).host}. Made 10 Mar 2024`)
     await close()
     await served.close()
   })

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { toDistinct, toMark, toText, toWhole } from '../../web/format.ts'
-import { type Drawing, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
+import { type Drawing, describeKnown, describePoint, describe as inWords } from '../../web/parts/drawing.ts'
 
 const START = Date.parse('2024-03-10') / 1000
 const toLine = (values: readonly (number | null)[]): Drawing => ({
@@ -72,5 +72,62 @@ describe('numbers', () => {
       expect.stringContaining('price $2.00B'),
     ])
     expect(describePoint(toLine([1.5, 1.5]), 0)).toContain('price $1.50')
+  })
+})
+
+describe('of the lines of a chart', () => {
+  const toLines = (kind: Drawing['kind'], ...lines: readonly (readonly (number | null)[])[]): Drawing => ({
+    ...toLine(lines[0] ?? []),
+    kind,
+    lines: lines.map((values, at) => ({ name: 'abcd'[at] ?? '', values })),
+  })
+  it.each([
+    ['line', [[1, 2]], '', 'All 2 points are known.'],
+    ['line', [[1, null]], '', '1 of 2 points are not known: nothing was observed then, and the line is broken there.'],
+    [
+      'line',
+      [
+        [1, 2],
+        [3, 4],
+      ],
+      '',
+      'All 2 points of each line are known.',
+    ],
+    [
+      'line',
+      [
+        [1, null],
+        [3, 4],
+        [null, null],
+      ],
+      '',
+      'Of 2 points are not known: 1 of a, 2 of c. The lines are broken there.',
+    ],
+    [
+      'candles',
+      [
+        [1, 2],
+        [1, 2],
+        [1, 2],
+        [1, null],
+      ],
+      '',
+      '1 of 2 points are not known: nothing was observed then, and the line is broken there.',
+    ],
+    ['bars', [[1, 2]], '3 of 5 days are absent.', '3 of 5 days are absent.'],
+    [
+      'bars',
+      [[1, null]],
+      '3 of 5 days are absent.',
+      '3 of 5 days are absent. 1 of 2 points are not known: nothing was observed then, and the line is broken there.',
+    ],
+  ] as const)('it is told which have gaps, and how many: %s %j %s', (kind, lines, absent, expected) => {
+    expect(describeKnown(toLines(kind, ...lines), absent)).toBe(expected)
+  })
+
+  it('their gaps are said to those who do not see it', () => {
+    expect(inWords('Sample', toLines('line', [1, null], [3, 4]))).toContain(
+      '1 without a value of a, 0 without a value of b',
+    )
   })
 })

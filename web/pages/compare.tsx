@@ -85,7 +85,7 @@ function Tokens({ ids }: { ids: readonly string[] }) {
   const tokens = useAnswer(question)
   const names = ids.map((id) => tokens.given?.data.find(({ _id }) => _id === id)?.symbol ?? NAMELESS)
   const questions = ids.map((id) =>
-    toQuestion('/data/tokens/historic-financial', { id, start, interval, fill: 'null' }),
+    toQuestion('/data/tokens/historic-financial', { id, start, interval, fill: 'null' }, range),
   )
   return (
     <>
@@ -113,7 +113,7 @@ function Daos({ ids }: { ids: readonly string[] }) {
   const daos = useAnswer(question)
   const names = ids.map((id) => daos.given?.data.find(({ _id }) => _id === id)?.name ?? NAMELESS)
   const asked = { start, interval: '1d', order: 'asc', fill: 'null' } as const
-  const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...asked }))
+  const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...asked }, range))
   return (
     <>
       <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toTreasury} range={range} />

@@ -112,6 +112,7 @@ function Volume({ id, name }: { id: string; name: string }) {
       question={question}
       series={useAnswer(question)}
       toDrawing={toBars}
+      toAbsent={(missing, of) => `${missing} of ${of} days have no stored trade.`}
       isLow
     />
   )

@@ -3,8 +3,10 @@ import { toQuestion } from '../interface.ts'
 import { Card, Stat, Stats } from '../parts/card.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Moment, Unknown, Value } from '../parts/value.tsx'
-import { NO_SPACE, Proposals } from './proposals.tsx'
+import { Proposals } from './proposals.tsx'
 import { Voters } from './voters.tsx'
+
+const NO_SPACE = 'Not known: no space of this DAO is followed, or none was read to its end yet.'
 
 function Summary({ id, space }: { id: string; space: string | null }) {
   const question = toQuestion('/data/daos/governance/summary', { id: [id] })

@@ -11,7 +11,7 @@ type Points = Answer<'/data/index/historic'>
 /** The value of the Index over the range of the address. */
 export function IndexChart({ usual }: { usual: Range }) {
   const { range, interval, isOff, start } = useRange(usual)
-  const question = toQuestion('/data/index/historic', { start, interval, order: 'asc', fill: 'null' })
+  const question = toQuestion('/data/index/historic', { start, interval, order: 'asc', fill: 'null' }, range)
   return (
     <SeriesChart
       title="Value of the Index"

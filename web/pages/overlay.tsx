@@ -14,7 +14,7 @@ import { RangeChoice } from './price-chart.tsx'
 export const NAMELESS = 'not known'
 const SCALES = ['hundred', 'absolute'] as const
 
-/** One line of each answer in one chart. What is compared is its key: other points of the same replace those before once all are there. */
+/** One line of each answer in one chart. What is compared is its key. Other points of it replace those before once all are there. */
 export function Overlay<P extends Path>(props: {
   questions: readonly Question<P>[]
   names: readonly string[]
@@ -25,12 +25,14 @@ export function Overlay<P extends Path>(props: {
   const answers = useAnswers(questions)
   const scale = chosen('scale', SCALES, 'hundred')
   const isWaiting = answers.some(({ given, failure }) => given === undefined && failure === undefined)
-  const before = useRef<{ range: Range; data: (Answer<P> | undefined)[] }>({ range, data: [] })
+  const about = questions.map((question) => question.about).join(' ')
+  const shown = useRef<{ about: string; range: Range; data: (Answer<P> | undefined)[] }>({ about, range, data: [] })
   if (!isWaiting) {
-    const earlier = before.current.range === range ? before.current.data : []
-    before.current = { range, data: answers.map(({ given }, at) => given?.data ?? earlier[at]) }
+    const earlier = shown.current.about === about ? shown.current.data : []
+    shown.current = { about, range, data: answers.map(({ given }, at) => given?.data ?? earlier[at]) }
   }
-  const known = before.current.data
+  const known = shown.current.data
+  const isKnown = known.some((data) => data !== undefined)
   const drawing = useMemo(() => {
     const lines = known.flatMap((data, at) =>
       data === undefined ? [] : [{ name: names[at] ?? NAMELESS, drawing: toLine(data) }],
@@ -58,14 +60,19 @@ export function Overlay<P extends Path>(props: {
     >
       {answers.map(
         ({ failure, again }, at) =>
-          failure !== undefined && <Failed key={questions[at]?.url} failure={failure} again={again} />,
+          failure !== undefined && (
+            <Failed key={questions[at]?.url} failure={failure} again={again} of={names[at] ?? NAMELESS} />
+          ),
       )}
-      {isWaiting && known.length === 0 ? (
+      {isWaiting && !isKnown && (
         <p class="state loading" role="status">
           Loading…
         </p>
-      ) : (
-        <Chart name={`${names.join(', ')}, ${range}`} drawing={drawing} />
+      )}
+      {isKnown && (
+        <div class="shown" aria-busy={isWaiting}>
+          <Chart name={`${names.join(', ')}, ${shown.current.range}`} drawing={drawing} />
+        </div>
       )}
       <div class="links">
         {questions.map((question, at) => (

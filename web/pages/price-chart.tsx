@@ -53,19 +53,21 @@ interface Asked {
   readonly fill: 'null'
 }
 
-function QuoteChart(props: ChartProps & { asked: Asked; metric: Exclude<Metric, 'candles'>; interval: Interval }) {
-  const { asked, metric, interval, ...rest } = props
-  const question = toQuestion('/data/tokens/historic-financial', { ...asked, interval })
+function QuoteChart(props: ChartProps & { metric: Exclude<Metric, 'candles'>; interval: Interval }) {
+  const { asked, range, metric, interval, ...rest } = props
+  const question = toQuestion('/data/tokens/historic-financial', { ...asked, interval }, range)
   return <SeriesChart {...rest} question={question} series={useAnswer(question)} toDrawing={ofQuotes(metric)} />
 }
 
-function CandleChart(props: ChartProps & { asked: Asked; interval: Exclude<Interval, '5m'> }) {
-  const { asked, interval, ...rest } = props
-  const question = toQuestion('/data/tokens/historic-ohlc', { ...asked, interval })
+function CandleChart(props: ChartProps & { interval: Exclude<Interval, '5m'> }) {
+  const { asked, range, interval, ...rest } = props
+  const question = toQuestion('/data/tokens/historic-ohlc', { ...asked, interval }, range)
   return <SeriesChart {...rest} question={question} series={useAnswer(question)} toDrawing={ofCandles} />
 }
 
 interface ChartProps {
+  readonly asked: Asked
+  readonly range: Range
   readonly title: string
   readonly name: string
   readonly controls: preact.ComponentChildren
@@ -119,7 +121,13 @@ export function PriceChart({ id, name }: { id: string; name: string }) {
     </div>
   )
   const asked = { id, start, fill: 'null' } as const
-  const words = { title: TEXTS[metric], name: `${name}: ${TEXTS[metric]}, ${range} by ${shown}`, controls }
-  if (metric === 'candles') return <CandleChart {...words} asked={asked} interval={ofCandle} />
-  return <QuoteChart {...words} asked={asked} metric={metric} interval={interval} />
+  const chart = {
+    title: TEXTS[metric],
+    name: `${name}: ${TEXTS[metric]}, ${range} by ${shown}`,
+    controls,
+    asked,
+    range,
+  }
+  if (metric === 'candles') return <CandleChart {...chart} interval={ofCandle} />
+  return <QuoteChart {...chart} metric={metric} interval={interval} />
 }

@@ -1,3 +1,4 @@
+import { useRef } from 'preact/hooks'
 import { useAnswer, useAnswers } from '../answers.ts'
 import { type Answer, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
@@ -5,7 +6,7 @@ import { type Column, RecordTable } from '../parts/record-table.tsx'
 import { Failed, Shown } from '../parts/shown.tsx'
 import { Moment, Unknown, Value } from '../parts/value.tsx'
 
-export const NO_SPACE = 'Not known: no space of this DAO is followed.'
+const NONE = 'No proposals yet.'
 const NO_SPACES = 'Not known: no DAO’s proposals were read yet.'
 const MOST = 10
 const MOST_OF_ALL = 5
@@ -63,7 +64,7 @@ export function Proposals({ id }: { id: string }) {
   const proposals = useAnswer(question)
   return (
     <Card title="Newest proposals" question={question} facts={proposals.given?.facts}>
-      <Shown of={proposals} what="proposals" isEmpty={(data) => data.length === 0} empty={NO_SPACE}>
+      <Shown of={proposals} what="proposals" isEmpty={(data) => data.length === 0} empty={NONE}>
         {(data) => <RecordTable caption="Newest proposals" columns={COLUMNS} records={data} keyOf={({ _id }) => _id} />}
       </Shown>
     </Card>
@@ -71,47 +72,69 @@ export function Proposals({ id }: { id: string }) {
 }
 
 type Summaries = Answer<'/data/daos/governance/summary'>
+/** With the name of its DAO. */
+type Named = Proposal & { readonly name: string | undefined }
 
 /** Of each of these DAOs as many as are shown: whichever are the newest of all are among them. */
 function Merged({ daos }: { daos: Summaries }) {
   const answers = useAnswers(
     daos.map(({ _id }) => toQuestion('/data/daos/governance/proposals', { id: _id, limit: MOST_OF_ALL })),
   )
-  const names = new Map(daos.map(({ _id, name }) => [_id, name]))
-  const failed = answers.find(({ failure }) => failure !== undefined)
-  if (failed?.failure !== undefined) return <Failed failure={failed.failure} again={failed.again} />
-  if (answers.some(({ given }) => given === undefined))
+  const newest = useRef<readonly Named[]>([])
+  const isWaiting = answers.some(({ given, failure }) => given === undefined && failure === undefined)
+  // Until a DAO that comes to these has answered, what is newest of all is not known again.
+  if (!isWaiting)
+    newest.current = answers
+      .flatMap(({ given }, at) => (given?.data ?? []).map((proposal) => ({ ...proposal, name: daos[at]?.name })))
+      .sort((a, b) => b.createdAt.localeCompare(a.createdAt))
+      .slice(0, MOST_OF_ALL)
+  const failed = answers.flatMap((answer, at) =>
+    answer.failure === undefined ? [] : [{ ...answer, of: daos[at]?.name }],
+  )
+  const failure = failed[0]?.failure
+  const again = () => {
+    for (const one of failed) one.again()
+  }
+  return (
+    <>
+      {failure !== undefined && <Failed failure={failure} again={again} of={failed.map(({ of }) => of).join(', ')} />}
+      <Rows of={newest.current} isWaiting={isWaiting} isWhole={failure === undefined} />
+    </>
+  )
+}
+
+function Rows({ of, isWaiting, isWhole }: { of: readonly Named[]; isWaiting: boolean; isWhole: boolean }) {
+  if (of.length === 0 && isWaiting)
     return (
       <p class="state loading" role="status">
         Loading proposals…
       </p>
     )
-  const newest = answers
-    .flatMap(({ given }) => given?.data ?? [])
-    .sort((a, b) => b.createdAt.localeCompare(a.createdAt))
-    .slice(0, MOST_OF_ALL)
+  if (of.length === 0) return isWhole ? <p class="state empty">{NONE}</p> : null
   return (
-    // A row is a place, as high whatever is in it: another proposal there moves nothing.
-    <RecordTable
-      caption="Newest proposals"
-      records={newest}
-      keyOf={(_proposal, place) => place}
-      columns={[
-        { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
-        {
-          title: 'DAO',
-          cell: ({ dao }) => (
-            <a key={dao} href={`daos/${dao}`}>
-              {names.get(dao)}
-            </a>
-          ),
-        },
-        STATE,
-        VOTES,
-        ENDS,
-      ]}
-      isSteady
-    />
+    <div class="shown" aria-busy={isWaiting}>
+      {/* A row is a place, as high whatever is in it: another proposal there moves nothing. */}
+      <RecordTable<Named>
+        caption="Newest proposals"
+        records={of}
+        keyOf={(_proposal, place) => place}
+        columns={[
+          { title: 'Proposal', cell: (proposal) => <Title of={proposal} /> },
+          {
+            title: 'DAO',
+            cell: ({ dao, name }) => (
+              <a key={dao} href={`daos/${dao}`}>
+                {name}
+              </a>
+            ),
+          },
+          STATE,
+          VOTES,
+          ENDS,
+        ]}
+        isSteady
+      />
+    </div>
   )
 }
 

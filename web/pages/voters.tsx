@@ -5,7 +5,6 @@ import { Card } from '../parts/card.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Moment, Value } from '../parts/value.tsx'
-import { NO_SPACE } from './proposals.tsx'
 
 const MOST_VOTERS = 10
 
@@ -15,7 +14,7 @@ export function Voters({ id }: { id: string }) {
   const voters = useAnswer(question)
   return (
     <Card title="Who votes most" question={question} facts={voters.given?.facts}>
-      <Shown of={voters} what="voters" isEmpty={(data) => data.length === 0} empty={NO_SPACE}>
+      <Shown of={voters} what="voters" isEmpty={(data) => data.length === 0} empty="Nobody has voted yet.">
         {(data) => (
           <RecordTable
             caption="Those who vote most"

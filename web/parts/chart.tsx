@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { toUtc } from '../format.ts'
 import { theme } from '../theme.ts'
-import { countMissing, type Drawing, describe, describePoint, toStep } from './drawing.ts'
+import { type Drawing, describe, describeKnown, describePoint, toStep } from './drawing.ts'
 import { PictureButtons } from './picture-buttons.tsx'
 import type { Plot } from './plot.ts'
 import { RecordTable } from './record-table.tsx'
@@ -74,11 +74,21 @@ function usePlot(name: string, drawing: Drawing, onPoint: (at: number | undefine
 }
 
 /** A chart with its points in words under the cursor, by mouse or arrow keys, and as a table. */
-export function Chart({ name, drawing, isLow = false }: { name: string; drawing: Drawing; isLow?: boolean }) {
+export function Chart(props: {
+  name: string
+  drawing: Drawing
+  isLow?: boolean
+  /** Says of what there are no points. */
+  absent?: string | undefined
+}) {
+  const { name, drawing, isLow = false, absent } = props
   const [at, setAt] = useState<number | undefined>(undefined)
   const [isTable, setTable] = useState(false)
   const { place, plot, failure } = usePlot(name, drawing, setAt)
-  const [words, missing] = useMemo(() => [describe(name, drawing), countMissing(drawing)], [name, drawing])
+  const [words, known] = useMemo(
+    () => [describe(name, drawing), describeKnown(drawing, absent)],
+    [name, drawing, absent],
+  )
   const last = drawing.times.length - 1
   const onKeyDown = (event: KeyboardEvent) => {
     const next = toNext(event.key, at ?? last + 1, last)
@@ -90,9 +100,13 @@ export function Chart({ name, drawing, isLow = false }: { name: string; drawing:
   if (last < 0) return <p class="state empty">Nothing was observed in this range.</p>
   if (failure !== undefined)
     return (
-      <p class="state failed" role="alert">
-        The chart could not be loaded: {failure} <a href={location.href}>Load the page again</a>
-      </p>
+      <div class="state failed" role="alert">
+        <p>The chart could not be loaded: {failure}</p>
+        {/* After an upgrade only another document knows where the library is. */}
+        <button type="button" onClick={() => location.reload()}>
+          Load the page again
+        </button>
+      </div>
     )
   return (
     <>
@@ -101,7 +115,7 @@ export function Chart({ name, drawing, isLow = false }: { name: string; drawing:
           class={isLow ? 'chart low' : 'chart'}
           ref={place}
           role="img"
-          aria-label={words}
+          aria-label={absent === undefined ? words : `${words} ${absent}`}
           // biome-ignore lint/a11y/noNoninteractiveTabindex: the arrow keys move its cursor.
           tabIndex={0}
           onKeyDown={onKeyDown}
@@ -122,12 +136,11 @@ export function Chart({ name, drawing, isLow = false }: { name: string; drawing:
         <button type="button" class="plain" aria-pressed={isTable} onClick={() => setTable(!isTable)}>
           Table
         </button>{' '}
-        {!isTable && <PictureButtons name={name} take={(source) => plot.current?.toPicture(name, source)} />}
+        {!isTable && <PictureButtons name={name} take={(origin) => plot.current?.toPicture(name, origin)} />}
       </p>
-      <p class="note known">
-        {missing === 0
-          ? `All ${last + 1} points are known.`
-          : `${missing} of ${last + 1} points are not known: nothing was observed then, and the line is broken there.`}
+      {/* Its end may be out of sight. */}
+      <p class="note known" title={known}>
+        {known}
       </p>
     </>
   )

@@ -36,9 +36,25 @@ export function toDrawing<T>(
   }
 }
 
-/** How many times have no value at all. */
-export const countMissing = ({ times, lines }: Drawing): number =>
-  times.filter((_, at) => lines.every(({ values }) => values[at] === null)).length
+/** At how many times each line has no value. The four lines of candles are of the same observations, and counted as one. */
+function countMissing({ kind, lines }: Drawing) {
+  const counted = kind === 'candles' ? lines.slice(-1) : lines
+  return counted.map(({ name, values }) => ({ name, missing: values.filter((value) => value === null).length }))
+}
+
+/** How many points of each line are known; `absent` says of what there are no points, which is no less unknown. */
+export function describeKnown(drawing: Drawing, absent = ''): string {
+  const points = drawing.times.length
+  const counts = countMissing(drawing)
+  const gaps = counts.filter(({ missing }) => missing > 0)
+  const isOne = counts.length === 1
+  if (gaps.length === 0) return absent || `All ${points} points${isOne ? '' : ' of each line'} are known.`
+  const said = gaps.map(({ name, missing }) => (isOne ? String(missing) : `${missing} of ${name}`)).join(', ')
+  const known = isOne
+    ? `${said} of ${points} points are not known: nothing was observed then, and the line is broken there.`
+    : `Of ${points} points are not known: ${said}. The lines are broken there.`
+  return absent === '' ? known : `${absent} ${known}`
+}
 
 const toMoment = (seconds: number | undefined) => (seconds === undefined ? '' : toUtc(new Date(seconds * 1000)))
 
@@ -81,7 +97,10 @@ export function describe(name: string, drawing: Drawing): string {
     return `${line.name}: first ${a}, last ${b}, lowest ${c}, highest ${d}`
   })
   const range = `${times.length} points from ${toMoment(times[0])} to ${toMoment(times.at(-1))}`
-  return `${name}. ${range}, ${countMissing(drawing)} without a value. ${said.join('. ')}.`
+  const counts = countMissing(drawing).map(({ name, missing }, _at, all) =>
+    all.length === 1 ? `${missing} without a value` : `${missing} without a value of ${name}`,
+  )
+  return `${name}. ${range}, ${counts.join(', ')}. ${said.join('. ')}.`
 }
 
 /** Several drawings of one line each as one: every time of any of them, null where one has no value then. */

@@ -1,18 +1,13 @@
-import { useState } from 'preact/hooks'
 import { inFormat, type Question } from '../interface.ts'
+import { useCopying } from './copying.ts'
 
 function CopyCurl({ url }: { url: string }) {
-  const [said, say] = useState('Copy curl')
   const command = `curl '${url}'`
-  const copy = () =>
-    navigator.clipboard.writeText(command).then(
-      () => say('Copied'),
-      () => say('The browser refused: select the line above'),
-    )
+  const { said, copy } = useCopying('Copy curl', 'The browser refused: select the line above', url)
   return (
     <>
       <code class="curl">{command}</code>
-      <button type="button" onClick={copy} aria-live="polite">
+      <button type="button" onClick={() => copy(() => navigator.clipboard.writeText(command))} aria-live="polite">
         {said}
       </button>
     </>

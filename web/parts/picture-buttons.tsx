@@ -1,6 +1,7 @@
-import { useState } from 'preact/hooks'
 import { toUtc } from '../format.ts'
 import { isDemo } from '../mode.ts'
+import { useCopying } from './copying.ts'
+import type { Origin } from './picture.ts'
 
 function save(name: string, picture: Blob): void {
   const link = document.createElement('a')
@@ -10,27 +11,16 @@ function save(name: string, picture: Blob): void {
   URL.revokeObjectURL(link.href)
 }
 
-/** Browsers give pages of other hosts no clipboard unless they come encrypted. */
-async function copy(picture: Promise<Blob>): Promise<string> {
-  try {
-    await navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })])
-    return 'Copied'
-  } catch (error) {
-    console.warn('the picture was not copied', error)
-    return 'The browser refused: save it'
-  }
-}
-
 /** Takes a chart along as a picture, which says what it shows and where it is from. */
-export function PictureButtons({ name, take }: { name: string; take: (source: string) => Promise<Blob> | undefined }) {
-  const [said, say] = useState('Copy picture')
-  const toSource = () => {
-    const source = `dao-data, ${location.host}. Made ${toUtc(new Date())}.`
-    return isDemo ? `${source} DEMO: all numbers are simulated.` : source
-  }
+export function PictureButtons({ name, take }: { name: string; take: (origin: Origin) => Promise<Blob> | undefined }) {
+  const { said, copy } = useCopying('Copy picture', 'The browser refused: save it', name)
+  const toOrigin = () => ({
+    notice: isDemo ? 'DEMO: all numbers are simulated.' : undefined,
+    source: `dao-data, ${location.host}. Made ${toUtc(new Date())}.`,
+  })
   return (
     <>
-      <button type="button" class="plain" onClick={() => void take(toSource())?.then((picture) => save(name, picture))}>
+      <button type="button" class="plain" onClick={() => void take(toOrigin())?.then((picture) => save(name, picture))}>
         Save picture
       </button>{' '}
       <button
@@ -38,8 +28,9 @@ export function PictureButtons({ name, take }: { name: string; take: (source: st
         class="plain"
         aria-live="polite"
         onClick={() => {
-          const picture = take(toSource())
-          if (picture !== undefined) void copy(picture).then(say)
+          const picture = take(toOrigin())
+          if (picture !== undefined)
+            void copy(() => navigator.clipboard.write([new ClipboardItem({ 'image/png': picture })]))
         }}
       >
         {said}

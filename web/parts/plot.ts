@@ -3,7 +3,7 @@ import 'uplot/dist/uPlot.min.css'
 import { toMark, toUtc } from '../format.ts'
 import { drawCandles } from './candles.ts'
 import type { Drawing } from './drawing.ts'
-import { toPicture } from './picture.ts'
+import { type Origin, toPicture } from './picture.ts'
 
 const DAY = 86_400
 const UTC = { timeZone: 'UTC' } as const
@@ -36,7 +36,7 @@ export interface Plot {
   /** Puts the cursor on a point, or nowhere. */
   point(at: number | undefined): void
   /** What is in view as a picture with its title, its range, and where it is from. */
-  toPicture(title: string, source: string): Promise<Blob>
+  toPicture(title: string, origin: Origin): Promise<Blob>
   remove(): void
 }
 
@@ -88,6 +88,8 @@ function toWords(plot: UPlot, { kind, lines }: Drawing, colors: Colors) {
 /** Draws into an element; `onPoint` hears which point the cursor is on. Missing values are gaps. */
 export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: number | undefined) => void): Plot {
   const colors = colorsOf(element)
+  // What it has to stand on wherever it is seen, as on paper.
+  element.style.setProperty('--drawn-on', colors.back)
   let shown = drawing
   let alone = toAllAlone(drawing)
   const axis = { stroke: colors.text, grid: { stroke: colors.grid, width: 1 }, ticks: { show: false } }
@@ -140,8 +142,8 @@ export function draw(element: HTMLElement, drawing: Drawing, onPoint: (at: numbe
       const time = at === undefined ? undefined : shown.times[at]
       plot.setCursor({ left: time === undefined ? -10 : plot.valToPos(time, 'x'), top: 0 })
     },
-    toPicture: (title, source) =>
-      toPicture(plot.ctx.canvas, { title, source, ...toWords(plot, shown, colors) }, colors, UPlot.pxRatio),
+    toPicture: (title, origin) =>
+      toPicture(plot.ctx.canvas, { title, ...origin, ...toWords(plot, shown, colors) }, colors, UPlot.pxRatio),
     remove: () => {
       sized.disconnect()
       plot.destroy()

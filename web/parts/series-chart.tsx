@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import { useMemo } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import type { Known } from '../answers.ts'
 import type { Question } from '../interface.ts'
 import { Card } from './card.tsx'
@@ -7,10 +7,16 @@ import { Chart } from './chart.tsx'
 import type { Drawing } from './drawing.ts'
 import { Shown } from './shown.tsx'
 
-function Drawn<T>(props: { name: string; data: T; toDrawing: (data: T) => Drawing; isLow: boolean }) {
+function Drawn<T>(props: {
+  name: string
+  data: T
+  toDrawing: (data: T) => Drawing
+  isLow: boolean
+  absent: string | undefined
+}) {
   // How it is drawn changes with the name alone.
   const drawing = useMemo(() => props.toDrawing(props.data), [props.data, props.name])
-  return <Chart name={props.name} drawing={drawing} isLow={props.isLow} />
+  return <Chart name={props.name} drawing={drawing} isLow={props.isLow} absent={props.absent} />
 }
 
 /** A card with a chart of one series of the interface. `name` names what is drawn: another name is another drawing. */
@@ -20,19 +26,31 @@ export function SeriesChart<T>(props: {
   question: Question
   series: Known<T>
   toDrawing: (data: T) => Drawing
+  /** Of a series whose answer leaves out what has no observation: how to say how many of how many buckets it left out. */
+  toAbsent?: (missing: number, of: number) => string
   isLow?: boolean
   controls?: ComponentChildren
   children?: ComponentChildren
 }) {
-  const { title, name, question, series } = props
+  const { title, question, series } = props
+  // What stays until another answer comes keeps its name.
+  const shown = useRef(props.name)
+  if (!series.isBefore) shown.current = props.name
+  const name = shown.current
   return (
     <Card title={title} question={question} facts={series.given?.facts} controls={props.controls}>
       {props.children}
       <div class={props.isLow ? 'drawn low' : 'drawn'}>
         <Shown of={series} what={title.toLowerCase()}>
-          {(data, { coarse }) => (
+          {(data, { coarse, points = 0, missing = 0 }) => (
             <>
-              <Drawn name={name} data={data} toDrawing={props.toDrawing} isLow={props.isLow ?? false} />
+              <Drawn
+                name={name}
+                data={data}
+                toDrawing={props.toDrawing}
+                isLow={props.isLow ?? false}
+                absent={missing > 0 ? props.toAbsent?.(missing, points + missing) : undefined}
+              />
               {coarse !== undefined && coarse > 0 && (
                 <p class="note">{coarse} points are of observations coarser than the interval.</p>
               )}

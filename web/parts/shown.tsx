@@ -36,10 +36,12 @@ function Loading(props: { what: string; rows: number | undefined; outline: Compo
   )
 }
 
-export function Failed({ failure, again }: { failure: Failure; again: () => void }) {
+/** `of` names what failed where it is one of several. */
+export function Failed({ failure, again, of }: { failure: Failure; again: () => void; of?: string | undefined }) {
   return (
     <div class="state failed" role="alert">
       <p>
+        {of !== undefined && `${of}: `}
         <strong>{failure.title}.</strong> {failure.detail}
         {failure.requestId !== undefined && <small> Request {failure.requestId}</small>}
       </p>

@@ -1,0 +1,238 @@
+import type { Locator, Page, Route } from 'playwright-core'
+import { describe, expect, it } from 'vitest'
+import { hasBrowser } from '../support/browser.ts'
+import { type Answers, ID, serveExplorer, TOKEN, toPrepare } from '../support/explorer-page.ts'
+
+const OTHER = 'b'.repeat(24)
+const DAY = 86_400_000
+
+const DAO = {
+  ...{ _id: ID, name: 'Sample', description: '', category: [], token: null, snapshotName: 'sample.eth' },
+  ...{ website: null, twitter: null, discord: null, telegram: null, whitepaper: null, tokenomics: null },
+}
+
+const queryOf = (route: Route) => new URL(route.request().url()).searchParams
+
+/** A price a day from where it is asked for, as many as there are days until the page is looked at. */
+const answerPrices = (route: Route) => {
+  const start = Date.parse(queryOf(route).get('start') ?? '')
+  const data = Array.from({ length: 20 }, (_, day) => {
+    const timestamp = new Date(start + day * DAY).toISOString()
+    return { timestamp, quote: { USD: { price: 10 + day, timestamp } } }
+  })
+  return route.fulfill({ json: { name: 'Sample', id: ID, data } })
+}
+
+describe.skipIf(!hasBrowser)('the page', () => {
+  const explorer = serveExplorer()
+  const open = (path: string, answers: Answers) => explorer.open(path, { prepare: toPrepare(answers) })
+  const chartOf = (page: Page) => page.locator('.chart[data-drawn]').first()
+
+  it('is printed with the headings of its lists, and what is dark on dark', async () => {
+    const { page, close } = await explorer.open('/tokens', {
+      scheme: 'dark',
+      prepare: toPrepare({
+        tokens: [TOKEN],
+        'tokens/historic-financial': answerPrices,
+        'tokens/historic-dex-ohlcv': { data: [] },
+      }),
+    })
+    await page.getByRole('link', { name: 'Sample SMP' }).waitFor()
+    const toPaper = () => page.emulateMedia({ media: 'print', colorScheme: 'dark' })
+    const backOf = (of: Locator) => of.evaluate<string, HTMLElement>('(one) => getComputedStyle(one).backgroundColor')
+    await toPaper()
+    await page.getByRole('columnheader', { name: 'Market cap' }).getByText('Market cap').waitFor()
+    expect(await page.getByRole('button', { name: /Colours/ }).count()).toBe(0)
+    expect(await backOf(page.getByRole('img', { name: /^Price of Sample/ }))).toBe('rgb(18, 22, 28)')
+    await page.emulateMedia({ media: 'screen' })
+    await page.getByRole('link', { name: 'Sample SMP' }).click()
+    await chartOf(page).waitFor()
+    await toPaper()
+    expect(await backOf(chartOf(page))).toBe('rgb(18, 22, 28)')
+    await close()
+  })
+
+  it('shows what is chosen, and where it is, in the reader’s own colours', async () => {
+    const { page, close } = await explorer.open('/daos', { forcedColors: 'active', prepare: toPrepare({}) })
+    const backOf = (of: Locator) => of.evaluate<string, HTMLElement>('(one) => getComputedStyle(one).backgroundColor')
+    const choice = (name: string) => page.getByRole('button', { name, exact: true })
+    expect(await backOf(choice('Treasuries'))).not.toBe(await backOf(choice('Ratings')))
+    const lineOf = (name: string) =>
+      page
+        .getByRole('link', { name, exact: true })
+        .evaluate<string, HTMLElement>('(one) => getComputedStyle(one).textDecorationLine')
+    expect([await lineOf('DAOs'), await lineOf('Index')]).toEqual(['underline', 'none'])
+    await page.getByRole('button', { name: 'Search ⌘K' }).click()
+    const hits = page.getByRole('option')
+    expect(await backOf(hits.nth(0))).not.toBe(await backOf(hits.nth(1)))
+    await close()
+  })
+
+  it('asks anew for the images of a list as the day goes on', async () => {
+    const { page, close } = await open('/tokens', { tokens: [TOKEN] })
+    await page.getByRole('img', { name: /^Price of Sample/ }).waitFor()
+    const renewed = page.waitForRequest('**/charts/24h/**')
+    await page.clock.fastForward(6 * 60_000)
+    await renewed
+    await close()
+  })
+
+  it('says for a while that a browser without a clipboard copies nothing', async () => {
+    const { page, wrong, close } = await explorer.open('/tokens', {
+      prepare: async (page) => {
+        // As it is on pages that come unencrypted.
+        await page.addInitScript(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
+        await toPrepare({ tokens: [TOKEN] })(page)
+      },
+    })
+    await page.getByText('Open as: All tokens').click()
+    await page.getByRole('button', { name: 'Copy curl' }).click()
+    await page.getByRole('button', { name: 'The browser refused: select the line above' }).waitFor()
+    await page.clock.fastForward(10_000)
+    await page.getByRole('button', { name: 'Copy curl' }).waitFor()
+    expect(wrong.filter((text) => text.includes('clipboard'))).toEqual([])
+    await close()
+  })
+
+  it('is loaded again where what draws the charts is gone', async () => {
+    const { page, close } = await explorer.open(`/tokens/${ID}?range=90d`, {
+      prepare: async (page) => {
+        await toPrepare({
+          tokens: [TOKEN],
+          'tokens/historic-financial': answerPrices,
+          'tokens/historic-dex-ohlcv': { data: [] },
+        })(page)
+        await page.route('**/assets/plot-*.js', (route) => route.fulfill({ status: 404 }))
+      },
+    })
+    const again = page.getByRole('button', { name: 'Load the page again' }).first()
+    await again.waitFor()
+    await page.unroute('**/assets/plot-*.js')
+    await again.click()
+    await chartOf(page).waitFor()
+    await close()
+  })
+
+  it('says of a DAO in which nothing was voted on that nothing was, and not that it is not known', async () => {
+    const { page, close } = await open(`/daos/${ID}`, { daos: [DAO] })
+    await page.getByText('No proposals yet.').waitFor()
+    await page.getByText('Nobody has voted yet.').waitFor()
+    await close()
+  })
+
+  it('keeps the newest proposals where those of one DAO do not come, and says whose', async () => {
+    const ids = ['a', 'b', 'c'].map((letter) => letter.repeat(24))
+    let [daos, isAway] = [ids.slice(0, 2), false]
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const { page, close } = await open('/', {
+      'daos/governance/summary': (route: Route) => {
+        const lastProposalAt = '2024-03-10T00:00:00.000Z'
+        return route.fulfill({ json: daos.map((_id) => ({ _id, name: `DAO ${_id[0]}`, lastProposalAt })) })
+      },
+      'daos/governance/proposals': async (route: Route) => {
+        const dao = queryOf(route).get('id') ?? ''
+        if (isAway && dao === ids[0]) return route.abort()
+        if (dao === ids[2]) await released
+        const createdAt = { a: '2024-03-02', b: '2024-03-01', c: '2024-03-03' }[dao[0] ?? '']
+        const known = {
+          title: `Of ${dao[0]}`,
+          url: null,
+          state: 'active',
+          votes: 1,
+          endsAt: '2024-03-11T00:00:00.000Z',
+        }
+        return route.fulfill({ json: [{ _id: dao, dao, createdAt, ...known }] })
+      },
+    })
+    const card = page.getByRole('region', { name: 'Newest proposals', exact: true })
+    const titles = () => card.locator('tbody td:first-child').allTextContents()
+    await expect.poll(titles).toEqual(['Of a', 'Of b'])
+    isAway = true
+    await page.clock.fastForward(31_000)
+    await card.getByRole('alert').getByText('DAO a: The service could not be reached').waitFor()
+    expect(await titles()).toEqual(['Of a', 'Of b'])
+    daos = ids
+    await page.clock.fastForward(31_000)
+    await card.locator('[aria-busy=true] table').waitFor()
+    expect(await titles()).toEqual(['Of a', 'Of b'])
+    release()
+    await expect.poll(titles).toEqual(['Of c', 'Of a', 'Of b'])
+    await close()
+  })
+
+  it('compares what is known: names what fails, and puts no chart under the name of another range', async () => {
+    let away: readonly (string | null)[] = [ID, OTHER]
+    let release = () => {}
+    const released = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const { page, close } = await open(`/compare?ids=${ID},${OTHER}`, {
+      tokens: [TOKEN, { ...TOKEN, _id: OTHER, symbol: 'OTH' }],
+      'tokens/historic-financial': async (route: Route) => {
+        if (Date.parse(queryOf(route).get('start') ?? '') < Date.parse('2023-06-01')) await released
+        return away.includes(queryOf(route).get('id')) ? route.abort() : answerPrices(route)
+      },
+    })
+    const card = page.getByRole('region', { name: 'Compared', exact: true })
+    const alerts = card.getByRole('alert')
+    await expect.poll(() => alerts.count()).toBe(2)
+    expect(await card.locator('.chart, .state.empty').count()).toBe(0)
+    away = [OTHER]
+    await alerts.first().getByRole('button').click()
+    await chartOf(page).waitFor()
+    expect(await alerts.textContent()).toMatch(/^OTH: /)
+    const named = () => card.getByRole('img').getAttribute('aria-label')
+    await page.getByRole('button', { name: '1y', exact: true }).click()
+    await card.locator('[aria-busy=true] .chart').waitFor()
+    expect(await named()).toMatch(/^SMP, OTH, 90d\./)
+    release()
+    await expect.poll(named).toMatch(/^SMP, OTH, 1y\./)
+    expect(await card.locator('[aria-busy=true]').count()).toBe(0)
+    await close()
+  })
+
+  it('shows no chart of a range for another one of the same interval, and keeps what it has of each', async () => {
+    let isAway = true
+    const { page, close } = await open(`/tokens/${ID}?range=90d`, {
+      tokens: [TOKEN],
+      'tokens/historic-financial': (route: Route) => (isAway && isYear(route) ? route.abort() : answerPrices(route)),
+      'tokens/historic-dex-ohlcv': { data: [] },
+    })
+    const isYear = (route: Route) => Date.parse(queryOf(route).get('start') ?? '') < Date.parse('2023-06-01')
+    const card = page.getByRole('region', { name: 'Price', exact: true })
+    const named = () => card.getByRole('img').getAttribute('aria-label')
+    await chartOf(page).waitFor()
+    await page.getByRole('button', { name: '1y', exact: true }).click()
+    await card.getByRole('alert').waitFor()
+    expect(await card.locator('.chart').count()).toBe(0)
+    isAway = false
+    await card.getByRole('button', { name: 'Try again' }).click()
+    await expect.poll(named).toMatch(/1y by 1d\./)
+    // The one before is there at once, and asked for no second time so soon.
+    await page.route('**/historic-financial?*', (route) => route.abort())
+    await page.getByRole('button', { name: '90d', exact: true }).click()
+    await expect.poll(named).toMatch(/90d by 1d\./)
+    expect(await card.getByRole('alert').count()).toBe(0)
+    await close()
+  })
+
+  it('tells days without a trade from days that are known', async () => {
+    const candle = { timestamp: '2024-03-01T00:00:00.000Z', volumeUsd: 5 }
+    const { page, close } = await open(`/tokens/${ID}`, {
+      tokens: [TOKEN],
+      'tokens/historic-financial': { data: [] },
+      'tokens/historic-dex-ohlcv': (route: Route) => {
+        const headers = { 'x-series-points': '1', 'x-series-missing': '29' }
+        return route.fulfill({ headers, json: { name: 'Sample', id: ID, data: [candle] } })
+      },
+    })
+    const card = page.getByRole('region', { name: 'Volume there, by day', exact: true })
+    const said = '29 of 30 days have no stored trade.'
+    expect(await card.locator('.known').textContent()).toBe(said)
+    expect(await card.getByRole('img').getAttribute('aria-label')).toContain(said)
+    await close()
+  })
+})
