@@ -16,6 +16,8 @@ export interface Failure {
   /** The interface's word for it, where it was the interface that answered. */
   readonly code: string | undefined
   readonly requestId: string | undefined
+  /** From when on it may be answered, in Unix milliseconds; not known of what is refused for what it is. */
+  readonly retryAt: number | undefined
 }
 
 /** What is known of a question: perhaps an answer, perhaps why the newest one did not come. */
@@ -83,7 +85,7 @@ const MOST_CHARACTERS = 50_000_000
 /**
  * What has not changed is not sent again. The service is asked each time, because an answer may be kept longer than it is the
  * newest. The browser keeps nothing: it would go on saying that an answer is stale which no longer is, as it takes no header
- * away from what it has. What failed is asked again with all that is shown.
+ * away from what it has. What failed is asked again soon, see `renew`.
  */
 const connection = createConnection({
   ...{ baseUrl: BASE, memory: MOST_CHARACTERS, retries: 0 },
@@ -91,14 +93,16 @@ const connection = createConnection({
 })
 
 function toFailure(error: unknown): Failure {
+  const now = Date.now()
   if (error instanceof ProblemError) {
-    const { problem, status, code, requestId } = error
+    const { problem, status, code, requestId, retryAfter = 0 } = error
     const title = problem?.title ?? `The service answered ${status}`
-    return { title, detail: problem?.detail ?? '', code, requestId }
+    const retryAt = status >= 500 || status === 429 ? now + retryAfter * 1000 : undefined
+    return { title, detail: problem?.detail ?? '', code, requestId, retryAt }
   }
   const cause = error instanceof ConnectionError ? error.cause : error
   const detail = cause instanceof Error ? cause.message : String(cause)
-  return { title: 'The service could not be reached', detail, code: undefined, requestId: undefined }
+  return { title: 'The service could not be reached', detail, code: undefined, requestId: undefined, retryAt: now }
 }
 
 /** What is the same stays the same object: nothing is drawn again. */
@@ -132,11 +136,15 @@ function askAgain(url: string, { count }: Asked): void {
   else if (entry !== undefined) entry.value = { ...entry.peek(), at: 0 }
 }
 
-/** Asks again for what is outdated, by its path and by when it was asked, in Unix milliseconds. */
-export function renew(isOutdated: (path: Path, askedAt: number) => boolean): void {
+/**
+ * Asks again for what is outdated, by its path, by when it was asked, in Unix milliseconds, and by whether it failed and may
+ * be answered by now.
+ */
+export function renew(isOutdated: (path: Path, askedAt: number, hasFailed: boolean) => boolean): void {
   for (const [url, one] of asked) {
-    const { isAsking, at } = entries.get(url)?.peek() ?? UNASKED
-    if (!isOutdated(one.path, at)) continue
+    const { isAsking, at, failure } = entries.get(url)?.peek() ?? UNASKED
+    const hasFailed = failure?.retryAt !== undefined && failure.retryAt <= Date.now()
+    if (!isOutdated(one.path, at, hasFailed)) continue
     if (isAsking) one.isOutdated = true
     else askAgain(url, one)
   }

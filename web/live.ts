@@ -95,7 +95,7 @@ export function followChanges(): void {
   })
   setInterval(() => {
     if (!isVisible()) return
-    renew((path, askedAt) => !isTold(path, askedAt) || Date.now() - askedAt > ASK_ANYWAY_MS)
+    renew((path, askedAt, hasFailed) => hasFailed || !isTold(path, askedAt) || Date.now() - askedAt > ASK_ANYWAY_MS)
   }, ASK_MS)
   if (isVisible()) connect()
 }

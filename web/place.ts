@@ -6,9 +6,14 @@ export const BASE = new URL(document.baseURI)
 for (const element of document.querySelectorAll('base')) element.href = BASE.href
 
 const href = signal(location.href)
+let isReturn = false
 addEventListener('popstate', () => {
+  isReturn = true
   href.value = location.href
 })
+
+/** Whether the reader came by the browser's own buttons, which bring back the place on the page as well. */
+export const isReturning = () => isReturn
 
 const toPath = (address: string) => {
   const { pathname } = new URL(address)
@@ -27,6 +32,7 @@ export const toAbsolute = (relative: string) => new URL(relative, BASE).href
 /** Goes to an address beside the page. The reader's place is kept when only the query changes. */
 export function go(to: string, options: { replaces?: boolean } = {}): void {
   const before = path.peek()
+  isReturn = false
   if (options.replaces) history.replaceState(null, '', toAbsolute(to))
   else history.pushState(null, '', toAbsolute(to))
   href.value = location.href

@@ -26,7 +26,7 @@ export const toPrepare = (answers: Answers) => async (page: Page) => {
   await page.route('**/data/**', (route) => {
     const { pathname } = new URL(route.request().url())
     const told = answers[pathname.slice('/data/'.length)]
-    if (pathname === '/data/stream') return route.abort()
+    if (pathname === '/data/stream' && told === undefined) return route.abort()
     return typeof told === 'function' ? told(route) : route.fulfill({ json: told ?? [] })
   })
 }

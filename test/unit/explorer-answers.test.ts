@@ -96,6 +96,29 @@ describe.skipIf(!hasBrowser)('the page', () => {
     }
     await close()
   })
+  it('asks again within half a minute for what the service had no time for, though changes are told', async () => {
+    let isBusy = true
+    const refuse = (route: Route) => route.fulfill({ status: 503, headers: { 'retry-after': '1' }, json: {} })
+    const { page, close } = await open('/tokens', {
+      stream: (route: Route) => route.fulfill({ contentType: 'text/event-stream', body: 'retry: 3600000\n\n' }),
+      tokens: (route: Route) => (isBusy ? refuse(route) : route.fulfill({ json: [TOKEN] })),
+    })
+    await page.getByRole('alert').first().waitFor()
+    isBusy = false
+    await page.clock.fastForward(40_000)
+    await page.getByRole('link', { name: 'Sample' }).first().waitFor()
+    await close()
+  })
+
+  it('tells of each that is compared how to take it out, also where nothing is known of it, and what is not found', async () => {
+    const { page, close } = await open(`/compare?of=daos&ids=${ID}`, {})
+    await page.getByLabel('Add').fill('nobody')
+    await page.getByText('None of the DAOs is called so.').waitFor()
+    await page.getByRole('link', { name: 'Remove not known' }).click()
+    await page.waitForURL((url) => !url.search.includes(ID))
+    await close()
+  })
+
   it('keeps a chart whose range moves on while the service is away, and says that it is', async () => {
     let isAway = false
     const answer = (route: Route) => (isAway ? route.abort() : answerPrices(route))

@@ -7,7 +7,7 @@ import { Choice, chosen } from '../parts/choice.tsx'
 import { usualOf } from '../parts/columns.tsx'
 import { toDrawing } from '../parts/drawing.ts'
 import { useFound } from '../parts/found.ts'
-import { type Column, RecordTable } from '../parts/record-table.tsx'
+import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { go, query, withQuery } from '../place.ts'
 import { TREASURY } from './dao-columns.tsx'
@@ -17,6 +17,10 @@ import { COLUMNS } from './token-columns.tsx'
 
 /** As many lines as have colours of their own. */
 const MOST = 6
+
+/** Of what is found half may be of the other kind. */
+const MOST_FOUND = 50
+const MOST_HITS = 10
 
 const KINDS = ['tokens', 'daos'] as const
 
@@ -31,8 +35,9 @@ const withIds = (ids: readonly string[]) => withQuery({ ids: ids.join(',') })
 /** Finds what else to compare. */
 function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string[] }) {
   const [words, setWords] = useState('')
-  const { records, isSearching } = useFound(words)
-  const hits = records.filter(({ type }) => `${type}s` === kind)
+  const { records, isSearching, failure } = useFound(words, MOST_FOUND)
+  const hits = records.filter(({ type }) => `${type}s` === kind).slice(0, MOST_HITS)
+  const isNothing = words.trim() !== '' && !isSearching && failure === undefined && hits.length === 0
   if (ids.length >= MOST) return <p class="note">{MOST} lines are as many as can be told apart.</p>
   const add = (id: string) => {
     setWords('')
@@ -44,7 +49,11 @@ function Add({ kind, ids }: { kind: (typeof KINDS)[number]; ids: readonly string
         Add
         <input type="search" value={words} onInput={({ currentTarget }) => setWords(currentTarget.value)} />
       </label>
-      {isSearching && <span role="status">Searching…</span>}
+      <span role="status">
+        {isSearching && 'Searching…'}
+        {isNothing && `None of the ${kind === 'daos' ? 'DAOs' : kind} is called so.`}
+        {failure !== undefined && `${failure.title}. ${failure.detail}`}
+      </span>
       {hits.map(({ _id, name }) => (
         <button key={_id} type="button" onClick={() => add(_id)}>
           {name}
@@ -70,14 +79,19 @@ const toTreasury = (points: Treasuries) =>
     lines: [['treasury', ({ valueUsd }) => valueUsd]],
   })
 
-const toRemove = (ids: readonly string[]): Column<{ _id: string; name: string }> => ({
-  title: 'Remove',
-  cell: ({ _id, name }) => (
-    <a href={withIds(ids.filter((id) => id !== _id))} aria-label={`Remove ${name}`}>
-      ×
-    </a>
-  ),
-})
+/** What is compared, each with the way to take it out: of some there is nothing to be shown below. */
+const Compared = ({ ids, names }: { ids: readonly string[]; names: readonly string[] }) => (
+  <ul class="compared">
+    {ids.map((id, index) => (
+      <li key={id}>
+        {names[index]}{' '}
+        <a href={withIds(ids.filter((one) => one !== id))} aria-label={`Remove ${names[index]}`}>
+          ×
+        </a>
+      </li>
+    ))}
+  </ul>
+)
 
 function Tokens({ ids }: { ids: readonly string[] }) {
   const { range, interval, start } = useRange('90d')
@@ -89,16 +103,12 @@ function Tokens({ ids }: { ids: readonly string[] }) {
   )
   return (
     <>
+      <Compared ids={ids} names={names} />
       <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toPrice} range={range} />
       <Card title="Side by side" question={question} facts={tokens.given?.facts}>
         <Shown of={tokens} what="tokens" isEmpty={(data) => data.length === 0}>
           {(data) => (
-            <RecordTable
-              caption="Tokens"
-              records={data}
-              columns={[...usualOf(COLUMNS), toRemove(ids)]}
-              keyOf={({ _id }) => _id}
-            />
+            <RecordTable caption="Tokens" records={data} columns={usualOf(COLUMNS)} keyOf={({ _id }) => _id} />
           )}
         </Shown>
       </Card>
@@ -116,17 +126,11 @@ function Daos({ ids }: { ids: readonly string[] }) {
   const questions = ids.map((id) => toQuestion('/data/daos/treasury/historic', { id, ...asked }, range))
   return (
     <>
+      <Compared ids={ids} names={names} />
       <Overlay key={ids.join(' ')} questions={questions} names={names} toLine={toTreasury} range={range} />
       <Card title="Side by side" question={question} facts={daos.given?.facts}>
         <Shown of={daos} what="DAOs" isEmpty={(data) => data.length === 0}>
-          {(data) => (
-            <RecordTable
-              caption="DAOs"
-              records={data}
-              columns={[...usualOf(TREASURY), toRemove(ids)]}
-              keyOf={({ _id }) => _id}
-            />
-          )}
+          {(data) => <RecordTable caption="DAOs" records={data} columns={usualOf(TREASURY)} keyOf={({ _id }) => _id} />}
         </Shown>
       </Card>
     </>
@@ -137,7 +141,7 @@ function Daos({ ids }: { ids: readonly string[] }) {
 export function Compare() {
   const kind = chosen('of', KINDS, 'tokens')
   const ids = idsOf()
-  const Compared = kind === 'tokens' ? Tokens : Daos
+  const Lines = kind === 'tokens' ? Tokens : Daos
   return (
     <>
       <h1>Compare</h1>
@@ -152,7 +156,7 @@ export function Compare() {
         clears={['ids', 'range', 'interval']}
       />
       <Add key={kind} kind={kind} ids={ids} />
-      {ids.length === 0 ? <p class="state empty">Add what is to be compared by its name.</p> : <Compared ids={ids} />}
+      {ids.length === 0 ? <p class="state empty">Add what is to be compared by its name.</p> : <Lines ids={ids} />}
     </>
   )
 }

@@ -3,7 +3,7 @@ import { useAnswer } from '../answers.ts'
 import { useStart } from '../clock.ts'
 import { type Answer, type Query, toQuestion } from '../interface.ts'
 import { Card } from '../parts/card.tsx'
-import { chosen } from '../parts/choice.tsx'
+import { Choice, chosen } from '../parts/choice.tsx'
 import { RecordTable } from '../parts/record-table.tsx'
 import { Shown } from '../parts/shown.tsx'
 import { Moment, Unknown } from '../parts/value.tsx'
@@ -33,8 +33,12 @@ const COVERED = [
   'dex-trades',
 ] as const satisfies readonly Named[]
 
-/** Rows of gaps that a reader can take in; the request has all. */
-const MOST_GAPS = 200
+/** Rows of gaps that a reader can take in, and names that can be asked for at once; the request has all. */
+const MOST_GAPS = 100
+
+/** The service refuses what has too many ranges to tell: of a shorter time there are fewer. */
+const RANGES = ['30d', '7d', '24h'] as const
+const RANGE_TEXTS = { '30d': '30 days', '7d': '7 days', '24h': '24 hours' } as const
 
 const OF_TOKENS: readonly Named[] = ['prices', 'tvl', 'holders', 'dex-trades']
 const OF_ALL: readonly Named[] = ['market-cap', 'treasury-value', 'index', 'index-token']
@@ -48,8 +52,8 @@ function Entity({ dataset, id, names }: { dataset: Named; id: string; names: Rea
 
 /** The names of those that are still live; of the others the interface has no record. */
 function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string, string> {
-  const id = [...new Set(gaps.map(({ entity }) => entity))].slice(0, 100)
-  const asked = { id, limit: 100 }
+  const id = [...new Set(gaps.map(({ entity }) => entity))]
+  const asked = { id, limit: MOST_GAPS }
   const isAsked = id.length > 0 && !OF_ALL.includes(dataset)
   const ofTokens = isAsked && OF_TOKENS.includes(dataset) ? toQuestion('/data/tokens', asked) : undefined
   const ofDaos = isAsked && ofTokens === undefined ? toQuestion('/data/daos', asked) : undefined
@@ -59,25 +63,34 @@ function useNames(dataset: Named, gaps: readonly Stretch[]): ReadonlyMap<string,
 
 export function Gaps() {
   const dataset = chosen<Named>('dataset', COVERED, 'prices')
-  const start = useStart('30d', '1d')
+  const range = chosen('range', RANGES, '30d')
+  const start = useStart(range, range === '24h' ? '1h' : '1d')
   const question = toQuestion('/data/status/coverage', { dataset, start })
   const coverage = useAnswer(question)
   const gaps = coverage.given?.data.filter(isGap).slice(0, MOST_GAPS) ?? []
   const names = useNames(dataset, gaps)
   const choice = (
-    <p class="filters">
-      <label>
-        Dataset
-        <select value={dataset} onChange={({ currentTarget }) => go(withQuery({ dataset: currentTarget.value }))}>
-          {COVERED.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-      </label>
-    </p>
+    <div class="choices">
+      <p class="filters">
+        <label>
+          Dataset
+          <select value={dataset} onChange={({ currentTarget }) => go(withQuery({ dataset: currentTarget.value }))}>
+            {COVERED.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </label>
+      </p>
+      <Choice
+        name="range"
+        label="How far back"
+        options={RANGES.map((value) => ({ value, text: RANGE_TEXTS[value] }))}
+        value={range}
+      />
+    </div>
   )
   return (
-    <Card title="Gaps of the last 30 days" question={question} hasTables={false} controls={choice}>
+    <Card title={`Gaps of the last ${RANGE_TEXTS[range]}`} question={question} hasTables={false} controls={choice}>
       <Shown of={coverage} what="gaps" isEmpty={(data) => !data.some(isGap)} empty="Nothing is missing.">
         {(data) => (
           <>

@@ -2,9 +2,9 @@ import { useAnswer } from '../answers.ts'
 import { toQuestion } from '../interface.ts'
 
 /** The tokens and DAOs that words find. While they are searched for there are none: nobody may open what the words before found. */
-export function useFound(words: string) {
+export function useFound(words: string, limit = 10) {
   const q = words.trim().slice(0, 100)
-  const { given, failure, isBefore } = useAnswer(q === '' ? undefined : toQuestion('/data/search', { q, limit: 10 }))
+  const { given, failure, isBefore } = useAnswer(q === '' ? undefined : toQuestion('/data/search', { q, limit }))
   const isSearching = q !== '' && failure === undefined && (given === undefined || isBefore)
   return { records: q === '' || isSearching ? [] : (given?.data ?? []), failure, isSearching }
 }

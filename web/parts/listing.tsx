@@ -16,7 +16,7 @@ export function listQuery() {
   const filter = said.getAll('filter')
   return {
     limit: ON_A_PAGE,
-    ...(said.get('name') ? { name: [said.get('name') ?? ''] } : {}),
+    ...(said.get('name')?.trim() ? { name: [said.get('name')?.trim() ?? ''] } : {}),
     ...(said.get('category') ? { category: [said.get('category') ?? ''] } : {}),
     ...(said.get('chain') ? { chain: [said.get('chain') ?? ''] } : {}),
     ...(filter.length > 0 ? { filter } : {}),
@@ -82,14 +82,20 @@ function Filters({ least }: { least: Least | undefined }) {
   )
 }
 
+/** The way back from a page of an old link, whether or not there is such a page any more. */
+const FirstPage = () =>
+  query.value.has('cursor') ? (
+    <p class="pages">
+      <a href={withQuery({ cursor: undefined })}>First page</a>
+    </p>
+  ) : null
+
 /** How many there are, and the way to the others. Back is the browser's. */
 function Pages(props: { shown: number; total: number | undefined; next: string | undefined; order: Held<unknown> }) {
   const { shown, total, next, order } = props
-  const isFirst = !query.value.has('cursor')
   return (
     <p class="pages">
       <span role="status">{total === undefined ? `${shown} shown` : `${shown} of ${total} shown`}</span>
-      {!isFirst && <a href={withQuery({ cursor: undefined })}>First page</a>}
       {next !== undefined && <a href={withQuery({ cursor: next })}>Next page</a>}
       <button type="button" class="plain reorder" data-needed={order.isOther} onClick={order.renew}>
         The order has changed: sort again
@@ -119,6 +125,7 @@ function Records<T extends { readonly _id: string }>(props: {
         keyOf={({ _id }) => _id}
         sorting={sorting}
         isSteady
+        page={query.value.get('cursor') ?? ''}
       />
       <Pages shown={data.length} total={total} next={next} order={order} />
     </>
@@ -158,6 +165,7 @@ export function Listing<T extends { readonly _id: string }>(props: {
           <Records {...{ title, list: records.isBefore ? '' : question.url, data, columns, sorting, total, next }} />
         )}
       </Shown>
+      <FirstPage />
     </Card>
   )
 }

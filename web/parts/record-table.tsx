@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { isReturning } from '../place.ts'
 
 /** A column of a table of records. */
 export interface Column<T> {
@@ -50,8 +51,9 @@ const FIRST_ROWS = 30
 /** A browser that is busy all the time shows the others nevertheless. */
 const MOST_IDLE_MS = 300
 
+/** Whoever returns to a row that is not there yet would be left at the end of those that are. */
 function useIsWhole(): boolean {
-  const [isWhole, complete] = useState(false)
+  const [isWhole, complete] = useState(isReturning)
   // Effects run after the paint, and idle is when nothing else is to be painted; not every browser tells when that is.
   useEffect(() => {
     if (!('requestIdleCallback' in window)) return complete(true)
@@ -70,12 +72,23 @@ export function RecordTable<T>(props: {
   sorting?: Sorting
   /** Its columns are as wide whatever is in them: values that change move nothing. */
   isSteady?: boolean
+  /** Which page of a list it is: whoever turns it reads on from its beginning. */
+  page?: string
 }) {
-  const { columns, sorting } = props
+  const { columns, sorting, page } = props
+  const section = useRef<HTMLElement>(null)
+  const before = useRef(page)
+  useEffect(() => {
+    if (before.current === page) return
+    before.current = page
+    if (isReturning()) return
+    section.current?.scrollIntoView()
+    section.current?.focus({ preventScroll: true })
+  }, [page])
   const records = useIsWhole() ? props.records : props.records.slice(0, FIRST_ROWS)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
-    <section class="scroll" tabIndex={0} aria-label={`Table: ${props.caption}`}>
+    <section class="scroll" ref={section} tabIndex={0} aria-label={`Table: ${props.caption}`}>
       <table class={props.isSteady ? 'steady' : undefined}>
         <caption class="hidden">{props.caption}</caption>
         <thead>

@@ -5,7 +5,7 @@ const TEXTS: Record<Connection, readonly [text: string, why: string]> = {
   connecting: ['connecting', 'Changes will be shown as they happen.'],
   live: ['live', 'Changes are shown as they happen.'],
   lost: ['connection lost', 'The service is asked every half minute until it can be heard again.'],
-  refused: ['every 30 s', 'The service has no place for another listener: it is asked every half minute.'],
+  refused: ['every 30 s', 'The service does not tell of changes just now: it is asked every half minute.'],
 }
 
 function Live() {
