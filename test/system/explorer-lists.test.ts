@@ -67,7 +67,7 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
     await expect.poll(() => page.evaluate<number>('scrollY')).toBe(place)
     await page.getByRole('link', { name: 'Next page' }).click()
     const table = page.getByRole('region', { name: 'Table: Tokens' })
-    await expect.poll(() => table.evaluate((element) => element === document.activeElement)).toBe(true)
+    await expect.poll(() => table.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
     await expect
       .poll(() => table.evaluate((element) => Math.round(element.getBoundingClientRect().top)))
       .toBeGreaterThanOrEqual(0)
