@@ -23,6 +23,10 @@ const answerPrices = (route: Route) => {
   return route.fulfill({ json: { name: 'Sample', id: ID, data } })
 }
 
+/** What a property of an element comes to. */
+const styleOf = (of: Locator, property: string) =>
+  of.evaluate((one, name) => one.ownerDocument.defaultView?.getComputedStyle(one).getPropertyValue(name), property)
+
 describe.skipIf(!hasBrowser)('the page', () => {
   const explorer = serveExplorer()
   const open = (path: string, answers: Answers) => explorer.open(path, { prepare: toPrepare(answers) })
@@ -39,7 +43,7 @@ describe.skipIf(!hasBrowser)('the page', () => {
     })
     await page.getByRole('link', { name: 'Sample SMP' }).waitFor()
     const toPaper = () => page.emulateMedia({ media: 'print', colorScheme: 'dark' })
-    const backOf = (of: Locator) => of.evaluate<string, HTMLElement>('(one) => getComputedStyle(one).backgroundColor')
+    const backOf = (of: Locator) => styleOf(of, 'background-color')
     await toPaper()
     await page.getByRole('columnheader', { name: 'Market cap' }).getByText('Market cap').waitFor()
     expect(await page.getByRole('button', { name: /Colours/ }).count()).toBe(0)
@@ -54,13 +58,10 @@ describe.skipIf(!hasBrowser)('the page', () => {
 
   it('shows what is chosen, and where it is, in the reader’s own colours', async () => {
     const { page, close } = await explorer.open('/daos', { forcedColors: 'active', prepare: toPrepare({}) })
-    const backOf = (of: Locator) => of.evaluate<string, HTMLElement>('(one) => getComputedStyle(one).backgroundColor')
+    const backOf = (of: Locator) => styleOf(of, 'background-color')
     const choice = (name: string) => page.getByRole('button', { name, exact: true })
     expect(await backOf(choice('Treasuries'))).not.toBe(await backOf(choice('Ratings')))
-    const lineOf = (name: string) =>
-      page
-        .getByRole('link', { name, exact: true })
-        .evaluate<string, HTMLElement>('(one) => getComputedStyle(one).textDecorationLine')
+    const lineOf = (name: string) => styleOf(page.getByRole('link', { name, exact: true }), 'text-decoration-line')
     expect([await lineOf('DAOs'), await lineOf('Index')]).toEqual(['underline', 'none'])
     await page.getByRole('button', { name: 'Search ⌘K' }).click()
     const hits = page.getByRole('option')
