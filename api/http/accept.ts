@@ -2,6 +2,8 @@ import { LRUCache } from 'lru-cache'
 
 /** Longer headers are rare, and not worth the memory. */
 const MAX_REMEMBERED_LENGTH = 300
+/** What is longer no browser sends: taking it apart would take up to a tenth of a second, so it counts as absent. */
+const MAX_LENGTH = 2_000
 
 /** Remembers what was found for a header: clients send the same few over and over. */
 function remember<T>(find: (header: string) => T): (header: string) => T {
@@ -55,7 +57,8 @@ export function createMediaTypeChooser<Type extends string>(
 ): (accept: string | undefined) => Type | undefined {
   const choose = remember((accept) => toWished(accept, types))
   return (accept) => {
-    const leavesTheChoice = accept === undefined || accept === '*/*' || accept.trim() === ''
+    const leavesTheChoice =
+      accept === undefined || accept === '*/*' || accept.length > MAX_LENGTH || accept.trim() === ''
     return leavesTheChoice ? types[0] : choose(accept)
   }
 }
@@ -75,5 +78,5 @@ const chooseNamed = remember((header): Encoding => {
 /** The best encoding that `Accept-Encoding` allows; gzip before br at equal wish, because it is cheaper to make. */
 export function chooseEncoding(acceptEncoding: string | string[] | undefined): Encoding {
   const header = String(acceptEncoding ?? '')
-  return header === '' ? 'identity' : chooseNamed(header)
+  return header === '' || header.length > MAX_LENGTH ? 'identity' : chooseNamed(header)
 }

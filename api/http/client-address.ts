@@ -30,14 +30,16 @@ export function createToAddress(trusted: readonly string[]): ToAddress {
   const networks = toNetworks(trusted)
   const isTrusted = (address: string) => isIP(address) !== 0 && networks.check(address, familyOf(address))
   return (request) => {
-    const hops = String(request.headers['x-forwarded-for'] ?? '')
-      .split(',')
-      .map(toPlain)
     let address = direct(request)
-    while (isTrusted(address)) {
-      const before = hops.pop()
-      if (before === undefined || isIP(before) === 0) break
+    if (!isTrusted(address)) return address
+    // Hop by hop from its end: whoever asks may have put a quarter of a megabyte in front.
+    const header = String(request.headers['x-forwarded-for'] ?? '')
+    for (let end = header.length; end >= 0 && isTrusted(address); ) {
+      const comma = end === 0 ? -1 : header.lastIndexOf(',', end - 1)
+      const before = toPlain(header.slice(comma + 1, end))
+      if (isIP(before) === 0) break
       address = before
+      end = comma
     }
     return address
   }

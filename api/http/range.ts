@@ -4,7 +4,7 @@ export interface ByteRange {
   readonly end: number
 }
 
-const ONE_RANGE = /^bytes\s*=\s*(\d*)\s*-\s*(\d*)$/i
+const ONE_RANGE = /^bytes\s*=\s*(?:(\d+)\s*)?-\s*(\d*)$/i
 
 /**
  * The bytes that a `Range` header asks for (RFC 9110, section 14.1.2), of a representation of so many bytes. Undefined

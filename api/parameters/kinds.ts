@@ -3,7 +3,7 @@ import { parseTime } from './time.ts'
 import { wholeValues } from './whole-values.ts'
 
 /** Most values that one array parameter takes (contract section 2). */
-const MAX_VALUES = 100
+export const MAX_VALUES = 100
 const MAX_NAME_LENGTH = 200
 
 const id = z

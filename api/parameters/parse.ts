@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { Problem } from '../problem/problem.ts'
+import { MAX_VALUES } from './kinds.ts'
 import { nearestWord } from './nearest.ts'
 import { wholeValues } from './whole-values.ts'
 
@@ -112,7 +113,8 @@ function toValue(name: string, schema: z.ZodType, raw: RawParameters): unknown {
   const isSplit = several && !wholeValues.has(inner(schema))
   const values = isSplit ? given.flatMap((value) => value.split(',')) : given
   if (values.includes('')) throw new Problem('invalid_parameter', `${name} must not be empty.`, { param: name })
-  if (several) return [...new Set(values)].sort()
+  // One more than any parameter takes is enough to be refused: the rest of sixty thousand need not be looked at.
+  if (several) return [...new Set(values)].slice(0, MAX_VALUES + 1).sort()
   if (values.length > 1 || raw.bracketed.has(name)) {
     throw new Problem('invalid_parameter', `${name} takes one value here.`, { param: name })
   }

@@ -36,7 +36,7 @@ type Members = ReadonlyMap<string, Member>
 const MAX_SORT_KEYS = 3
 const MAX_FILTERS = 10
 const MAX_TEXT = 300
-const FILTER = /^\s*(?<path>[A-Za-z_][\w.]*)\s*(?<operator>>=|<=|!=|>|<|=)\s*(?<literal>.*?)\s*$/s
+const FILTER = /^(?<path>[A-Za-z_][\w.]*)\s*(?<operator>>=|<=|!=|>|<|=)\s*(?<literal>.*)$/s
 
 /** A member that a question is likely to be about: an amount that may be unknown. */
 function exampleMember(members: Members): Member {
@@ -73,7 +73,7 @@ function readSort(members: Members, text: string): SortKey[] | Mistake {
 
 /** A literal as `toComparable` has the values of a kind; undefined where it is none of them. */
 const TO_LITERAL: Readonly<Record<MemberKind, (text: string) => number | string | undefined>> = {
-  number: (text) => (/^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined),
+  number: (text) => (/^[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : undefined),
   time: (text) => parseTime(text),
   boolean: (text) => ({ true: 1, false: 0 })[text.toLowerCase()],
   text: (text) => text.toLowerCase(),
@@ -89,7 +89,7 @@ const WORDS: Readonly<Record<MemberKind, string>> = {
 /** The condition that a text such as `financialData.marketCap>=1000000` means. */
 function readFilter(members: Members, text: string): Filter | Mistake {
   const example = `filter=${exampleMember(members).path}>=1000000`
-  const { path, operator, literal } = FILTER.exec(text)?.groups ?? {}
+  const { path, operator, literal } = FILTER.exec(text.trim())?.groups ?? {}
   if (path === undefined || operator === undefined || literal === undefined) {
     const detail = `must be a member, one of ${OPERATORS.join(' ')} and a value, for example ${example}`
     return new Mistake(detail, [...OPERATORS])
@@ -113,12 +113,15 @@ function readFilter(members: Members, text: string): Filter | Mistake {
   return { ...kept, literal: value }
 }
 
-/** A text that is checked by reading it, and kept as it is: a link to the next page says it again. */
+/**
+ * A text that is checked by reading it, and kept as it is: a link to the next page says it again. One that is too long is
+ * not read at all.
+ */
 const checked = (read: (text: string) => unknown) =>
   z
     .string()
     .trim()
-    .max(MAX_TEXT, `must have at most ${MAX_TEXT} characters`)
+    .max(MAX_TEXT, { error: `must have at most ${MAX_TEXT} characters`, abort: true })
     .superRefine((text, context) => {
       const found = read(text)
       if (found instanceof Mistake) {

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { limit, manyIds, manyNames, oneId, oneName, oneOf, optionalLimit, time } from '../../api/parameters/kinds.ts'
 import { nearestWord } from '../../api/parameters/nearest.ts'
 import { parseParameters, type QueryShape, readQuery } from '../../api/parameters/parse.ts'
-
+import { toQuestions } from '../../api/parameters/questions.ts'
+import { recordParameters } from '../../api/parameters/records.ts'
 import { Problem } from '../../api/problem/problem.ts'
 import { INTERVALS } from '../../shared/intervals.ts'
 
@@ -70,6 +72,22 @@ describe('list parameters', () => {
     expect(problem.particulars.allowed).toEqual(['id', 'name', 'limit'])
   })
 
+  it('looks at no more of many values than it takes to refuse them', () => {
+    let looked = 0
+    const counted = z.string().refine(() => {
+      looked += 1
+      return true
+    })
+    const shape = {
+      id: z.array(counted).max(100, 'must have at most 100 values'),
+      ...recordParameters(z.object({ a: z.string() })),
+    }
+    const many = Array.from({ length: 5_000 }, (_, i) => i).join()
+    expect(failure(shape, `id=${many}`).message).toContain('100')
+    expect(looked).toBeLessThanOrEqual(101)
+    expect(failure(shape, `fields=${many}&id=1`).particulars.allowed).toEqual(['a'])
+  })
+
   it('refuses a malformed percent-encoding', () => {
     expect(failure(list, 'name=%E0%A4%A').code).toBe('invalid_parameter')
   })
@@ -101,6 +119,35 @@ describe('single-entity parameters', () => {
 
   it.each([`id=${A}&id=${B}`, `id=${A},${B}`, `id[]=${A}`, `name=a&name=b`])('%s is not one value', (query) => {
     expect(failure(one, query).code).toBe('invalid_parameter')
+  })
+})
+
+describe('questions', () => {
+  const { parameters, toFilters } = toQuestions(z.object({ name: z.string(), price: z.number().nullable() }))
+
+  it.each([
+    ['price>=1', '>=', 1],
+    [' price = 1.5 ', '=', 1.5],
+    ['price=.5', '=', 0.5],
+    ['price<2.', '<', 2],
+    ['name=  Uni   Token ', '=', 'uni   token'],
+    ['name!=a=b', '!=', 'a=b'],
+    ['name=a\n b', '=', 'a\n b'],
+    ['price!=null', '!=', null],
+  ])('%j is read', (text, operator, literal) => {
+    expect(toFilters([text])).toMatchObject([{ operator, literal }])
+  })
+
+  it.each(['price', '>=1', 'price 1', 'price=', 'price=1.2.3', 'price=x', '=', ''])('%j is none', (text) => {
+    expect(failure(parameters, `filter=${encodeURIComponent(text)}`).code).toBe('invalid_parameter')
+  })
+
+  it('are not read when they are too long', () => {
+    for (const text of [`name=a${' '.repeat(300)}b`, `nothing${'x'.repeat(300)}`]) {
+      const told = [parameters.sort.safeParse(text), parameters.filter.safeParse([text])]
+      for (const { error } of told)
+        expect(error?.issues.map(({ message }) => message)).toEqual(['must have at most 300 characters'])
+    }
   })
 })
 
