@@ -5,6 +5,7 @@ import { type AppOptions, createApp } from './app.ts'
 import { FIXED_HEADERS } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
 import { breakOff } from './serving/break-off.ts'
+import { createPipelining } from './serving/pipelining.ts'
 import { createReaders } from './serving/slow-readers.ts'
 
 /** A hundred names of 200 characters, each up to nine bytes long as percent-encoded UTF-8 (contract section 2). */
@@ -67,29 +68,30 @@ function toRawResponse(problem: Problem, publicUrl: string): string {
 export function createApiServer(options: AppOptions): Server {
   const readers = createReaders(options.log, options.pace)
   const app = createApp({ ...options, readers })
-  // The newest response of each connection: earlier ones have ended when it has.
-  const responses = new WeakMap<Duplex, ServerResponse>()
+  const pipelining = createPipelining()
   const refuse = (socket: Duplex, problem: Problem) => {
-    const response = responses.get(socket)
-    // Anything that is written now would be read as a part of the answer that is under way.
-    if (response?.writableFinished === false) breakOff(response)
-    else socket.end(toRawResponse(problem, options.config.api.publicUrl))
+    socket.end(toRawResponse(problem, options.config.api.publicUrl))
   }
-  const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS }
-  const server = createServer(limits, (request, response) => {
+  const answer = (request: IncomingMessage, response: ServerResponse) => {
     const problem = toHeadProblem(request)
-    if (problem !== undefined) return void refuse(request.socket, problem)
-    responses.set(request.socket, response)
+    if (problem !== undefined) return refuse(request.socket, problem)
     // Whoever keeps its connection learns with the answer that the next request belongs elsewhere.
     if (options.stopping?.aborted) response.shouldKeepAlive = false
     app(request, response)
-  })
-  server.on('checkExpectation', (request: IncomingMessage) => {
-    refuse(request.socket, new Problem('invalid_parameter', 'Expect takes 100-continue and nothing else here.'))
+  }
+  const refuseExpectation = ({ socket }: IncomingMessage) =>
+    refuse(socket, new Problem('invalid_parameter', 'Expect takes 100-continue and nothing else here.'))
+  const limits = { maxHeaderSize: MAX_HEADER_BYTES, requireHostHeader: false, keepAliveTimeout: KEEP_ALIVE_MS }
+  const server = createServer(limits, (request, response) => pipelining.take(request, response, answer))
+  server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    pipelining.take(request, response, refuseExpectation)
   })
   readers.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy()
+    if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
+    const response = pipelining.currentOf(socket)
+    // Anything that is written now would be read as a part of the answer that is under way.
+    if (response?.writableFinished === false) breakOff(response)
     else refuse(socket, toRequestProblem(error.code))
   })
   return server

@@ -31,9 +31,8 @@ export function createConnect({ commitLog, bounds, toAddress, gauge, heartbeatMs
   const streams = createStreams(commitLog, heartbeatMs === undefined ? {} : { heartbeatMs })
   stopping?.addEventListener('abort', () => streams.close(), { once: true })
   return ({ request, response, requestId }, datasets) => {
-    // A refusal would keep browsers from coming back. Behind another request of its connection a response is told nothing
-    // of the connection's end, so that its place would never be free again.
-    const isOver = (stopping?.aborted ?? false) || response.socket === null
+    // A refusal would keep browsers from coming back.
+    const isOver = stopping?.aborted ?? false
     const giveBack = isOver ? () => undefined : places.take(toLimited(toAddress(request)))
     response.once('close', () => {
       giveBack()
