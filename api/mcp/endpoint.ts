@@ -4,6 +4,7 @@ import { hostHeaderValidation, originValidation, toNodeHandler } from '@modelcon
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import { toUrlHost } from '../../shared/config/networks.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import { toLimited } from '../http/client-address.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders } from '../http/headers.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import { Problem } from '../problem/problem.ts'
@@ -139,7 +140,7 @@ export function createMcpEndpoint(options: Options): (exchange: Exchange) => Pro
         headers: { Allow: MCP_METHODS },
       })
     }
-    const who = { client: options.toAddress(request), requestId }
+    const who = { client: toLimited(options.toAddress(request)), requestId }
     setHeaders(response, toOwnHeaders(who))
     if (!checks.every((check) => check(request, response))) return
     const late = setTimeout(() => response.destroy(), EXCHANGE_TIMEOUT_MS)

@@ -3,7 +3,7 @@ import type { StreamAnswer } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { DataChanged } from '../answers/frame.ts'
 import { ClientLeft, type Leaving, toLeaving } from '../answers/leaving.ts'
-import type { ToAddress } from '../http/client-address.ts'
+import { type ToAddress, toLimited } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
@@ -60,10 +60,10 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
   return { query, format, isNamed: named !== undefined }
 }
 
-/** By address: whoever sends many requests waits behind himself. */
+/** By whom limits are about: whoever sends many requests waits behind himself, from however many addresses of his own. */
 const createToAsker =
   (toAddress: ToAddress) =>
-  ({ path }: Route, { request }: Exchange): Asker => ({ client: toAddress(request), route: path })
+  ({ path }: Route, { request }: Exchange): Asker => ({ client: toLimited(toAddress(request)), route: path })
 
 /** Whether a request is refused because the service is busy or stopping: that is no failure. */
 const isRefusal = (error: unknown): error is Problem =>

@@ -9,7 +9,7 @@ import { isKnownTo, toEntityTag, toTagValue } from '../http/conditional.ts'
 import { createEncoder } from '../http/encoding.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
 import { type ByteRange, isSameAs, toByteRange } from '../http/range.ts'
-import { toUnavailable } from '../problem/problem.ts'
+import { Problem, toUnavailable } from '../problem/problem.ts'
 import type { Exchange } from '../route/exchange.ts'
 import { breakOff } from './break-off.ts'
 import type { Asker } from './lines.ts'
@@ -29,6 +29,10 @@ import type { WholeFile, WholeFiles } from './whole-files.ts'
 const MAX_STATEMENTS = 64
 /** Most long answers on their way at once: each holds memory and perhaps a file. */
 const MAX_DOWNLOADS = 256
+/** Most of them that one client has: with all of them waiting for it the others still find statements and places. */
+const MAX_OF_CLIENT = 48
+/** When a client may have one more, in seconds, unless one of its others ends before. */
+const RETRY_AFTER = '10'
 
 /**
  * So much of an answer is read before its head is sent. A shorter one is known to be whole by then, or is made again.
@@ -85,18 +89,28 @@ export type SendStream = (
   left: AbortSignal,
 ) => Promise<void>
 
-/** Places for the responses of long answers. */
-function createPlaces(readers: Readers, most: number) {
-  const taken = new Set<ServerResponse>()
+/** Places for the responses of long answers, so many in all and so many for a client. */
+function createPlaces(readers: Readers, most: number, perClient: number) {
+  const taken = new Map<ServerResponse, string>()
+  /** Closes the slowest of these; tells whether one of them was slow. */
+  const makeRoom = (among: Iterable<ServerResponse>): boolean => {
+    const slowest = readers.closeSlowest(among)
+    return slowest !== undefined && taken.delete(slowest)
+  }
   return {
-    /** @throws Problem `unavailable` when all places are taken and none of the clients is slow. */
-    take: (response: ServerResponse) => {
-      if (taken.size >= most) {
-        const slowest = readers.closeSlowest(taken)
-        if (slowest === undefined) throw toUnavailable('Too many long answers are on their way at once.')
-        taken.delete(slowest)
+    /**
+     * @throws Problem `rate_limited` when the client has all of its places, `unavailable` when all are taken; and none of
+     * those who read is slow.
+     */
+    take: (response: ServerResponse, client: string) => {
+      const own = [...taken].flatMap(([one, its]) => (its === client ? [one] : []))
+      if (own.length >= perClient && !makeRoom(own)) {
+        const detail = `${own.length} long answers of yours are on their way: read them first.`
+        throw new Problem('rate_limited', detail, { headers: { 'Retry-After': RETRY_AFTER } })
       }
-      taken.add(response)
+      if (taken.size >= most && !makeRoom(taken.keys()))
+        throw toUnavailable('Too many long answers are on their way at once.')
+      taken.set(response, client)
     },
     leave: (response: ServerResponse) => taken.delete(response),
   }
@@ -144,13 +158,13 @@ function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
  * Sends long answers as ClickHouse writes them. What a slow client has not taken waits on the disk, so that the
  * statement ends early; where there is no room, it goes at the pace of the client. The query ends when the client leaves,
  * and the response breaks off when the query fails, or its data changed on the way and it is no snapshot. Where there
- * are too many, the slowest client is closed in favour of a new one.
+ * are too many, of all or of one client, the slowest is closed in favour of a new one.
  * @throws DataChanged before anything is sent, when the data changed while a short answer was read, or before a snapshot;
- * Problem `unavailable` when too many wait; the reason of `left` when the client leaves.
+ * Problem `unavailable` when too many wait, `rate_limited` when too many are one client's; the reason of `left` when the client leaves.
  */
 export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
-  const downloads = createPlaces(readers, MAX_DOWNLOADS)
-  const statements = createPlaces(readers, MAX_STATEMENTS)
+  const downloads = createPlaces(readers, MAX_DOWNLOADS, MAX_OF_CLIENT)
+  const statements = createPlaces(readers, MAX_STATEMENTS, MAX_OF_CLIENT)
   const deliver = async (
     { response }: Exchange,
     { asker, answer, left }: { asker: Asker; answer: StreamAnswer; left: AbortSignal },
@@ -168,7 +182,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     let failure: unknown
     try {
       leaveQueue = await queue.enter(asker, left).turn
-      statements.take(response)
+      statements.take(response, asker.client)
       const opened = await openFramed(answer, AbortSignal.any([left, over.signal]))
       rest = spools.through(opened, { blocked: leaveQueue, ended })
       const framed = toWrites(join(await readAhead(rest), rest), left, (error) => {
@@ -206,7 +220,7 @@ export function createStreaming({ readers, spools, files, queue }: StreamingOpti
     if (whole !== undefined)
       return sendWhole(exchange, whole, toPart(request, toEntityTag(tag, 'identity'), whole.length), toHeaders())
     if (request.method === 'HEAD') return void response.writeHead(200, toHeaders()).end()
-    downloads.take(response)
+    downloads.take(response, asker.client)
     try {
       await deliver(exchange, { asker, answer, left }, { encoding, toHeaders })
     } finally {

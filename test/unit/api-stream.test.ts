@@ -1,9 +1,9 @@
-import type { ServerResponse } from 'node:http'
 import { Readable, Writable } from 'node:stream'
 import { expect, it } from 'vitest'
 import type { StreamAnswer } from '../../api/answers/answer.ts'
 import type { Exchange } from '../../api/route/exchange.ts'
 import { createQueue } from '../../api/serving/queue.ts'
+import type { Readers } from '../../api/serving/slow-readers.ts'
 import type { Spools } from '../../api/serving/spool.ts'
 import { createStreaming } from '../../api/serving/stream.ts'
 
@@ -18,6 +18,48 @@ const answer = {
   digest: 'digest',
   holds: async () => true,
 } as unknown as StreamAnswer
+
+const asThey: Spools = {
+  through: async function* (source) {
+    yield* source as AsyncIterable<Buffer>
+  },
+}
+const toStreaming = (spools: Spools, readers: Readers, places: number) =>
+  createStreaming({
+    ...{ readers, spools, files: { get: async () => undefined } },
+    queue: createQueue({ places, most: 1, clock: () => 0, meters }),
+  })
+const toExchange = (response: Writable) =>
+  ({ request: { method: 'GET', headers: {} }, response, extra: [] }) as unknown as Exchange
+
+it('a client has so many long answers at once and takes none from others', async () => {
+  const slow: unknown[] = []
+  const readers: Readers = {
+    closeSlowest: (among) => {
+      const [slowest] = [...among].filter((one) => slow.includes(one))
+      return slowest
+    },
+    watch: () => {},
+  }
+  const sendStream = toStreaming(asThey, readers, 200)
+  const left = new AbortController()
+  /** Resolves with the response once its head is sent; nobody reads its body. */
+  const begin = (client: string) =>
+    new Promise<Writable>((resolve, reject) => {
+      const response = Object.assign(new Writable({ write: () => {} }), { writeHead: () => resolve(response) })
+      left.signal.addEventListener('abort', () => response.destroy())
+      const head = { headers: [] } as never
+      sendStream(toExchange(response), { client, route: 'r' }, answer, head, 0, left.signal).catch(reject)
+    })
+  const begun = await Promise.all(Array.from({ length: 48 }, () => begin('a')))
+  await expect(begin('a')).rejects.toMatchObject({ code: 'rate_limited' })
+  const other = await begin('b')
+  slow.push(other)
+  await expect(begin('a')).rejects.toMatchObject({ code: 'rate_limited' })
+  slow.push(begun[7])
+  await begin('a')
+  left.abort(new Error('left'))
+})
 
 it('a long answer whose client leaves as it begins leaves nothing open', async () => {
   const state = { isOpen: false }
@@ -38,20 +80,10 @@ it('a long answer whose client leaves as it begins leaves nothing open', async (
       response.destroy()
     },
   })
-  const sendStream = createStreaming({
-    readers: { closeSlowest: () => undefined, watch: () => {} },
-    spools,
-    files: { get: async () => undefined },
-    queue: createQueue({ places: 1, most: 1, clock: () => 0, meters }),
-  })
-  const exchange = {
-    request: { method: 'GET', headers: {} },
-    response: response as unknown as ServerResponse,
-    extra: [],
-  }
+  const sendStream = toStreaming(spools, { closeSlowest: () => undefined, watch: () => {} }, 1)
   const asker = { client: 'a', route: 'r' }
   const head = { headers: [] }
-  const send = () => sendStream(exchange as unknown as Exchange, asker, answer, head as never, 0, left.signal)
+  const send = () => sendStream(toExchange(response), asker, answer, head as never, 0, left.signal)
   await expect(send()).rejects.toThrow('left')
   expect(state.isOpen).toBe(false)
 })
