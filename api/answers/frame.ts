@@ -2,8 +2,14 @@ import { once } from 'node:events'
 import { DataError } from '../../shared/errors.ts'
 import type { StreamAnswer } from './answer.ts'
 
-/** How ClickHouse marks a failure inside an answer that it began as a success: newer and older versions. */
-const FAILURE_MARKS = [Buffer.from('__exception__'), Buffer.from('DB::Exception')]
+/**
+ * How an answer ends that ClickHouse began as a success and then failed at: newer versions close what went wrong with a
+ * mark, older ones with their own version. No whole answer ends so, because every format ends a text with a quote or
+ * more; inside of a text anybody may have written the same words, who names a token or proposes something.
+ */
+const FAILED = /(?:__exception__|\(version \d[\w.]*(?: \(official build\))?\))\s*$/
+/** More than such an end has. */
+const FAILED_BYTES = 128
 
 /**
  * The data changed while an answer was read: its headers would tell of the old data. The answer has to be made again.
@@ -16,10 +22,11 @@ export class DataChanged extends DataError {
 
 /**
  * So many of the last bytes are held back until they are known to be right. When ClickHouse fails it says so in the
- * last 16 kB that it sends. Searching all of a long answer for that would take a fifth of the time that sending it
- * takes.
+ * last 16 kB that it sends, and with that tells of statements and tables: none of it is sent on.
  */
 const HELD_BYTES = 32 * 1024
+
+const hasFailed = (end: Buffer) => FAILED.test(end.subarray(-FAILED_BYTES).toString('latin1'))
 
 /** Whether bytes are the end of a whole answer. */
 function isWhole(end: Buffer, ending: StreamAnswer['ending']): boolean {
@@ -40,7 +47,7 @@ export async function* frame(
 ): AsyncGenerator<Buffer> {
   yield Buffer.from(before)
   const held = yield* holdBack(source, HELD_BYTES)
-  if (FAILURE_MARKS.some((mark) => held.includes(mark))) {
+  if (hasFailed(held)) {
     throw new DataError('storage', 'ClickHouse failed in the middle of an answer')
   }
   if (!isWhole(held, ending)) {

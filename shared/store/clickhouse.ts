@@ -62,6 +62,7 @@ const MAX_LONG_CONNECTIONS = 256
 /**
  * Times go in and come out as ISO 8601 UTC; an unknown member is a mistake, never dropped in silence. Partitions are made
  * from columns of the sorting key, so that rows which replace one another are in one partition: FINAL looks no further.
+ * A failure midway is no row of the answer: it comes at the end, where it is found.
  */
 const SETTINGS = {
   date_time_input_format: 'best_effort',
@@ -70,6 +71,7 @@ const SETTINGS = {
   input_format_skip_unknown_fields: 0,
   async_insert: 0,
   do_not_merge_across_partitions_select_final: 1,
+  http_write_exception_in_output_format: 0,
 } as const
 
 /** A failure that the engine told has its code in the message; any other is one of the connection. */
