@@ -7,6 +7,11 @@ import { HEARTBEAT, OPENING, toChange, toMark, toReset } from './events.ts'
 const HEARTBEAT_MS = 15_000
 /** A client that leaves more than this unread is closed: it comes back, and resumes. */
 const MOST_UNREAD_BYTES = 256 * 1024
+/**
+ * Most commits that a client is told of when it comes back: some days of them. To read twenty thousand took up to 150 ms,
+ * each time that anybody came back to the beginning of the log; whoever missed so many reads everything anew anyway.
+ */
+const MOST_MISSED = 4_000
 /** The pause before the log is asked again, while Redis does not answer. */
 const AGAIN_MS = 1_000
 
@@ -72,18 +77,25 @@ function reset(follower: Follower, version: string): void {
 
 /**
  * Brings a client as far as the log was followed, a page at a time as it reads. `arrived` is called in the moment in which
- * that is so, before anything more is told; never for a client that has left.
+ * that is so, before anything more is told; never for a client that has left. One that missed too many is reset.
  */
 async function catchUp(follower: Follower, commitLog: CommitLog, arrived: () => void): Promise<void> {
-  while (!isOver(follower)) {
+  for (let missed = 0; !isOver(follower); ) {
     const { version } = follower
     if (version === undefined || version === commitLog.version) return arrived()
+    if (missed >= MOST_MISSED && commitLog.version !== undefined && isNewer(commitLog.version, version)) {
+      reset(follower, commitLog.version)
+      continue
+    }
     const commits = await commitLog.after(version)
     if (commits === 'away') await wait(AGAIN_MS)
     else if (commits === undefined) {
       if (commitLog.version === undefined) await wait(AGAIN_MS)
       else reset(follower, commitLog.version)
-    } else if (commits.length > 0) send(follower, toEvents(commits))
+    } else if (commits.length > 0) {
+      missed += commits.length
+      send(follower, toEvents(commits))
+    }
     // Another process may have told it of more than this one knows by now.
     else if (commitLog.version === undefined || isNewer(version, commitLog.version)) return arrived()
     await untilTaken(follower)

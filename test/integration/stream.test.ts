@@ -142,6 +142,25 @@ describe('the stream', () => {
     expect(newest).not.toBe(old)
   })
 
+  it('resets a client that missed thousands of commits, however many there are, and goes on', async () => {
+    const log = createHandLog()
+    const pages: string[] = []
+    const after: CommitLog['after'] = async (version) => {
+      pages.push(version)
+      const commits = await log.commitLog.after(version)
+      return Array.isArray(commits) ? commits.slice(0, 500) : commits
+    }
+    for (let count = 0; count < 20_000; count += 1) log.commit('prices')
+    const { commitLog } = log
+    const { open } = await start({ commitLog: Object.create(commitLog, { after: { value: after } }) as CommitLog })
+    const client = await open('', '1-0')
+    await expect.poll(() => client.events.at(-1)).toEqual({ id: '20000-0', event: 'reset', data: {} })
+    expect(pages).toHaveLength(8)
+    log.commit('prices')
+    await expect.poll(() => client.lastId).toBe('20001-0')
+    expect(client.events.filter(({ event }) => event === 'reset')).toHaveLength(1)
+  })
+
   it('never tells a client an id that the log does not have: it is reset to where the log stands', async () => {
     const { open } = await start()
     await commit('prices')
