@@ -5,7 +5,11 @@ import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { PROBLEM_CODES } from '../problem/codes.ts'
 
 /** Importing the package would load its whole bundle; only its folder is wanted. */
-const ASSETS = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))
+const FOLDER = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))
+
+/** What the pages name; whatever else is in the folder, such as pages of its own, is not served. */
+const [STYLE, ICON, SCRIPT] = ['/swagger-ui.css', '/favicon-32x32.png', '/swagger-ui-bundle.js']
+const ASSETS: readonly string[] = [STYLE, ICON, SCRIPT]
 
 /** Everything comes from this host; Swagger UI sets inline styles and draws icons from data URLs. */
 const POLICY = [
@@ -29,8 +33,8 @@ ${body}
 
 const DOCS = page(
   'dao-data: interface',
-  '<link rel="stylesheet" href="/docs/assets/swagger-ui.css">\n<link rel="icon" href="/docs/assets/favicon-32x32.png">',
-  '<div id="ui"></div>\n<script src="/docs/assets/swagger-ui-bundle.js"></script>\n<script src="/docs/start.js"></script>',
+  `<link rel="stylesheet" href="/docs/assets${STYLE}">\n<link rel="icon" href="/docs/assets${ICON}">`,
+  `<div id="ui"></div>\n<script src="/docs/assets${SCRIPT}"></script>\n<script src="/docs/start.js"></script>`,
 )
 
 /** `validatorUrl: null` keeps Swagger UI from asking a host of its makers. */
@@ -70,6 +74,11 @@ export function createDocs(): Router {
   router.get('/docs', send('html', DOCS))
   router.get('/docs/errors', send('html', ERRORS))
   router.get('/docs/start.js', send('js', START))
-  router.use('/docs/assets', express.static(ASSETS, { index: false, maxAge: '1h' }))
+  const files = express.static(FOLDER, { index: false, maxAge: '1h' })
+  router.use('/docs/assets', (request: Request, response: Response, next: NextFunction) => {
+    if (!ASSETS.includes(request.path)) return next()
+    response.set({ 'X-Content-Type-Options': 'nosniff', 'X-Request-Id': String(response.locals.requestId) })
+    files(request, response, next)
+  })
   return router
 }

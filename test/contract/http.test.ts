@@ -68,6 +68,8 @@ describe('failures', () => {
     ['/data/tokens', 'method_not_allowed', undefined, { method: 'POST' }],
     ['/data/tokens', 'not_acceptable', undefined, { headers: { accept: 'text/html' } }],
     ['/docs/assets/../../package.json', 'not_found', undefined],
+    ['/docs/assets/index.html', 'not_found', undefined],
+    ['/docs/assets/swagger-ui-bundle.js.map', 'not_found', undefined],
   ]
 
   it.each(cases)('%s is %s', async (path, code, param, init) => {
@@ -98,6 +100,8 @@ describe('failures', () => {
     const endless = await send(`GET /${'x'.repeat(300_000)} HTTP/1.1\r\nHost: a\r\n\r\n`)
     expect(endless.detail).toContain('262144 bytes')
     expect((await send('GET /data/tokens HTTP/1.1\r\n\r\n')).detail).toContain('no Host')
+    const target = await send('GET http://[::1/x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+    expect(target.detail).toContain('no URL')
     const twice = await send('GET /data/tokens HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n')
     expect(twice.detail).toContain('more than one Host')
     expect((await send('GET /data/tokens HTTP/1.1\r\nHost: a\r\nExpect: wonders\r\n\r\n')).detail).toContain('Expect')
