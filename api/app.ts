@@ -103,6 +103,9 @@ function createRouteFinder(routes: readonly Route[]): (request: IncomingMessage)
   }
 }
 
+/** Express finds no path in a target such as `http://[::1/x`, and asks none of the handlers then. */
+const noUrl = () => new Problem('invalid_parameter', 'The target of the request is no URL.')
+
 /** Express raises an error of its own for a path with a malformed percent-encoding. */
 function toRoutingProblem(error: unknown): unknown {
   if (!(error instanceof URIError)) return error
@@ -155,7 +158,8 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     meters: metrics.ofQueue('answers'),
   })
   const sendStream = createSendStream(options, metrics)
-  const serving = createServing(surroundings, { log: options.log, metrics, cacheBytes, queue, sendStream, toAddress })
+  const { log, readers } = options
+  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, sendStream, readers, toAddress })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -216,7 +220,8 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
       metrics.of(locals.route ?? 'none').requested(response.statusCode, (performance.now() - startedAt) / 1000)
     })
     inRequestSpan(request, response, () => {
-      if (route === undefined) app(request as Request, response as Response)
+      if (route === undefined)
+        app(request as Request, response as Response, (failure) => fail(exchange, failure ?? noUrl()))
       else serving.serve(route, exchange, {}).catch((failure: unknown) => fail(exchange, failure))
     })
   }

@@ -17,7 +17,9 @@ import type { Queue } from './queue.ts'
 import { type ReadyAnswer, toHead, toReady } from './ready.ts'
 import type { ApiMetrics, Origin } from './request-metrics.ts'
 import { sendProblem, sendReady, toStaleHeader } from './send.ts'
+import type { Readers } from './slow-readers.ts'
 import type { SendStream } from './stream.ts'
+import { createUnsent } from './unsent.ts'
 
 /** The parts of a request's path that stand for parameters. */
 type InPath = Readonly<Record<string, string | string[]>>
@@ -130,6 +132,9 @@ async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promi
   }
 }
 
+/** Most memory of answers that are not kept and wait for their clients, which may be on as many connections as they like. */
+const MOST_UNSENT_BYTES = 128 * 1024 * 1024
+
 /** An answer, where it is from, and whether this request alone has it. */
 interface Found {
   readonly answer: ReadyAnswer | StreamAnswer
@@ -146,12 +151,14 @@ export function createServing(
     cacheBytes: number
     queue: Queue
     sendStream: SendStream
+    readers: Readers
     toAddress: ToAddress
   },
 ): Serving {
   const { now, config, commits, memory } = surroundings
   const { metrics, log, cacheBytes, queue, sendStream } = options
   const tell = createTell(log)
+  const unsent = createUnsent(options.readers, MOST_UNSENT_BYTES)
   const toAsker = createToAsker(options.toAddress)
   const onLost = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
@@ -201,8 +208,11 @@ export function createServing(
     if (settled.connect !== undefined) return settled.connect(exchange)
     const { answer, from, isPassing } = await find(route, settled, asker, left)
     if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left())
-    // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
-    if (isPassing === true) exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
+    if (isPassing === true) {
+      unsent.take(exchange.response, answer.body.length)
+      // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
+      exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
+    }
     const { format, isNamed } = asked
     if (exchange.extra.length === 0) known.add(url, { route, key: settled.key, basis: settled.basis, format, isNamed })
     await sendReady(exchange, answer, now(), from)
