@@ -7,7 +7,7 @@ import type { Logger } from '../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../shared/telemetry/metric-list.ts'
 import { createMemory } from './answers/memory.ts'
 import { createCounts } from './coverage/counts.ts'
-import { createToAddress, type ToAddress } from './http/client-address.ts'
+import { createToClient, type ToClient } from './http/client-address.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
 import { type Admission, createGate, type GateOptions } from './limits/gate.ts'
 import { createConnect } from './live/connect.ts'
@@ -122,7 +122,7 @@ function createSendStream({ config, log, readers }: AppOptions & { readonly read
 }
 
 /** What routes work with; `maxBytes` is for the pieces that answers are put together from. */
-function createSurroundings(options: AppOptions, maxBytes: number, toAddress: ToAddress): Surroundings {
+function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToClient): Surroundings {
   const { commits, commitLog, config, db, heartbeatMs, metrics, now = Date.now, stopping } = options
   const gauge = createGauge(METRICS.apiStreams, metrics)
   return {
@@ -132,7 +132,7 @@ function createSurroundings(options: AppOptions, maxBytes: number, toAddress: To
     // Not by the clock of the data: a database can go away while that stands still.
     readiness: createReadiness(db, () => performance.now()),
     counts: createCounts(commits, db),
-    connect: createConnect({ commitLog, bounds: config.api.streams, toAddress, gauge, heartbeatMs, stopping }),
+    connect: createConnect({ commitLog, bounds: config.api.streams, toClient, gauge, heartbeatMs, stopping }),
     now,
   }
 }
@@ -149,17 +149,17 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   // Whole answers and the pieces that they are put together from share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
   const metrics = createApiMetrics(options.metrics)
-  const toAddress = createToAddress(options.config.api.trustedProxies)
+  const toClient = createToClient(options.config.api.trustedProxies)
   const { refused } = metrics.ofQueue('limits')
-  const gate = options.limits && createGate({ ...options.limits, toAddress, refused })
-  const surroundings = createSurroundings(options, cacheBytes, toAddress)
+  const gate = options.limits && createGate({ ...options.limits, toClient, refused })
+  const surroundings = createSurroundings(options, cacheBytes, toClient)
   const queue = createQueue({
     ...(options.queue ?? toQueueOptions(options.config)),
     meters: metrics.ofQueue('answers'),
   })
   const sendStream = createSendStream(options, metrics)
   const { log, readers } = options
-  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, sendStream, readers, toAddress })
+  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, sendStream, readers, toClient })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {
@@ -177,7 +177,7 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
   const app = express()
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true)
   const answerMcp = createMcpEndpoint({
-    ...{ serving, routes: all, toDocument, toAddress, log: options.log, now: surroundings.now },
+    ...{ serving, routes: all, toDocument, toClient, log: options.log, now: surroundings.now },
     ...{ publicUrl: options.config.api.publicUrl, hosts: [options.config.api.host, ...options.config.api.mcpHosts] },
   })
   app.use((request: Request, response: Response, next: NextFunction) => {

@@ -1,8 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP } from 'node:net'
 
-/** The address that a request comes from, as text; empty once its connection is gone. */
-export type ToAddress = (request: IncomingMessage) => string
+/**
+ * Who asks, as limits, places and turns count: the address that a request comes from, of IPv6 a network of 64 bits, which
+ * is what one customer has at least. Empty once its connection is gone.
+ */
+export type ToClient = (request: IncomingMessage) => string
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4')
 
@@ -24,14 +27,14 @@ function toNetworks(listed: readonly string[]): BlockList {
  * Finds who asks behind proxies. Each proxy adds to `X-Forwarded-For` whom it was asked by, so the header is read from its
  * end, for as long as the one that added to it is trusted. What stands further in front anybody could have written.
  */
-export function createToAddress(trusted: readonly string[]): ToAddress {
+export function createToClient(trusted: readonly string[]): ToClient {
   const direct = ({ socket }: IncomingMessage) => toPlain(socket.remoteAddress ?? '')
-  if (trusted.length === 0) return direct
+  if (trusted.length === 0) return (request) => toNetwork(direct(request))
   const networks = toNetworks(trusted)
   const isTrusted = (address: string) => isIP(address) !== 0 && networks.check(address, familyOf(address))
   return (request) => {
     let address = direct(request)
-    if (!isTrusted(address)) return address
+    if (!isTrusted(address)) return toNetwork(address)
     // Hop by hop from its end: whoever asks may have put a quarter of a megabyte in front.
     const header = String(request.headers['x-forwarded-for'] ?? '')
     for (let end = header.length; end >= 0 && isTrusted(address); ) {
@@ -41,12 +44,12 @@ export function createToAddress(trusted: readonly string[]): ToAddress {
       address = before
       end = comma
     }
-    return address
+    return toNetwork(address)
   }
 }
 
-/** Whom a limit is about: of IPv6 a network of 64 bits, which is what one customer has at least. */
-export function toLimited(address: string): string {
+/** An IPv4 address as it is, of an IPv6 one its network. */
+function toNetwork(address: string): string {
   if (isIP(address) !== 6) return address
   const [front = '', back] = address.split('::')
   const groups = front === '' ? [] : front.split(':')

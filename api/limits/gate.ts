@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Allowance } from '../../shared/keys/allowance.ts'
-import { type ToAddress, toLimited } from '../http/client-address.ts'
+import type { ToClient } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { Problem } from '../problem/problem.ts'
 import type { Counting, Standing } from './counting.ts'
@@ -67,13 +67,13 @@ export interface GateOptions {
   /** What an address may that comes without a key; undefined is everything. */
   readonly anonymous: Allowance | undefined
   readonly counting: Counting
-  readonly toAddress: ToAddress
+  readonly toClient: ToClient
   /** Called for each request over its limit, and for each that could not be counted; not for a wrong key alone. */
   readonly refused: () => void
 }
 
 /** Admits requests within the limits of their keys or addresses; undefined where neither keys nor limits are set. */
-export function createGate({ keys, anonymous, counting, toAddress, refused }: GateOptions): Gate | undefined {
+export function createGate({ keys, anonymous, counting, toClient, refused }: GateOptions): Gate | undefined {
   if (keys === undefined && anonymous === undefined) return undefined
   return {
     admit: (request, then) => {
@@ -85,7 +85,7 @@ export function createGate({ keys, anonymous, counting, toAddress, refused }: Ga
       const allowance = holder?.allowance ?? anonymous
       if (allowance === undefined) return then({ ...UNLIMITED, ...refusal })
       const policy = holder === undefined ? 'address' : 'key'
-      const who = `${policy}:${holder?.id ?? toLimited(toAddress(request))}`
+      const who = `${policy}:${holder?.id ?? toClient(request)}`
       counting.count(who, allowance, (standing, error) => {
         const caller = { holder, allowance, standing }
         const headers = error === undefined ? toHeaders(policy, allowance, standing) : []

@@ -1,6 +1,6 @@
 import type { Gauge } from 'prom-client'
 import type { CommitLog } from '../../shared/store/commit-log.ts'
-import { type ToAddress, toLimited } from '../http/client-address.ts'
+import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS } from '../http/headers.ts'
 import type { Connect } from '../route/exchange.ts'
 import { OPENING } from './events.ts'
@@ -18,7 +18,7 @@ const HEADERS = [
 interface Options {
   readonly commitLog: CommitLog
   readonly bounds: { readonly all: number; readonly perAddress: number }
-  readonly toAddress: ToAddress
+  readonly toClient: ToClient
   readonly gauge: Gauge
   readonly heartbeatMs?: number | undefined
   /** Streams end when it is aborted: clients come back, to another process. */
@@ -26,14 +26,14 @@ interface Options {
 }
 
 /** What answers `/data/stream`. */
-export function createConnect({ commitLog, bounds, toAddress, gauge, heartbeatMs, stopping }: Options): Connect {
+export function createConnect({ commitLog, bounds, toClient, gauge, heartbeatMs, stopping }: Options): Connect {
   const places = createPlaces(bounds)
   const streams = createStreams(commitLog, heartbeatMs === undefined ? {} : { heartbeatMs })
   stopping?.addEventListener('abort', () => streams.close(), { once: true })
   return ({ request, response, requestId }, datasets) => {
     // A refusal would keep browsers from coming back.
     const isOver = stopping?.aborted ?? false
-    const giveBack = isOver ? () => undefined : places.take(toLimited(toAddress(request)))
+    const giveBack = isOver ? () => undefined : places.take(toClient(request))
     response.once('close', () => {
       giveBack()
       gauge.set(streams.count)

@@ -4,7 +4,7 @@ import { hostHeaderValidation, originValidation, toNodeHandler } from '@modelcon
 import { createMcpHandler } from '@modelcontextprotocol/server'
 import { toUrlHost } from '../../shared/config/networks.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { toLimited } from '../http/client-address.ts'
+import type { ToClient } from '../http/client-address.ts'
 import { FIXED_HEADERS, type FlatHeaders, setHeaders } from '../http/headers.ts'
 import type { OpenApi } from '../openapi/shape.ts'
 import { Problem } from '../problem/problem.ts'
@@ -35,7 +35,7 @@ interface Options {
   /** The API's own address, and names by which it may be asked beside `publicUrl` and those of this machine. */
   readonly hosts: readonly string[]
   readonly now: () => number
-  readonly toAddress: (request: IncomingMessage) => string
+  readonly toClient: ToClient
   readonly log: Logger
 }
 
@@ -140,7 +140,7 @@ export function createMcpEndpoint(options: Options): (exchange: Exchange) => Pro
         headers: { Allow: MCP_METHODS },
       })
     }
-    const who = { client: toLimited(options.toAddress(request)), requestId }
+    const who = { client: options.toClient(request), requestId }
     setHeaders(response, toOwnHeaders(who))
     if (!checks.every((check) => check(request, response))) return
     const late = setTimeout(() => response.destroy(), EXCHANGE_TIMEOUT_MS)

@@ -3,7 +3,7 @@ import type { StreamAnswer } from '../answers/answer.ts'
 import { chooseFormat, type Format, toKnownFormat } from '../answers/formats.ts'
 import { DataChanged } from '../answers/frame.ts'
 import { ClientLeft, type Leaving, toLeaving } from '../answers/leaving.ts'
-import { type ToAddress, toLimited } from '../http/client-address.ts'
+import type { ToClient } from '../http/client-address.ts'
 import type { FlatHeaders } from '../http/headers.ts'
 import { parseParameters, type RawParameters, readQuery } from '../parameters/parse.ts'
 import { Problem, toProblem, toUnavailable } from '../problem/problem.ts'
@@ -62,10 +62,10 @@ function parse(route: Route, accept: string | undefined, raw: RawParameters, inP
   return { query, format, isNamed: named !== undefined }
 }
 
-/** By whom limits are about: whoever sends many requests waits behind himself, from however many addresses of his own. */
+/** By whom limits are about: whoever sends many requests waits behind himself. */
 const createToAsker =
-  (toAddress: ToAddress) =>
-  ({ path }: Route, { request }: Exchange): Asker => ({ client: toLimited(toAddress(request)), route: path })
+  (toClient: ToClient) =>
+  ({ path }: Route, { request }: Exchange): Asker => ({ client: toClient(request), route: path })
 
 /** Whether a request is refused because the service is busy or stopping: that is no failure. */
 const isRefusal = (error: unknown): error is Problem =>
@@ -152,14 +152,14 @@ export function createServing(
     queue: Queue
     sendStream: SendStream
     readers: Readers
-    toAddress: ToAddress
+    toClient: ToClient
   },
 ): Serving {
   const { now, config, commits, memory } = surroundings
   const { metrics, log, cacheBytes, queue, sendStream } = options
   const tell = createTell(log)
   const unsent = createUnsent(options.readers, MOST_UNSENT_BYTES)
-  const toAsker = createToAsker(options.toAddress)
+  const toAsker = createToAsker(options.toClient)
   const onLost = (error: unknown) => {
     if (!isRefusal(error)) log.warn({ err: error }, 'an answer could not be renewed')
   }
