@@ -42,12 +42,14 @@ it('a client has so many long answers at once and takes none from others', async
     watch: () => {},
   }
   const sendStream = toStreaming(asThey, readers, 200)
-  const left = new AbortController()
+  const lefts: AbortController[] = []
   /** Resolves with the response once its head is sent; nobody reads its body. */
   const begin = (client: string) =>
     new Promise<Writable>((resolve, reject) => {
       const response = Object.assign(new Writable({ write: () => {} }), { writeHead: () => resolve(response) })
+      const left = new AbortController()
       left.signal.addEventListener('abort', () => response.destroy())
+      lefts.push(left)
       const head = { headers: [] } as never
       sendStream(toExchange(response), { client, route: 'r' }, answer, head, 0, left.signal).catch(reject)
     })
@@ -58,7 +60,7 @@ it('a client has so many long answers at once and takes none from others', async
   await expect(begin('a')).rejects.toMatchObject({ code: 'rate_limited' })
   slow.push(begun[7])
   await begin('a')
-  left.abort(new Error('left'))
+  for (const left of lefts) left.abort(new Error('left'))
 })
 
 it('a long answer whose client leaves as it begins leaves nothing open', async () => {
