@@ -2,18 +2,21 @@ import { Cluster, Redis, type RedisOptions } from 'ioredis'
 import { isRedisCluster, readClusterUrl } from '../config/redis-url.ts'
 import { DataError, toReason } from '../errors.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { createOutageLog } from '../telemetry/outage-log.ts'
 
 type Use = 'commands' | 'blocking' | 'subscriber' | 'reader' | 'counter'
 
 /**
  * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit.
- * `commands` fail after a few tries, so that a caller hears of it. A `subscriber` that gets no answer is taken for
+ * `commands` fail after a few tries, so that a caller hears of it. Both take a Redis that says nothing for dead, as a
+ * machine does that lost its power or its network: the system would wait for it for a quarter of an hour. A `subscriber` that gets no answer is taken for
  * dead, and subscribes anew by itself on every connection. A `reader` waits a few seconds in each of its reads, is taken
  * for dead likewise, and hears of it at once: it reads again by itself.
  */
 const OPTIONS = {
-  commands: { maxRetriesPerRequest: 3 },
-  blocking: { maxRetriesPerRequest: null },
+  commands: { maxRetriesPerRequest: 3, socketTimeout: 20_000 },
+  // Longer than the 10 seconds for which BullMQ lets Redis wait for a job at most.
+  blocking: { maxRetriesPerRequest: null, socketTimeout: 30_000 },
   subscriber: {
     maxRetriesPerRequest: null,
     socketTimeout: 4_000,
@@ -31,7 +34,9 @@ const retryStrategy = (attempt: number) => Math.min(200 * attempt, 5_000)
 /** A Redis connection, which comes back by itself whenever it is lost. A cluster answers the same commands. */
 export function createRedis(url: string, log: Logger, use: Use = 'commands'): Redis {
   const redis = isRedisCluster(url) ? toCluster(url, use) : new Redis(url, { ...OPTIONS[use], retryStrategy })
-  redis.on('error', (error) => log.warn({ reason: error.message, use }, 'redis connection'))
+  const outage = createOutageLog(log, 'warn')
+  redis.on('error', ({ message }) => outage.failed(message, { reason: message, use }, 'redis connection'))
+  redis.on('ready', () => outage.works())
   return redis
 }
 

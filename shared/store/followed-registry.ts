@@ -5,6 +5,7 @@ import { toLiving } from '../registry/living.ts'
 import { loadRegistry, type Registry, toRegistry } from '../registry/registry.ts'
 import type { RegistryPart } from '../registry/source.ts'
 import type { Logger } from '../telemetry/log.ts'
+import { createOutageLog } from '../telemetry/outage-log.ts'
 import type { Database } from './clickhouse.ts'
 import { readFoundLinks } from './found-links.ts'
 import { findRegistryVersion, readStoredSource } from './stored-registry.ts'
@@ -106,15 +107,13 @@ export function followRegistry(
     onChange()
   }
 
-  let isFailing = false
+  const outage = createOutageLog(log, 'warn')
   const tryLook = async (alsoLinks: boolean) => {
     try {
       await look(alsoLinks)
-      isFailing = false
+      outage.works('registry')
     } catch (error) {
-      // Once is enough: it is asked for every few seconds.
-      log[isFailing ? 'debug' : 'warn']({ reason: toReason(error) }, 'the registry in force cannot be read')
-      isFailing = true
+      outage.failed('registry', { reason: toReason(error) }, 'the registry in force cannot be read')
     }
   }
   let last = Promise.resolve()

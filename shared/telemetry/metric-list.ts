@@ -184,11 +184,11 @@ export function createCounter<L extends Labels>(of: DeclaredCounter<L>, registry
   return new Counter({ name: of.name, help: of.help, labelNames: [...of.labels], registers: [registry] })
 }
 
-/** A declared gauge; `collect` is called before each reading. */
+/** A declared gauge; `collect` is called before each reading, all of which fail with it: it must not throw. */
 export function createGauge<L extends Labels>(
   of: DeclaredGauge<L>,
   registry: Registry,
-  collect?: (gauge: Gauge<L[number]>) => Promise<void>,
+  collect?: (gauge: Gauge<L[number]>) => Promise<void> | void,
 ): Gauge<L[number]> {
   const gauge: Gauge<L[number]> = new Gauge({
     name: of.name,

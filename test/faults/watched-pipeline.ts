@@ -57,7 +57,7 @@ export async function createWatchedPipeline(
   const metrics = createMetrics('test')
   const workerMetrics = createWorkerMetrics(metrics)
   const queues = pipeline.queues(job.name)
-  createQueueMetrics([queues.live, queues.history], metrics)
+  createQueueMetrics([queues.live, queues.history], metrics, log)
   const slotMetrics = createSlotMetrics([job.name], metrics)
   const { redis, db } = context
   const { prefix } = config.redis

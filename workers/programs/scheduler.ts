@@ -22,7 +22,7 @@ async function main(): Promise<void> {
   const scheduler = startScheduler(scheduled, { db, redis, prefix, registry, log, now: Date.now, metrics })
   log.info({ datasets: names }, 'scheduler started')
   const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
-  createQueueMetrics(queues, program.metrics)
+  createQueueMetrics(queues, program.metrics, log)
   const watchdog = createWatchdog({
     db,
     redis,

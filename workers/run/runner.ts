@@ -11,6 +11,7 @@ import {
   toQueueName,
   toQueuePrefix,
 } from '../../shared/queue/queues.ts'
+import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import type { LaneClients } from '../http/client.ts'
 import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
 import { isLate } from '../job/late-slots.ts'
@@ -82,7 +83,9 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
     const told = { job: queued?.id, attempt: queued?.attemptsMade, reason: error.message, ...toJobLogFields(queued) }
     log[final ? 'error' : 'warn'](told, final ? 'failed for good' : 'will be tried again')
   })
-  worker.on('error', (error) => log.warn({ reason: error.message }, 'queue connection'))
+  const outage = createOutageLog(log, 'warn')
+  worker.on('error', ({ message }) => outage.failed(message, { reason: message }, 'queue connection'))
+  worker.on('active', () => outage.works())
   return worker
 }
 

@@ -1,6 +1,7 @@
 import { readDueUnits } from '../../shared/coverage/computations.ts'
 import { toReason } from '../../shared/errors.ts'
 import { CADENCES, type Cadence } from '../../shared/intervals.ts'
+import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import { startTicks } from '../watch/ticks.ts'
 import { enqueueDue, type Scheduled, type SchedulerContext } from './due-slots.ts'
 import { enqueueMissing } from './look.ts'
@@ -25,13 +26,15 @@ export interface Scheduler {
 
 /** Looks for due slots at once and then on every tick. A failing tick is logged and the next one repeats it. */
 export function startScheduler(scheduled: readonly Scheduled[], context: SchedulerContext): Scheduler {
+  const outage = createOutageLog(context.log, 'error')
   const each = async (some: readonly Scheduled[], what: string, work: (one: Scheduled) => Promise<unknown>) => {
     for (const one of some) {
       try {
         await work(one)
+        outage.works(`${one.job.name}: ${what}`)
       } catch (error) {
         context.metrics?.failed(one.job.name)
-        context.log.error({ dataset: one.job.name, reason: toReason(error) }, what)
+        outage.failed(`${one.job.name}: ${what}`, { dataset: one.job.name, reason: toReason(error) }, what)
       }
     }
   }

@@ -8,6 +8,7 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { type FailingProviders, readFailing } from '../../shared/store/failing-providers.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
+import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 
 interface CompletenessOptions {
   readonly db: Database
@@ -43,15 +44,19 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
   let found: Found | undefined
   let countedAt = Number.NEGATIVE_INFINITY
   const told = new Map<string, string>()
+  const outage = createOutageLog(log, 'error')
   createGauges(() => found, options)
   return {
     check: async () => {
-      if (now() - countedAt < EVERY_MS) return
+      const sinceCounted = now() - countedAt
+      // Under 0 where the clock was ahead and was set back: waiting until it is there again may take hours.
+      if (sinceCounted >= 0 && sinceCounted < EVERY_MS) return
       countedAt = now()
       try {
         found = await count({ db, datasets, records, now: countedAt })
+        outage.works('completeness')
       } catch (error) {
-        log.error({ reason: toReason(error) }, 'completeness cannot be read')
+        outage.failed('completeness', { reason: toReason(error) }, 'completeness cannot be read')
         return
       }
       for (const { name: dataset, entities } of datasets) {
@@ -97,17 +102,17 @@ function tellLost(dataset: string, lost: readonly Lost[], log: Logger): void {
 }
 
 function createGauges(toFound: () => Found | undefined, { datasets, registry, now }: CompletenessOptions): void {
-  createGauge(METRICS.datasetComplete, registry, async (gauge) => {
+  createGauge(METRICS.datasetComplete, registry, (gauge) => {
     for (const [dataset, { complete }] of toFound()?.completeness ?? []) gauge.set({ dataset }, complete)
   })
-  createGauge(METRICS.datasetLost, registry, async (gauge) => {
+  createGauge(METRICS.datasetLost, registry, (gauge) => {
     for (const [dataset, { lost }] of toFound()?.completeness ?? []) gauge.set({ dataset }, lost.length)
   })
-  createGauge(METRICS.datasetMissing, registry, async (gauge) => {
+  createGauge(METRICS.datasetMissing, registry, (gauge) => {
     for (const [dataset, counts] of toFound()?.missing ?? [])
       for (const [state, buckets] of Object.entries(counts)) gauge.set({ dataset, state }, buckets)
   })
-  createGauge(METRICS.providerFailing, registry, async (gauge) => {
+  createGauge(METRICS.providerFailing, registry, (gauge) => {
     // A provider that answers again is gone.
     gauge.reset()
     for (const { name: dataset, cadence } of datasets)

@@ -2,6 +2,7 @@ import { toReason } from '../../shared/errors.ts'
 import { type Cadence, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { DatasetQueue } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 
 interface QueueWatchOptions {
   /** The live queues. */
@@ -20,6 +21,7 @@ export interface QueueWatch {
 /** History may wait as long as it likes. A slot that still waits when the next one is due means trouble. */
 export function createQueueWatch({ queues, log, now }: QueueWatchOptions): QueueWatch {
   const overdue = new Set<string>()
+  const outage = createOutageLog(log, 'error')
 
   async function look(queue: DatasetQueue, cadence: Cadence): Promise<void> {
     const [oldest] = await queue.getJobs(['waiting'], 0, 0, true)
@@ -40,8 +42,9 @@ export function createQueueWatch({ queues, log, now }: QueueWatchOptions): Queue
       const looks = queues.map(async ({ queue, cadence }) => {
         try {
           await look(queue, cadence)
+          outage.works(queue.name)
         } catch (error) {
-          log.error({ dataset: queue.name, reason: toReason(error) }, 'the queue cannot be read')
+          outage.failed(queue.name, { dataset: queue.name, reason: toReason(error) }, 'the queue cannot be read')
         }
       })
       await Promise.all(looks)

@@ -15,6 +15,7 @@ import {
 } from '../../shared/store/freshness.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { createGauge, METRICS } from '../../shared/telemetry/metric-list.ts'
+import { createOutageLog } from '../../shared/telemetry/outage-log.ts'
 import { type CompletenessWatch, createCompletenessWatch } from './completeness-watch.ts'
 import { startTicks, type Ticks } from './ticks.ts'
 
@@ -56,14 +57,16 @@ export function createWatchdog(options: WatchdogOptions): Watchdog {
   const newest = new Map<string, number | null>()
   const told = new Map<string, FreshnessState>()
   const completeness = createCompletenessWatch(options)
+  const outage = createOutageLog(log, 'error')
   createFreshnessGauges(newest, completeness, options)
 
   async function look(dataset: DatasetFacts): Promise<void> {
     const { name, cadence } = dataset
     try {
       newest.set(name, await readNewest(db, dataset))
+      outage.works(name)
     } catch (error) {
-      log.error({ dataset: name, reason: toReason(error) }, 'freshness cannot be read')
+      outage.failed(name, { dataset: name, reason: toReason(error) }, 'freshness cannot be read')
     }
     const seen = newest.get(name)
     if (seen === undefined) return
@@ -89,13 +92,13 @@ function createFreshnessGauges(
   completeness: CompletenessWatch,
   { datasets, registry, now }: WatchdogOptions,
 ): void {
-  createGauge(METRICS.datasetLag, registry, async (gauge) => {
+  createGauge(METRICS.datasetLag, registry, (gauge) => {
     for (const { name, cadence } of datasets) {
       const lag = toLagSeconds(newest.get(name) ?? null, now())
       if (lag !== null) gauge.set({ dataset: name, cadence }, lag)
     }
   })
-  createGauge(METRICS.datasetState, registry, async (gauge) => {
+  createGauge(METRICS.datasetState, registry, (gauge) => {
     for (const { name, cadence } of datasets) {
       const seen = newest.get(name)
       if (seen === undefined) continue

@@ -1,0 +1,78 @@
+import { pino } from 'pino'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { createQueue } from '../../shared/queue/queues.ts'
+import { createRedis } from '../../shared/queue/redis.ts'
+import { createMetrics } from '../../shared/telemetry/metrics.ts'
+import { createQueueMetrics } from '../../workers/watch/queue-metrics.ts'
+import { createTestConfig } from '../support/database.ts'
+import { startRedisDoor } from '../support/redis-door.ts'
+import { silent } from '../support/silent.ts'
+
+const { url, prefix } = createTestConfig().redis
+let door: Awaited<ReturnType<typeof startRedisDoor>>
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+  door = await startRedisDoor(url)
+})
+afterEach(async () => {
+  vi.useRealTimers()
+  await door.close()
+})
+
+function connectTo(use: 'commands' | 'blocking') {
+  const redis = createRedis(door.url, silent, use)
+  onTestFinished(() => redis.disconnect())
+  return redis
+}
+
+/** What is on its way when the machine vanishes. */
+async function vanishBefore<T>(ask: () => Promise<T>) {
+  const before = door.swallowed()
+  door.vanish()
+  const asked = ask()
+  await expect.poll(() => door.swallowed()).toBeGreaterThan(before)
+  return { asked }
+}
+
+describe.each([
+  ['commands', 20_000],
+  ['blocking', 30_000],
+] as const)('a connection for %s', (use, patienceMs) => {
+  it('gives up a Redis that vanished without a word, and asks again when it is back', async () => {
+    const redis = connectTo(use)
+    await redis.ping()
+    const closed = new Promise((resolve) => redis.once('close', resolve))
+    const { asked } = await vanishBefore(() => redis.ping())
+    vi.advanceTimersByTime(patienceMs)
+    await closed
+    door.comeBack()
+    await vi.runOnlyPendingTimersAsync()
+    expect(await asked).toBe('PONG')
+  })
+})
+
+describe("the queues' metrics", () => {
+  it('are absent while Redis is gone, and all others are there', async () => {
+    const redis = connectTo('commands')
+    const registry = createMetrics('test')
+    const lines: string[] = []
+    const log = pino({}, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
+    const queue = createQueue('prices', redis, prefix)
+    createQueueMetrics([queue], registry, log)
+    expect(await registry.metrics()).toMatch(/^queue_jobs\{dataset="prices",lane="live",state="waiting",.*\} 0$/m)
+    const readLate = async () => {
+      const { asked } = await vanishBefore(() => registry.metrics())
+      await vi.advanceTimersByTimeAsync(2_000)
+      return asked
+    }
+    const text = await readLate()
+    expect(text).not.toMatch(/^queue_(jobs|oldest_job_age_seconds)\{/m)
+    expect(text).toMatch(/^process_start_time_seconds/m)
+    expect(lines).toEqual(['the queues cannot be read: their metrics are absent'])
+    door.comeBack()
+    await vi.advanceTimersByTimeAsync(20_000)
+    await expect.poll(() => registry.metrics()).toMatch(/^queue_jobs\{dataset="prices"/m)
+    expect(lines).toHaveLength(1)
+    await queue.close()
+  })
+})
