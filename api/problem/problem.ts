@@ -1,6 +1,5 @@
-import { ClickHouseError } from '@clickhouse/client'
 import { z } from 'zod'
-import { DataError } from '../../shared/errors.ts'
+import { isPassing, toClickHouseCode } from '../../shared/store/clickhouse.ts'
 import { PROBLEM_CODES, type ProblemCode } from './codes.ts'
 
 const candidate = z
@@ -55,14 +54,8 @@ export class Problem extends Error {
   }
 }
 
-/**
- * Engine codes that pass: overload, limits and a database that is not set up yet. 60 and 81: no such table, no such
- * database; 159 and 160: too slow; 201 and 202: too many queries; 209, 210, 279: network; 32, 236, 394: a shard was killed,
- * ends or ended the statement; 241: memory; 242: read-only table.
- */
-const PASSING_ENGINE_CODES: ReadonlySet<string> = new Set(
-  '32 60 81 159 160 201 202 209 210 236 241 242 279 394'.split(' '),
-)
+/** ClickHouse's codes for no such table and no such database, before it is set up. */
+const NOT_SET_UP: ReadonlySet<string | undefined> = new Set(['60', '81'])
 
 const RETRY_AFTER_SECONDS = 5
 
@@ -74,11 +67,8 @@ export function toUnavailable(detail: string, cause?: unknown): Problem {
 /** What a client is told of any thrown value; only a Problem's own words go out. */
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error
-  if (error instanceof DataError && error.code === 'storage') {
-    const passing = !(error.cause instanceof ClickHouseError) || PASSING_ENGINE_CODES.has(error.cause.code)
-    // An answer of an unexpected shape has no cause: it is a mistake of the service, waiting does not help.
-    if (error.cause !== undefined && passing) return toUnavailable('The database cannot answer at the moment.', error)
-  }
+  if (isPassing(error) || NOT_SET_UP.has(toClickHouseCode(error)))
+    return toUnavailable('The database cannot answer at the moment.', error)
   return new Problem('internal', 'The service failed to answer this request.', { cause: error })
 }
 

@@ -3,7 +3,7 @@ import { ReplyError } from 'ioredis'
 import type { Config } from '../config/config.ts'
 import { DataError, toReason } from '../errors.ts'
 import { createRedis, requireRedis } from '../queue/redis.ts'
-import { type Database, toClickHouseCode } from '../store/clickhouse.ts'
+import { type Database, isPassing, toClickHouseCode } from '../store/clickhouse.ts'
 import { probe } from '../store/probe.ts'
 import { createLog, type Logger } from '../telemetry/log.ts'
 
@@ -19,7 +19,7 @@ interface Options {
 }
 
 /**
- * Waits until ClickHouse answers; that it refuses, such as a password, is an answer too. Says at once that it waits, and
+ * Waits until ClickHouse answers; that it refuses for good, such as a password, is an answer too. Says at once that it waits, and
  * then every half minute.
  */
 export function untilClickHouseAnswers(db: Database, url: string, options: Options): Promise<void> {
@@ -27,15 +27,15 @@ export function untilClickHouseAnswers(db: Database, url: string, options: Optio
     try {
       await probe(db, { signal: AbortSignal.timeout(ANSWER_WITHIN_MS) })
     } catch (error) {
-      if (toClickHouseCode(error) === undefined) throw error
+      if (isPassing(error) || toClickHouseCode(error) === undefined) throw error
     }
   }
   return untilPassed(`ClickHouse at ${new URL(url).host}`, check, options)
 }
 
 /**
- * Does a step of a part's start over ClickHouse. Where ClickHouse leaves in the middle of it the step is done once more
- * when it is back, as if it had been away from the beginning.
+ * Does a step of a part's start over ClickHouse. Where ClickHouse leaves, or has no room, in the middle of it the step is
+ * done once more when it is back, as if it had been away from the beginning.
  * @throws whatever the step throws else: a refusal is an answer.
  */
 export async function whenClickHouseAnswers<T>(
@@ -49,19 +49,12 @@ export async function whenClickHouseAnswers<T>(
     try {
       return await step()
     } catch (error) {
-      if (!hasLeft(error)) throw error
+      if (!isPassing(error)) throw error
       log.warn({ reason: toReason(error) }, 'ClickHouse left in the middle of the start')
       await wait(TRY_AGAIN_MS)
     }
   }
 }
-
-/** Whether a statement failed with its connection; an answer of an unexpected shape has no cause. */
-const hasLeft = (error: unknown): boolean =>
-  error instanceof DataError &&
-  error.code === 'storage' &&
-  error.cause !== undefined &&
-  toClickHouseCode(error) === undefined
 
 /**
  * Waits until Redis answers.

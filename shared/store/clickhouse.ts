@@ -87,6 +87,22 @@ export function toClickHouseCode(error: unknown): string | undefined {
   return cause instanceof ClickHouseError ? cause.code : undefined
 }
 
+/**
+ * Refusals that pass, by ClickHouse's codes: overload and limits. 159 and 160: too slow; 201 and 202: too many queries;
+ * 209, 210, 279: network; 32, 236, 394: a shard was killed, ends or ended the statement; 241: memory; 242: read-only table.
+ */
+const PASSING = new Set('32 159 160 201 202 209 210 236 241 242 279 394'.split(' '))
+
+/**
+ * Whether a statement failed because ClickHouse is away, or has no room for it at the moment: the same statement may do
+ * later. An answer of an unexpected shape is a mistake of this program: it has no cause, and waiting does not help.
+ */
+export function isPassing(error: unknown): boolean {
+  if (!(error instanceof DataError) || error.code !== 'storage' || error.cause === undefined) return false
+  const code = toClickHouseCode(error)
+  return code === undefined || PASSING.has(code)
+}
+
 /** Runs a statement as one step of a trace; whatever fails comes out as a DataError. */
 function guarded<T>(statement: TracedStatement, work: (trace: QueryTrace | undefined) => Promise<T>): Promise<T> {
   return inQuerySpan(statement, async (trace) => {

@@ -2,7 +2,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import type { Redis } from 'ioredis'
 import { DataError, toReason } from '../../shared/errors.ts'
 import type { DatasetQueue } from '../../shared/queue/queues.ts'
-import { type Database, toClickHouseCode } from '../../shared/store/clickhouse.ts'
+import { type Database, isPassing } from '../../shared/store/clickhouse.ts'
 import type { Ask } from './ask.ts'
 
 /** The stores that a back-fill works with, and the wall clock in Unix milliseconds. */
@@ -47,8 +47,8 @@ export async function untilDone(
   }
 }
 
-/** Neither a mistake in this program nor one that the engine tells of in a statement. */
+/** Neither a mistake in this program nor a statement that the engine refuses for good. */
 function isStoreAway(error: unknown): boolean {
-  if (error instanceof DataError) return error.code === 'storage' && toClickHouseCode(error) === undefined
+  if (error instanceof DataError) return isPassing(error)
   return !(error instanceof TypeError || error instanceof RangeError || error instanceof ReferenceError)
 }

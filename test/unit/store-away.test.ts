@@ -1,0 +1,59 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { parseConfig } from '../../shared/config/config.ts'
+import { whenClickHouseAnswers } from '../../shared/ops/waiting.ts'
+import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { untilDone } from '../../workers/backfill/until-done.ts'
+import { silent } from '../support/silent.ts'
+import { type StubService, startStubService, type Turn } from '../support/stub-service.ts'
+
+let server: StubService
+afterEach(() => server.close())
+
+const refuse =
+  (code: number, type: string): Turn =>
+  (response) =>
+    response.writeHead(500).end(`Code: ${code}. DB::Exception: it refuses. (${type})`)
+const TOO_MANY = refuse(202, 'TOO_MANY_SIMULTANEOUS_QUERIES')
+const WRONG_PASSWORD = refuse(516, 'AUTHENTICATION_FAILED')
+const answer: Turn = (response) => response.end('')
+
+async function open(...turns: Turn[]) {
+  server = await startStubService(...turns)
+  const config = parseConfig({ CLICKHOUSE_URL: server.url })
+  return { db: createDatabase(config.clickhouse, 'write'), url: server.url }
+}
+
+describe('a part that starts', () => {
+  it('waits for a ClickHouse that has no room, before its first statements and amid them', async () => {
+    const { db, url } = await open(TOO_MANY, answer, TOO_MANY, answer)
+    const step = () => db.command({ name: 'step', sql: 'SELECT 1' })
+    await whenClickHouseAnswers(db, url, step, { log: silent })
+    // It is asked whether it answers before each try of the step.
+    expect(server.requests).toHaveLength(5)
+  })
+
+  it('takes a refusal that does not pass for an answer', async () => {
+    const { db, url } = await open(WRONG_PASSWORD)
+    const step = () => db.command({ name: 'step', sql: 'SELECT 1' })
+    await expect(whenClickHouseAnswers(db, url, step, { log: silent })).rejects.toThrow('code 516')
+  })
+})
+
+describe('a back-fill', () => {
+  it.each([
+    ['waits while ClickHouse has no room', TOO_MANY, 'waiting for the stores: '],
+    ['ends with a refusal that does not pass', WRONG_PASSWORD, 'code 516'],
+  ])('%s', async (_what, turn, told) => {
+    const { db } = await open(turn)
+    const stop = new AbortController()
+    const said: string[] = []
+    const say = (line: string) => {
+      said.push(line)
+      stop.abort()
+    }
+    const ask = { title: 'prices 5m' } as Parameters<typeof untilDone>[0]['ask']
+    const isDone = () => db.command({ name: 'look', sql: 'SELECT 1' }).then(() => true)
+    await untilDone({ ask, signal: stop.signal, say }, isDone).catch((error: Error) => said.push(error.message))
+    expect(said).toEqual([expect.stringContaining(told)])
+  })
+})
