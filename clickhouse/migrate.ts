@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
+import { z } from 'zod'
 import { runCommand } from '../shared/command.ts'
 import { readCommandLine } from '../shared/command-line.ts'
 import { type Config, loadCommandConfig } from '../shared/config/config.ts'
@@ -9,8 +10,8 @@ import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { isMain, onStopSignal } from '../shared/process.ts'
-import { createDatabase, type Database, toClickHouseCode } from '../shared/store/clickhouse.ts'
-import { onCluster } from '../shared/store/topology.ts'
+import { createDatabase, type Database, type Statement, toClickHouseCode } from '../shared/store/clickhouse.ts'
+import { onCluster, quoteName, toLocal } from '../shared/store/topology.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { renderStatement } from './cluster/render.ts'
 import { compareInForce, putInForce } from './registry.ts'
@@ -83,13 +84,60 @@ const NO_CLUSTER: Readonly<Record<string, string>> = {
 export async function createMissing(server: Database, database: string): Promise<void> {
   const { cluster } = server
   try {
+    if (await isEverywhere(server, { of: 'databases', where: 'name = {database: String}', params: { database }, things: 1 }))
+      return
     const sql = `CREATE DATABASE IF NOT EXISTS ${database}${onCluster(cluster)}`
-    await server.command({ name: 'create-database', sql })
+    await change(server, { name: 'create-database', sql })
   } catch (error) {
     const reason = NO_CLUSTER[toClickHouseCode(error) ?? '']
     if (cluster === undefined || reason === undefined) throw error
     const what = `CLICKHOUSE_CLUSTER says ${cluster}, and the ClickHouse server ${reason}`
     throw new DataError('config', `${what}: leave it empty for a single server (docs/scaling.md)`, { cause: error })
+  }
+}
+
+interface Sought {
+  readonly of: 'databases' | 'tables'
+  readonly where: string
+  readonly params: Readonly<Record<string, unknown>>
+  /** How many each server has. */
+  readonly things: number
+}
+
+const counts = z.object({ servers: z.int(), found: z.int() })
+
+/**
+ * Whether every server of the cluster that answers has what is sought: then there is nothing to make, and a server that is down
+ * is no hindrance. Of a single server this is not asked, which makes what is missing itself.
+ */
+async function isEverywhere(db: Database, { of, where, params, things }: Sought): Promise<boolean> {
+  if (db.cluster === undefined) return false
+  const every = (table: string) => `clusterAllReplicas(${quoteName(String(db.cluster))}, system.${table})`
+  const [count] = await db.rows({
+    name: `find-${of}`,
+    sql: `SELECT (SELECT count() FROM ${every('one')}) AS servers, (SELECT count() FROM ${every(of)} WHERE ${where}) AS found`,
+    params,
+    settings: { skip_unavailable_shards: 1 },
+    schema: counts,
+  })
+  return count !== undefined && count.servers > 0 && count.found >= count.servers * things
+}
+
+/** ClickHouse's code for a change of the schema that not all servers of a cluster have made in time. */
+const NOT_ON_ALL = '159'
+
+/**
+ * Changes the schema.
+ * @throws DataError `storage`; where a server of the cluster is down it says that all of them have to be there.
+ */
+async function change(db: Database, statement: Statement): Promise<void> {
+  try {
+    await db.command(statement)
+  } catch (error) {
+    if (db.cluster === undefined || toClickHouseCode(error) !== NOT_ON_ALL) throw error
+    const what = `not every server of the cluster ${db.cluster} answers, and the schema changes on all of them`
+    const cause = error instanceof DataError ? error.cause : error
+    throw new DataError('storage', `${what}: start those that are down, then run this again (docs/scaling.md)`, { cause })
   }
 }
 
@@ -100,7 +148,10 @@ export async function applyMissing(
   applied: ReadonlyMap<string, string>,
   log: Logger,
 ): Promise<void> {
-  await apply(db, 'create-migrations', [MIGRATIONS_TABLE])
+  const names = ['migrations', toLocal('migrations')]
+  const where = 'database = {database: String} AND name IN {names: Array(String)}'
+  const sought = { of: 'tables', where, params: { database: db.name, names }, things: names.length } as const
+  if (!(await isEverywhere(db, sought))) await apply(db, 'create-migrations', [MIGRATIONS_TABLE])
   for (const migration of migrations.filter(({ name }) => !applied.has(name))) {
     await applyAgain(db, migration, log)
     const row = { name: migration.name, checksum: migration.checksum, applied_at: new Date().toISOString() }
@@ -122,6 +173,7 @@ async function applyAgain(db: Database, { name, statements }: Migration, log: Lo
       return await apply(db, name, statements)
     } catch (error) {
       if (!(error instanceof DataError) || error.code !== 'storage' || tries === MOST_TRIES) throw error
+      if (toClickHouseCode(error) === NOT_ON_ALL) throw error
       log.warn({ migration: name, tries, reason: error.message }, 'a migration is tried again')
       await wait(TRY_AGAIN_MS)
     }
@@ -131,7 +183,7 @@ async function applyAgain(db: Database, { name, statements }: Migration, log: Lo
 async function apply(db: Database, name: string, statements: readonly string[]): Promise<void> {
   const target = db.cluster === undefined ? undefined : { cluster: db.cluster, database: db.name }
   for (const sql of statements.flatMap((statement) => renderStatement(statement, target)))
-    await db.command({ name, sql })
+    await change(db, { name, sql })
 }
 
 /**

@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import { unwatchFile, watchFile } from 'node:fs'
+import { existsSync, unwatchFile, watchFile } from 'node:fs'
 import { toReason } from '../../shared/errors.ts'
 import { type Allowance, allowance } from '../../shared/keys/allowance.ts'
 import { readKeys, type StoredKey, toKeyHash, toKeyId } from '../../shared/keys/key-file.ts'
@@ -38,11 +38,14 @@ const readKnown = (path: string) =>
   )
 
 /**
- * The keys of a file, read again whenever it changes. A file that has become wrong is logged, and the keys stay.
+ * The keys of a file, read again whenever it changes. A file that has become wrong, or is gone, is logged, and the keys stay.
+ * At the start it may be missing, which is logged: every key is refused until it is there.
  * @throws DataError `config` when it is wrong at the start.
  */
 export function openKeyRing(path: string, log: Logger): KeyRing {
-  let known = readKnown(path)
+  const isThere = existsSync(path)
+  if (!isThere) log.warn({ path }, 'API_KEYS_FILE: there is no such file yet: every key is refused')
+  let known = isThere ? readKnown(path) : new Map<string, Known>()
   const read = () => {
     try {
       known = readKnown(path)

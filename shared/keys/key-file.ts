@@ -33,11 +33,10 @@ export const toKeyId = (key: string): string | undefined => KEY.exec(key)?.[1]
 export const toKeyHash = (key: string): Buffer => createHash('sha256').update(key).digest()
 
 /**
- * The keys of a file; none where there is no file yet.
- * @throws DataError `config` when the file cannot be read or is not one of keys.
+ * The keys of a file.
+ * @throws DataError `config` when the file is not there, cannot be read or is not one of keys.
  */
 export function readKeys(path: string): readonly StoredKey[] {
-  if (!existsSync(path)) return []
   try {
     return file.parse(JSON.parse(readFileSync(path, 'utf8'))).keys
   } catch (cause) {
@@ -47,7 +46,7 @@ export function readKeys(path: string): readonly StoredKey[] {
 }
 
 /**
- * Replaces the file at once: who reads it meanwhile reads the old or the new one. The new one is made under a name that
+ * Replaces the file at once, or makes it where there is none yet: who reads it meanwhile reads the old or the new one. The new one is made under a name that
  * only one process can take, so that of two changes at a time none is lost.
  * @throws DataError `config` when another process changes the file, or was killed while it did.
  */
@@ -61,7 +60,7 @@ export function changeKeys(path: string, change: (keys: readonly StoredKey[]) =>
     throw new DataError('config', `${next} is there: another change is under way; remove it if none is`, { cause })
   }
   try {
-    writeFileSync(next, `${JSON.stringify(file.parse({ keys: change(readKeys(path)) }), null, 2)}\n`)
+    writeFileSync(next, `${JSON.stringify(file.parse({ keys: change(existsSync(path) ? readKeys(path) : []) }), null, 2)}\n`)
     renameSync(next, path)
   } catch (error) {
     rmSync(next, { force: true })

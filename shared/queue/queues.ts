@@ -32,12 +32,16 @@ export type JobPayload = z.infer<typeof jobPayload>
 export type SlotPayload = Extract<JobPayload, { kind: 'slot' }>
 export type RangePayload = Extract<JobPayload, { kind: 'range' }>
 
-/** What a finished job reports. `uncovered` counts entities for which no provider had an answer. */
+/**
+ * What a finished job reports. `uncovered` counts entities for which no provider had an answer. `postponed` says why a range
+ * ended before it was done; what is left is planned anew.
+ */
 export interface JobReport {
   rows: number
   rejected: number
   uncovered: number
   providers: string[]
+  postponed?: string
 }
 
 export type DatasetQueue = Queue<JobPayload, JobReport>

@@ -64,7 +64,7 @@ export const METRICS = {
   jobs: {
     kind: 'counter',
     name: 'worker_jobs_total',
-    help: 'Attempts at jobs by dataset and outcome: completed, retried (will be tried again), failed (a dead letter), returned (handed back while stopping).',
+    help: 'Attempts at jobs by dataset and outcome: completed, postponed (what is left is planned anew when a plan has room again), retried (will be tried again), failed (a dead letter), returned (handed back while stopping).',
     labels: ['dataset', 'outcome'],
   },
   jobDuration: {
@@ -95,7 +95,7 @@ export const METRICS = {
   providerCalls: {
     kind: 'counter',
     name: 'provider_calls_total',
-    help: 'Calls to providers, retries included in one, by provider, route and outcome.',
+    help: 'Calls to providers, retries included in one, by provider, route and outcome; unsent are those that were not made, because a plan or the budget of it is used up.',
     labels: ['provider', 'route', 'outcome'],
   },
   providerCallDuration: {

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pino } from 'pino'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Counting, createCounting } from '../../api/limits/counting.ts'
 import { openKeyRing } from '../../api/limits/key-ring.ts'
@@ -141,6 +142,23 @@ describe('keys', () => {
     const before = readKeys(file)
     writeFileSync(file, JSON.stringify({ keys: before.map((one) => ({ ...one, revokedAt: one.createdAt })) }))
     await expect.poll(async () => (await ask(PATH, { 'x-api-key': key })).status).toBe(401)
+  })
+})
+
+describe('a file of keys', () => {
+  it('that is not there is told at the start, and one that goes away takes no key along', async () => {
+    const path = join(folder, 'made-later.json')
+    const told: string[] = []
+    const log = pino({}, { write: (line: string) => void told.push(JSON.parse(line).msg) })
+    const keys = openKeyRing(path, log)
+    closers.push(keys.close)
+    expect(told.splice(0)).toEqual([expect.stringContaining('there is no such file yet')])
+    expect(() => runKeys(path, ['list'], '', 0)).toThrow('no such file')
+    const key = String(runKeys(path, ['create', 'a notebook'], '5/60', 0).split('\n')[0])
+    await expect.poll(() => keys.find(key)?.name).toBe('a notebook')
+    rmSync(path)
+    await expect.poll(() => told).toEqual([expect.stringContaining('the keys stay as they were')])
+    expect(keys.find(key)?.name).toBe('a notebook')
   })
 })
 

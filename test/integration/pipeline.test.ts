@@ -3,14 +3,20 @@ import type { Worker } from 'bullmq'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import { DataError } from '../../shared/errors.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
+import { enqueueRanges } from '../../shared/queue/queues.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
+import { createMetrics } from '../../shared/telemetry/metrics.ts'
+import { toAgain, wantAsked } from '../../workers/backfill/ask.ts'
+import { readOutcome } from '../../workers/backfill/outcome.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
 import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { createRunner } from '../../workers/run/runner.ts'
 import { enqueueDue, type SchedulerContext } from '../../workers/schedule/due-slots.ts'
 import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { createWorkerMetrics } from '../../workers/watch/worker-metrics.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { runChunks } from '../support/run-chunks.ts'
 import { silent } from '../support/silent.ts'
@@ -234,6 +240,42 @@ describe('a failing provider', () => {
     const again = once(runner, 'failed')
     await (await queue.getJob('range'))?.retry('failed', { resetAttemptsMade: true })
     expect((await again)[0].finishedOn).toBeUndefined()
+  })
+
+  it('whose plan is used up postpones a range, which is planned anew when the plan has room', async () => {
+    const to = pipeline.clock.now - 24 * HOUR
+    const request = { dataset: 'prices', from: new Date(to - HOUR).toISOString(), to: new Date(to).toISOString() }
+    const ask = planBackfill({ ...request, interval: '5m', only: 'UNI' }, pipeline.registry, pipeline.clock.now)
+    await wantAsked(pipeline.context.db, ask)
+    const usedUp = new DataError('provider_exhausted', 'acme: used up', { retryAfterMs: 8 * HOUR })
+    const collector = { provider: 'acme', covers: () => true, collect: () => Promise.reject(usedUp) }
+    const job = { ...prices, connect: () => [collector] }
+    const metrics = createMetrics('test')
+    const runner = createRunner(job, { ...pipeline.context, metrics: createWorkerMetrics(metrics) }, 'history')
+    runners.push(runner)
+    const { history } = pipeline.queues('prices')
+    await enqueueRanges(history, ask.chunks)
+    expect((await untilDone(runner, 1)).failed).toEqual([])
+    expect((await history.getCompleted())[0]?.returnvalue.postponed).toContain('acme: used up')
+    const counted = await metrics.metrics()
+    expect(counted).toMatch(/^worker_jobs_total\{dataset="prices",outcome="postponed",.*\} 1$/m)
+    expect(counted).toMatch(/^worker_jobs_total\{dataset="prices",outcome="failed",.*\} 0$/m)
+    const outcome = await readOutcome(pipeline.context.db, ask, {
+      ended: [],
+      isRenewal: false,
+      now: pipeline.clock.now,
+    })
+    expect(outcome.parts).toMatchObject([{ standing: 'failed', reason: 'acme: used up', entities: ['Uniswap'] }])
+    await runner.close()
+    expect(await enqueueMissing(job, history, scheduler())).toBe(0)
+    pipeline.clock.now += 8 * HOUR
+    expect(await enqueueMissing(job, history, scheduler())).toBeGreaterThan(0)
+    // What is known and was to be collected again is planned by nobody else.
+    const again = createRunner(job, pipeline.context, 'history')
+    runners.push(again)
+    await history.obliterate({ force: true })
+    await enqueueRanges(history, toAgain(ask.chunks))
+    expect((await untilDone(again, 1)).failed).toMatchObject([{ reason: expect.stringContaining('acme: used up') }])
   })
 
   it('that leaves a range to a coarser one is asked for no longer, though every try stores what the other has', async () => {

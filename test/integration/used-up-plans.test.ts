@@ -15,7 +15,7 @@ describe('a plan that is used up', () => {
 
   it('is refused unsent, alike and in both lanes, but for one look an hour, until it begins anew', async () => {
     vi.useFakeTimers({ toFake: ['Date'], now: start })
-    const { server, http, fail, open } = await connectClient(refuse(402), usedUpFor(90))
+    const { server, http, fail, open, calls } = await connectClient(refuse(402), usedUpFor(90))
     const first = await fail()
     at(20)
     const second = await fail()
@@ -25,6 +25,7 @@ describe('a plan that is used up', () => {
       message: 'acme /others: status 402: no credits',
     })
     expect(server.requests).toHaveLength(1)
+    expect(calls.map(({ outcome }) => outcome)).toEqual(['rejected', 'unsent', 'unsent'])
     for (const minutes of [60, 61, 119]) {
       at(minutes)
       await fail()

@@ -152,6 +152,20 @@ describe('two shards', () => {
     expect(versions.map(({ shards }) => shards)).toEqual([1, 1, 1])
   })
 
+  it('that lack nothing are not asked to change anything', async () => {
+    const changes: string[] = []
+    const watch = (db: Database): Database => ({
+      ...db,
+      command: async (statement) => {
+        changes.push(statement.sql)
+        await db.command(statement)
+      },
+    })
+    const { server, db } = two.database
+    await migrate(watch(server), watch(db), db.name, silent)
+    expect(changes).toEqual([])
+  })
+
   it('are not mixed with a single server', async () => {
     const { clickhouse } = two.config
     const single = createDatabase({ ...clickhouse, cluster: undefined }, 'write')

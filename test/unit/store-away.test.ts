@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { createMissing } from '../../clickhouse/migrate.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { whenClickHouseAnswers } from '../../shared/ops/waiting.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
@@ -36,6 +37,31 @@ describe('a part that starts', () => {
     const { db, url } = await open(WRONG_PASSWORD)
     const step = () => db.command({ name: 'step', sql: 'SELECT 1' })
     await expect(whenClickHouseAnswers(db, url, step, { log: silent })).rejects.toThrow('code 516')
+  })
+})
+
+describe('a cluster one of whose servers is down', () => {
+  const openCluster = async (...turns: Turn[]) => {
+    server = await startStubService(...turns)
+    const { clickhouse } = parseConfig({ CLICKHOUSE_URL: server.url, CLICKHOUSE_CLUSTER: 'main' })
+    return createDatabase(clickhouse, 'write')
+  }
+  const found =
+    (servers: number, found: number): Turn =>
+    (response) =>
+      response.end(`${JSON.stringify({ servers, found })}\n`)
+
+  it('is not asked to make a database that the others have', async () => {
+    await createMissing(await openCluster(found(3, 3), WRONG_PASSWORD), 'dao_data')
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it('is told as such when one of the others lacks the database', async () => {
+    const db = await openCluster(found(3, 2), refuse(159, 'TIMEOUT_EXCEEDED'))
+    await expect(createMissing(db, 'dao_data')).rejects.toMatchObject({
+      code: 'storage',
+      message: expect.stringContaining('not every server of the cluster main answers'),
+    })
   })
 })
 

@@ -26,11 +26,14 @@ export interface HttpClient {
   text(request: HttpRequest): Promise<string | undefined>
 }
 
-/** One call as it went, its retries included. `quotaLeft` is what the provider says is left of its limit. */
+/**
+ * One call as it went, its retries included. `unsent` is one that the provider never heard of, because its plan or our budget
+ * of it is used up. `quotaLeft` is what the provider says is left of its limit.
+ */
 export interface ProviderCall {
   readonly provider: string
   readonly path: string
-  readonly outcome: 'ok' | 'rejected' | 'unavailable' | 'malformed' | 'aborted'
+  readonly outcome: 'ok' | 'rejected' | 'unavailable' | 'malformed' | 'unsent' | 'aborted'
   readonly status: number | undefined
   readonly seconds: number
   readonly retries: number
@@ -60,6 +63,7 @@ interface Progress {
   status: number | undefined
   quotaLeft: number | undefined
   retries: number
+  isSent: boolean
 }
 
 const DEFAULT_RETRIES = 3
@@ -88,7 +92,7 @@ function createClient(
     const headers = toHeaders(provider, { ...settings.headers, ...request.headers })
     if (request.body !== undefined) headers.set('content-type', 'application/json')
     const target = toTarget(settings.baseUrl, request.path, request.query ?? {}, headers, settings.secrets)
-    const progress: Progress = { status: undefined, quotaLeft: undefined, retries: 0 }
+    const progress: Progress = { status: undefined, quotaLeft: undefined, retries: 0, isSent: false }
     const startedAt = performance.now()
     let outcome: ProviderCall['outcome'] = 'aborted'
     try {
@@ -97,13 +101,21 @@ function createClient(
       outcome = 'ok'
       return value
     } catch (error) {
-      if (error instanceof DataError) outcome = OUTCOMES[error.code] ?? 'malformed'
+      if (error instanceof DataError) outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
       throw error
     } finally {
-      const { quotaLeft, ...rest } = progress
+      const { quotaLeft, status, retries } = progress
       const seconds = (performance.now() - startedAt) / 1000
       const path = request.route ?? request.path
-      observe?.({ provider, path, outcome, seconds, ...rest, ...(quotaLeft === undefined ? {} : { quotaLeft }) })
+      observe?.({
+        provider,
+        path,
+        outcome,
+        seconds,
+        status,
+        retries,
+        ...(quotaLeft === undefined ? {} : { quotaLeft }),
+      })
     }
   }
 
@@ -112,6 +124,7 @@ function createClient(
     for (;;) {
       refuseUsedUp(target)
       await limit.take(signal, request.cost, request.units)
+      progress.isSent = true
       const traced = { provider, request, target, retries: progress.retries }
       const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
       if (result.status !== undefined) record?.(toExchange(provider, request, target, result.status, result))

@@ -51,6 +51,17 @@ export function toLastTry(payload: JobPayload, cadence: Cadence, failingSince: n
 }
 
 /**
+ * Whether a range that is not tried again comes back by itself: its providers' plans, or our budgets of them, are used up, which
+ * is no failure that anybody could mend. Its notes say when they have room again, and then what is missing is planned anew. Of
+ * what is known and was to be collected again nothing is missing: nobody would plan that.
+ */
+export function isPostponed(queued: Queued, error: unknown): error is PendingError {
+  const payload = jobPayload.parse(queued.data)
+  if (payload.kind !== 'range' || payload.again) return false
+  return error instanceof PendingError && error.code === 'provider_exhausted' && error.retryAfterMs !== undefined
+}
+
+/**
  * What becomes of a job after a failure that may pass: another try, or an end with the reason where the next try would
  * come too late. `now` is in Unix milliseconds.
  */

@@ -22,7 +22,7 @@ import { type CrashWatch, createCrashWatch } from './crashes.ts'
 import { moveToHistory } from './move-to-history.ts'
 import { parsePayload } from './payload.ts'
 import { PendingError } from './pending.ts'
-import { TryAgain, toNextTry } from './retries.ts'
+import { isPostponed, TryAgain, toNextTry } from './retries.ts'
 import { type JobContext, runJob } from './run-job.ts'
 
 /** What every runner of a process shares. */
@@ -77,7 +77,10 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
   const crashes = createCrashWatch(worker, { redis: context.redis, prefix, log })
   const serving: Serving = { job, lane, collectors, context, history, crashes }
   context.metrics?.observe(job.name, worker)
-  worker.on('completed', (queued, report) => log.info({ job: queued.id, ...report, ...toJobLogFields(queued) }, 'done'))
+  worker.on('completed', (queued, report) => {
+    const told = { job: queued.id, ...report, ...toJobLogFields(queued) }
+    log.info(told, report.postponed === undefined ? 'done' : 'the rest is left for later')
+  })
   worker.on('failed', (queued, error) => {
     const final = queued === undefined || queued.finishedOn !== undefined
     const told = { job: queued?.id, attempt: queued?.attemptsMade, reason: error.message, ...toJobLogFields(queued) }
@@ -114,7 +117,12 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
       throw new WaitingError()
     }
     if (error instanceof DataError && error.code === 'storage') context.metrics?.storageFailed(job.name)
-    if (isTransient(error)) throw await toNextTry(job.cadence, queued, error, context.now())
+    if (isTransient(error)) {
+      const next = await toNextTry(job.cadence, queued, error, context.now())
+      if (next instanceof UnrecoverableError && isPostponed(queued, error))
+        return { ...error.report, postponed: next.message }
+      throw next
+    }
     throw new UnrecoverableError(toReason(error))
   }
 }

@@ -38,11 +38,11 @@ export function createWorkerMetrics(registry: Registry): WorkerMetrics {
     observe: (dataset, worker) => {
       // Counters exist from the start: if one appeared with its first failure, a rate over it would not see that
       // failure.
-      for (const outcome of ['completed', 'retried', 'failed']) jobs.inc({ dataset, outcome }, 0)
+      for (const outcome of ['completed', 'postponed', 'retried', 'failed']) jobs.inc({ dataset, outcome }, 0)
       inserted.inc({ dataset }, 0)
       storageFailures.inc({ dataset }, 0)
       worker.on('completed', (job, report) => {
-        ended(dataset, 'completed', job)
+        ended(dataset, report.postponed === undefined ? 'completed' : 'postponed', job)
         inserted.inc({ dataset }, report.rows)
       })
       worker.on('failed', (job) => ended(dataset, job?.finishedOn === undefined ? 'retried' : 'failed', job))
@@ -57,6 +57,7 @@ function createCallMetrics(registry: Registry): (call: ProviderCall) => void {
   const quotaLeft = createGauge(METRICS.providerQuotaLeft, registry)
   return ({ provider, path: route, outcome, seconds, retries: sentAgain, quotaLeft: left }) => {
     calls.inc({ provider, route, outcome })
+    if (outcome === 'unsent') return
     durations.observe({ provider, route }, seconds)
     retries.inc({ provider }, sentAgain)
     if (left !== undefined) quotaLeft.set({ provider }, left)
