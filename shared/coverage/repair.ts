@@ -1,3 +1,4 @@
+import { DataError, toReason } from '../errors.ts'
 import { groupBy } from '../group-by.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { onCluster, toLocal } from '../store/topology.ts'
@@ -29,12 +30,26 @@ async function removeOf(db: Database, dataset: Recounted, group: readonly Report
     .filter((report) => report.state === 'stored' && report.provider === provider && report.seconds === seconds)
     .flatMap((report) => subtract(report, group).map((run) => ({ ...report, ...run })))
   const table = db.cluster === undefined ? 'coverage' : `${toLocal('coverage')}${onCluster(db.cluster)}`
-  await db.command({
+  const remove = {
     name: 'coverage-remove',
     sql: `ALTER TABLE ${table} DELETE WHERE dataset = {dataset: String} AND entity = {entity: UInt64} AND year = {year: UInt16}
   AND state = 'stored' AND provider = {provider: String} AND interval_seconds = {seconds: UInt32}`,
     params: { dataset: dataset.name, entity, year, provider, seconds },
     settings: { mutations_sync: 2 },
-  })
-  await addCoverage(db, dataset, left)
+  }
+  try {
+    await db.command(remove)
+  } finally {
+    // Also where its answer was lost: it may be done all the same.
+    await putBack(db, dataset, left)
+  }
+}
+
+async function putBack(db: Database, dataset: Recounted, left: readonly Report[]): Promise<void> {
+  try {
+    await addCoverage(db, dataset, left)
+  } catch (cause) {
+    const what = `${dataset.name}: a part of its coverage that has rows was taken out as well: run the same again, which finds it`
+    throw new DataError('storage', `${what}: ${toReason(cause)}`, { cause })
+  }
 }

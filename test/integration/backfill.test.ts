@@ -6,8 +6,10 @@ import { z } from 'zod'
 import { findUnfounded } from '../../shared/coverage/recount.ts'
 import { removeUnfounded } from '../../shared/coverage/repair.ts'
 import { readWanted } from '../../shared/coverage/wanted.ts'
+import { DataError } from '../../shared/errors.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
 import { toQueuePrefix } from '../../shared/queue/queues.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
 import { collectAsks } from '../../workers/backfill/collect-ask.ts'
 import { findLedgerGaps } from '../../workers/backfill/ledger-gaps.ts'
 import { isAsGoodAsProviders, isComplete, type Outcome, type Standing } from '../../workers/backfill/outcome.ts'
@@ -240,7 +242,14 @@ it('gaps of the ledger are found, and mended by the jobs that are planned for th
     name: 'lose',
     sql: `DELETE FROM token_prices WHERE observed_at >= '2024-05-01 03:00:00' AND observed_at < '2024-05-01 04:00:00'`,
   })
-  await removeUnfounded(db, prices.dataset, await findUnfounded(db, prices.dataset))
+  const unfounded = await findUnfounded(db, prices.dataset)
+  const lost = new DataError('storage', 'its answer was lost')
+  const command: Database['command'] = async (statement) => {
+    await db.command(statement)
+    throw lost
+  }
+  // What has rows is put back also when nobody hears that it was taken out.
+  await expect(removeUnfounded({ ...db, command }, prices.dataset, unfounded)).rejects.toBe(lost)
   const gaps = await find()
   expect(gaps).toMatchObject([{ entity: { id: uni.id }, ...hour, missing: 12, state: 'pending' }])
   const chunks = planRepair(prices, gaps, '5m')

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
-import type { Worker } from 'bullmq'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Job, type Worker } from 'bullmq'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { z } from 'zod'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DataError } from '../../shared/errors.ts'
@@ -240,6 +240,18 @@ describe('a failing provider', () => {
     const again = once(runner, 'failed')
     await (await queue.getJob('range'))?.retry('failed', { resetAttemptsMade: true })
     expect((await again)[0].finishedOn).toBeUndefined()
+  })
+
+  it('is asked again, also where Redis refuses to note who is left', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
+    const refuse = vi.spyOn(Job.prototype, 'updateData').mockRejectedValueOnce(new Error('OOM command not allowed'))
+    onTestFinished(() => refuse.mockRestore())
+    const runner = startWorker()
+    const first = once(runner, 'failed')
+    await pipeline.queue('prices').add('prices', slot)
+    const [job, { message }] = await first
+    expect([message, job.finishedOn]).toEqual(['Redis, who is left of a job: OOM command not allowed', undefined])
   })
 
   it('whose plan is used up postpones a range, which is planned anew when the plan has room', async () => {

@@ -3,7 +3,7 @@ import { readCommandLine } from '../../shared/command-line.ts'
 import { type Config, loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
-import { createRedis } from '../../shared/queue/redis.ts'
+import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { readRegistryOrFiles } from '../../shared/store/followed-registry.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
@@ -66,6 +66,7 @@ async function main(): Promise<void> {
 async function readPlans(config: Config, now: number): Promise<DayPlan[]> {
   const redis = createRedis(config.redis.url, createLog('providers', 'silent'))
   try {
+    await requireRedis(redis)
     return await readDayPlans(config, redis, now)
   } catch (error) {
     console.error(`what is left of the plans that workers count is unknown: Redis is away (${toReason(error)})`)

@@ -4,6 +4,7 @@ import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
+import { createProgress } from '../../shared/progress-bar.ts'
 import { noteDropped } from '../../shared/queue/dropped.ts'
 import { LANES, type Lane } from '../../shared/queue/lanes.ts'
 import {
@@ -16,7 +17,6 @@ import {
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
-import { createProgress } from '../terminal/progress-bar.ts'
 import { toShortTime, toTable } from '../terminal/text-table.ts'
 
 const ACTIONS = ['list', 'retry', 'drop'] as const
@@ -52,7 +52,7 @@ Looks at the queues' jobs, and by default at those that failed for good: the dea
   --json
   --help`
 
-/** A job as it is listed. `at` is when it failed or finished, else when it was enqueued, in Unix milliseconds. */
+/** A job as it is listed. `at` is when it failed or finished, or since when it is worked on, else when it was enqueued, in Unix milliseconds. */
 export interface ListedJob {
   readonly dataset: string
   readonly lane: Lane
@@ -117,7 +117,8 @@ export async function findJobs(queue: DatasetQueue, { state, reason }: Selection
       const listed = toListed(queue, state, job)
       if (reason === undefined || (listed.reason ?? '').includes(reason)) found.push({ job, listed })
     }
-    if (page.length < PAGE) return found
+    // One that is not full has lost some meanwhile, which others have finished or dropped.
+    if (page.length === 0) return found
   }
 }
 
@@ -127,7 +128,7 @@ function toListed(queue: DatasetQueue, state: State, job: Found['job']): ListedJ
     id: String(job.id),
     state,
     attempts: job.attemptsMade,
-    at: job.finishedOn ?? job.timestamp,
+    at: (state === 'active' ? job.processedOn : job.finishedOn) ?? job.timestamp,
     reason: job.failedReason ?? null,
     payload: job.data,
   }

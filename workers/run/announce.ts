@@ -1,10 +1,10 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
-import { DataError, toReason } from '../../shared/errors.ts'
 import { toMs } from '../../shared/memo.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
+import { askRedis } from './ask-redis.ts'
 
 /**
  * Publishes that a dataset changed. `rows` are the rows that were stored; without them readers take every answer for
@@ -16,13 +16,9 @@ export async function announce(
   { db, redis, config }: { readonly db: Database; readonly redis: Redis; readonly config: Config },
   rows: readonly object[] = [],
 ): Promise<void> {
-  try {
-    const change = { dataset: dataset.name, ...toTimeRange(dataset, rows), ...countEntities(dataset, rows) }
-    await publishCommit({ db, redis, prefix: config.redis.prefix }, change)
-  } catch (cause) {
-    if (cause instanceof DataError) throw cause
-    throw new DataError('storage', `Redis, commit of ${dataset.name}: ${toReason(cause)}`, { cause })
-  }
+  const change = { dataset: dataset.name, ...toTimeRange(dataset, rows), ...countEntities(dataset, rows) }
+  const places = { db, redis, prefix: config.redis.prefix }
+  await askRedis(`commit of ${dataset.name}`, () => publishCommit(places, change))
 }
 
 /** The first and the last time that the rows are about, in Unix milliseconds; nothing where the rows do not say. */

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis'
 import { toReason } from '../../shared/errors.ts'
 import { addNotes, MOST_BLAMED, MOST_JUDGED, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import { askRedis } from './ask-redis.ts'
 
 interface CrashContext {
   readonly redis: Redis
@@ -57,11 +58,11 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log }: CrashCo
     const seen = queued.stalledCounter
     const before = readNotes(queued).crashes
     if (seen === before?.seen) return
-    const ended = Number((await redis.hget(key, worker.name)) ?? 0)
+    const ended = Number((await askRedis('workers that ended', () => redis.hget(key, worker.name))) ?? 0)
     const isAlone = before === undefined || ended - before.ended <= 1
     const judged = (before?.judged ?? 0) + 1
     const blamed = isAlone ? (before?.blamed ?? 0) + 1 : 1
-    await addNotes(queued, { crashes: { seen, judged, blamed, ended } })
+    await askRedis('crashes of a job', () => addNotes(queued, { crashes: { seen, judged, blamed, ended } }))
     if (blamed < MOST_BLAMED && judged < MOST_JUDGED) return
     const others = blamed < MOST_BLAMED ? 'whoever is to blame' : 'while no other worker did'
     throw new UnrecoverableError(

@@ -17,6 +17,7 @@ import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
 import { isLate } from '../job/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
 import { announce } from './announce.ts'
+import { askRedis } from './ask-redis.ts'
 import { toClean } from './clean.ts'
 import { type CrashWatch, createCrashWatch } from './crashes.ts'
 import { moveToHistory } from './move-to-history.ts'
@@ -141,14 +142,17 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
     return NOTHING
   }
   if (payload.kind === 'range' && lane === 'live') {
-    await moveToHistory(history, queued, payload)
+    await askRedis('a range on its way to history', () => moveToHistory(history, queued, payload))
     return NOTHING
   }
   try {
     return await runJob(job, collectors, context, payload)
   } catch (error) {
     // What came is stored: the next attempt is only about those who are still without an answer.
-    if (error instanceof PendingError) await queued.updateData({ ...payload, entities: [...error.entities] })
+    if (error instanceof PendingError) {
+      const left = { ...payload, entities: [...error.entities] }
+      await askRedis('who is left of a job', () => queued.updateData(left))
+    }
     throw toClean(error, context.redact)
   }
 }

@@ -1,8 +1,8 @@
 import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
-import { DataError, toReason } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Recomputation } from '../job/recomputation.ts'
 import { toTimeRange } from './announce.ts'
+import { askRedis } from './ask-redis.ts'
 import type { Collected } from './collect.ts'
 
 /** Where rows go, and who computes from them. */
@@ -31,16 +31,6 @@ export async function store(
   const entities = entity === undefined ? [] : [...new Set(rows.map((row) => Number(Reflect.get(row, entity))))]
   const params = toDeriveParams({ entities, read, slot, ...toTimeRange(dataset, rows) })
   for (const { name, sql } of dataset.derive ?? []) await context.db.command({ name, sql, params })
-  await enqueueComputed(dataset, rows, context)
+  await askRedis(`what is computed from ${dataset.name}`, () => context.recomputation.enqueue(dataset, rows))
   return rows.length
-}
-
-/** Has the datasets that are computed from this one computed again. */
-async function enqueueComputed(dataset: Dataset, rows: readonly object[], context: Places): Promise<void> {
-  try {
-    await context.recomputation.enqueue(dataset, rows)
-  } catch (cause) {
-    if (cause instanceof DataError) throw cause
-    throw new DataError('storage', `Redis, what is computed from ${dataset.name}: ${toReason(cause)}`, { cause })
-  }
 }
