@@ -23,6 +23,7 @@ import type { Route, Surroundings } from './route/define-route.ts'
 import type { Exchange } from './route/exchange.ts'
 import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
+import { noteHead } from './serving/head-time.ts'
 import { createQueue, type QueueOptions } from './serving/queue.ts'
 import { type ApiMetrics, createApiMetrics } from './serving/request-metrics.ts'
 import { inRequestSpan, noteFailure } from './serving/request-span.ts'
@@ -214,10 +215,11 @@ export function createApp(options: AppOptions & { readonly readers: Readers }): 
     const locals = { requestId, startedAt, caller, route: route?.path }
     Object.assign(response, { locals })
     setHeaders(response, exchange.limit ?? [])
+    const toBegun = noteHead(response)
     response.once('close', () => {
       // How long a client stays says nothing of the service.
       if (route?.isEndless && response.statusCode === 200) return
-      metrics.of(locals.route ?? 'none').requested(response.statusCode, (performance.now() - startedAt) / 1000)
+      metrics.of(locals.route ?? 'none').requested(response.statusCode, (toBegun() - startedAt) / 1000)
     })
     inRequestSpan(request, response, () => {
       if (route === undefined)

@@ -1,4 +1,6 @@
+import cluster from 'node:cluster'
 import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client'
+import { z } from 'zod'
 
 /**
  * Gauges of prom-client that are named like counters, which Prometheus' own linter refuses. Each has a twin without the
@@ -32,8 +34,40 @@ export function shareMetrics(registry: Registry): void {
   new AggregatorRegistry()
 }
 
-/** The metrics of all processes that this one has started, added up; of one that has ended, none. */
+/** How a process answers who asks for its metrics: for each of its registries a list of them. */
+const told = z.object({
+  type: z.literal('prom-client:getMetricsRes'),
+  metrics: z.array(z.array(z.looseObject({ type: z.string() }))),
+})
+
+type Told = z.infer<typeof told>['metrics'][number]
+
+/** What only grows; a gauge of a process that has ended says nothing any more. */
+const GROWS = new Set(['counter', 'histogram'])
+
+/**
+ * The metrics of all processes that this one has started, added up. What one that has ended had counted when it was asked
+ * last stays: a counter that fell would look like a restart, and all others' counts like new ones.
+ */
 export function createSharedMetrics(): ShownMetrics {
+  const running = new Map<number, Told>()
+  let ended: object[] = []
+  cluster.on('message', ({ id }, message) => {
+    const { data } = told.safeParse(message)
+    if (data !== undefined) running.set(id, data.metrics.flat())
+  })
+  cluster.on('exit', ({ id }) => {
+    const last = (running.get(id) ?? []).filter(({ type }) => GROWS.has(type))
+    ended = AggregatorRegistry.aggregate([ended, last]).getMetricsAsArray()
+    running.delete(id)
+  })
   const all = new AggregatorRegistry()
-  return { metrics: () => all.clusterMetrics(), contentType: all.contentType }
+  return {
+    metrics: async () => {
+      // When all have answered, which is told before to whom listens above.
+      await all.clusterMetrics()
+      return AggregatorRegistry.aggregate([...running.values(), ended]).metrics()
+    },
+    contentType: all.contentType,
+  }
 }
