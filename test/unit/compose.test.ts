@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { describe, expect, inject, it, onTestFinished } from 'vitest'
 import { z } from 'zod'
+import { providerSettings } from '../../shared/config/provider-settings.ts'
 import { findFreePort } from '../../shared/free-port.ts'
 import { CADENCES } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
@@ -154,6 +155,14 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
         if (/PASSWORD|SECRET|TOKEN/.test(setting))
           expect([setting, value]).toEqual([setting, expect.stringMatching(/^(\/run\/secrets\/\w+)?$/)])
     }
+  })
+
+  it('gives the API, which serves the public, nothing to write with and no key of a provider', () => {
+    const { secrets: mounted = [], environment = {} } = services.api ?? {}
+    expect(mounted).toEqual(['clickhouse_read_password', 'redis_url'])
+    expect(environment.CLICKHOUSE_PASSWORD_FILE).toBe('')
+    const keys = Object.keys(providerSettings).filter((name) => /KEY|TOKEN|RPC_URLS/.test(name))
+    expect(keys.filter((name) => environment[name] !== '')).toEqual([])
   })
 
   it('starts a Redis that asks for its password, and is healthy when it answers', async () => {
