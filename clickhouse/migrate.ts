@@ -84,7 +84,14 @@ const NO_CLUSTER: Readonly<Record<string, string>> = {
 export async function createMissing(server: Database, database: string): Promise<void> {
   const { cluster } = server
   try {
-    if (await isEverywhere(server, { of: 'databases', where: 'name = {database: String}', params: { database }, things: 1 }))
+    if (
+      await isEverywhere(server, {
+        of: 'databases',
+        where: 'name = {database: String}',
+        params: { database },
+        things: 1,
+      })
+    )
       return
     const sql = `CREATE DATABASE IF NOT EXISTS ${database}${onCluster(cluster)}`
     await change(server, { name: 'create-database', sql })
@@ -137,7 +144,9 @@ async function change(db: Database, statement: Statement): Promise<void> {
     if (db.cluster === undefined || toClickHouseCode(error) !== NOT_ON_ALL) throw error
     const what = `not every server of the cluster ${db.cluster} answers, and the schema changes on all of them`
     const cause = error instanceof DataError ? error.cause : error
-    throw new DataError('storage', `${what}: start those that are down, then run this again (docs/scaling.md)`, { cause })
+    throw new DataError('storage', `${what}: start those that are down, then run this again (docs/scaling.md)`, {
+      cause,
+    })
   }
 }
 

@@ -5,6 +5,7 @@ import { recountUpgraded } from '../shared/coverage/upgrade.ts'
 import { datasets } from '../shared/datasets/list.ts'
 import { DataError } from '../shared/errors.ts'
 import { isMain } from '../shared/process.ts'
+import { createParts, type OnPart } from '../shared/progress-bar.ts'
 import { createDatabase, type Database } from '../shared/store/clickhouse.ts'
 import { countRows } from '../shared/store/count-rows.ts'
 import { type Lock, withLock } from '../shared/store/lock.ts'
@@ -39,6 +40,8 @@ interface RestoreOptions {
   readonly intoExisting: boolean
   readonly log: Logger
   readonly onTable: (table: Restored) => void
+  /** Called with each file that was read, before the first row is stored. */
+  readonly onChecked?: OnPart
   /** Called when a restore of the same backup was stopped, and this one goes on with it. */
   readonly onTakenUp?: () => void
   /** The folder of the migrations: the shipped ones, unless a test has others. */
@@ -59,7 +62,7 @@ export async function restore(
 ): Promise<Restored[]> {
   const told = await readManifest(folder)
   const schema = toSchemaOf(told, options.migrations)
-  await checkFiles(folder, told)
+  await checkFiles(folder, told, options.onChecked)
   await createMissing(server, db.name)
   const taken = `another restore into ${db.name} is under way: wait until it has ended`
   return withLock(server, { name: `restore into ${db.name}`, taken }, (lock) =>
@@ -172,6 +175,7 @@ async function main(): Promise<void> {
   const restored = await restore(server, db, folder, {
     intoExisting: values['into-existing'],
     log: createLog('restore', 'warn'),
+    onChecked: createParts('files checked'),
     onTakenUp: () => console.error('a restore of this backup was stopped: it goes on'),
     onTable: ({ name, rows, equal }) => console.error(`${name}: ${rows} rows${equal ? '' : ', beside others'}`),
   })
@@ -198,7 +202,7 @@ function sayHowItGoesOn(database: string): void {
 async function check(folder: string, json: boolean): Promise<void> {
   const told = await readManifest(folder)
   toSchemaOf(told)
-  await checkFiles(folder, told)
+  await checkFiles(folder, told, createParts('files checked'))
   const tables = told.tables.map(({ name, rows }) => ({ name, rows }))
   if (json) console.log(JSON.stringify({ database: told.database, createdAt: told.createdAt, tables }, null, 2))
   else console.log(tables.map(({ name, rows }) => `${name}: ${rows} rows`).join('\n'))

@@ -7,6 +7,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
 import { DataError, toReason } from '../../shared/errors.ts'
+import type { OnPart } from '../../shared/progress-bar.ts'
 
 const file = z.object({ path: z.string().regex(/^\w+\/\d+\.tsv\.gz$/), rows: z.int(), sha256: z.string() })
 
@@ -145,9 +146,10 @@ export const openFile = (folder: string, path: string): Readable =>
  * Reads every file of a backup.
  * @throws DataError `storage` that names each one that is gone or damaged.
  */
-export async function checkFiles(folder: string, { tables }: Manifest): Promise<void> {
+export async function checkFiles(folder: string, { tables }: Manifest, onFile: OnPart = () => {}): Promise<void> {
   const mistakes: string[] = []
-  for (const { path, sha256 } of tables.flatMap(({ files }) => files)) {
+  const files = tables.flatMap((table) => table.files)
+  for (const [at, { path, sha256 }] of files.entries()) {
     const hash = createHash('sha256')
     try {
       await pipeline(createReadStream(join(folder, path)), createGunzip(), hash)
@@ -155,6 +157,7 @@ export async function checkFiles(folder: string, { tables }: Manifest): Promise<
     } catch (error) {
       mistakes.push(`${path}: ${toReason(error)}`)
     }
+    onFile(at + 1, files.length)
   }
   if (mistakes.length > 0) throw new DataError('storage', `the backup is damaged: ${mistakes.join('; ')}`)
 }

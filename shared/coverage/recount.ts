@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import type { Dataset } from '../datasets/define-dataset.ts'
 import { INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
+import type { OnPart } from '../progress-bar.ts'
 import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
 import { type Buckets, union } from './grid.ts'
@@ -73,13 +74,20 @@ const lacking = z.object({ entity: z.number(), seconds: z.int(), runs: z.array(z
  * from cursors rows tell only a part: nothing is added. May be repeated, and ended anywhere. `now` is in Unix milliseconds.
  * @returns how many buckets were added.
  */
-export async function addFromRows(db: Database, dataset: Recounted, now: number): Promise<number> {
+export async function addFromRows(
+  db: Database,
+  dataset: Recounted,
+  now: number,
+  onBatch: OnPart = () => {},
+): Promise<number> {
   if (dataset.resumes) return 0
   let added = 0
-  for (const batch of await readBatches(db, dataset)) {
+  const batches = await readBatches(db, dataset)
+  for (const [at, batch] of batches.entries()) {
     const reports = await readLacking(db, dataset, batch, now)
     await addCoverage(db, dataset, reports)
     added += reports.reduce((sum, { first, last }) => sum + last - first + 1, 0)
+    onBatch(at + 1, batches.length)
   }
   return added
 }
@@ -172,7 +180,7 @@ const step = z.object({ seconds: z.int() })
 const unfounded = z.object({ entity: z.number(), provider: z.string(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
 /** Buckets that are said to be stored while no row stands for them. */
-export async function findUnfounded(db: Database, dataset: Recounted): Promise<Report[]> {
+export async function findUnfounded(db: Database, dataset: Recounted, onBatch: OnPart = () => {}): Promise<Report[]> {
   if (dataset.resumes) return []
   const steps = await db.rows({
     name: 'recount-steps',
@@ -181,8 +189,11 @@ export async function findUnfounded(db: Database, dataset: Recounted): Promise<R
     schema: step,
   })
   const found: Report[] = []
-  for (const batch of await readBatches(db, dataset))
+  const batches = await readBatches(db, dataset)
+  for (const [at, batch] of batches.entries()) {
     for (const { seconds } of steps) found.push(...(await readUnfounded(db, dataset, batch, seconds)))
+    onBatch(at + 1, batches.length)
+  }
   return found
 }
 

@@ -1,7 +1,7 @@
 import { noteStored, readDueUnits, toUnitMs, toUnitTimes } from '../../shared/coverage/computations.ts'
+import type { Progress } from '../../shared/progress-bar.ts'
 import { jobPayload } from '../../shared/queue/queues.ts'
 import { enqueueComputation, toRanges } from '../schedule/recompute.ts'
-import type { Progress } from '../terminal/progress-bar.ts'
 import type { Ended } from './outcome.ts'
 import { type Collecting, untilDone } from './until-done.ts'
 

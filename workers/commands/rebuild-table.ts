@@ -4,6 +4,7 @@ import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
+import { createProgress, type Progress } from '../../shared/progress-bar.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
@@ -12,7 +13,6 @@ import { createLog } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
 import { type Rebuilt, rebuild } from '../rebuild/rebuild.ts'
 import { findRollUps, type RollUp } from '../rebuild/roll-ups.ts'
-import { createProgress, type Progress } from '../terminal/progress-bar.ts'
 
 const HELP = `npm run rebuild -- <table> [options]
 

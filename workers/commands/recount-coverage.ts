@@ -9,6 +9,7 @@ import { removeUnfounded } from '../../shared/coverage/repair.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
+import { createParts } from '../../shared/progress-bar.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { toTable } from '../terminal/text-table.ts'
 
@@ -37,9 +38,9 @@ interface Recount {
 }
 
 async function recount(db: Database, dataset: Recounted, repair: boolean): Promise<Recount> {
-  const unfounded: readonly Report[] = await findUnfounded(db, dataset)
+  const unfounded: readonly Report[] = await findUnfounded(db, dataset, createParts(`${dataset.name}: coverage`))
   if (repair) await removeUnfounded(db, dataset, unfounded)
-  const added = await addFromRows(db, dataset, Date.now())
+  const added = await addFromRows(db, dataset, Date.now(), createParts(`${dataset.name}: rows`))
   return {
     dataset: dataset.name,
     comparable: !dataset.resumes,

@@ -31,6 +31,25 @@ export function createProgress(
   return { total, set, step: () => set(done + 1), say: show.say, stop }
 }
 
+/** Told after each part of a work: how many are done, of how many. */
+export type OnPart = (done: number, total: number) => void
+
+/**
+ * Progress of a work that finds out itself how much there is: a bar on a terminal. Elsewhere nothing: a monitor reads only what
+ * came of it.
+ */
+export function createParts(title: string, out: NodeJS.WriteStream = process.stderr): OnPart {
+  let bar: ReturnType<typeof createBar> | undefined
+  return (done, total) => {
+    if (!out.isTTY) return
+    bar ??= createBar(title, total, out, 'parts')
+    bar.update(done)
+    if (done < total) return
+    bar.stop()
+    bar = undefined
+  }
+}
+
 function createBar(title: string, total: number, out: NodeJS.WriteStream, unit: string) {
   const format = `${title} [{bar}] {percentage}% | {value}/{total} ${unit} | {eta_formatted} left`
   const bar = new SingleBar({ format, stream: out, hideCursor: true }, Presets.shades_classic)
