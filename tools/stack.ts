@@ -116,7 +116,8 @@ async function backfillDemo(config: Config): Promise<void> {
   const db = createDatabase(config.clickhouse, 'write')
   try {
     const stores = { db, redis, prefix: config.redis.prefix, now: Date.now }
-    const outcomes = await collectAsks(asks, stores, { signal: stopping.signal })
+    const on = asks.filter(({ job }) => !config.datasetsOff.includes(job.name))
+    const outcomes = await collectAsks(on, stores, { signal: stopping.signal })
     if (stopping.signal.aborted) return
     console.log(toOutcomeTable(outcomes))
     console.log(

@@ -45,7 +45,7 @@ const freshness = z
     earliest: timeValue.nullable().describe('Time of its oldest datum; null while there is none.'),
     note: z.string().optional().meta({
       description:
-        'What the newest rows say of their origin, where they say it; which providers fail since when, which Snapshot spaces have had nothing new for 60 days and which members keep the index from having a value. Absent where there is nothing to say.',
+        'What the newest rows say of their origin, where they say it; which providers fail since when, which Snapshot spaces have had nothing new for 60 days and which members keep the index from having a value; that the service is set not to collect it. Absent where there is nothing to say.',
     }),
   })
   .meta({ id: 'DatasetStatus', description: 'How fresh and how complete a dataset is.' })
@@ -69,6 +69,8 @@ const UPSTREAM = {
 
 /** Asking how complete everything is costs time: this long one answer serves everybody. */
 const HOLDS_MS = 5000
+
+const NOT_COLLECTED = 'not collected: it is turned off'
 
 const toNote = (failing: FailingProviders) =>
   Object.entries(failing)
@@ -140,7 +142,7 @@ export const statusRoute = defineRoute({
         counted: counts.get(name),
         completeness: completenessOf(completeness, dataset),
         failing: failing.get(name),
-        told: told[name] ?? '',
+        told: config.datasetsOff.includes(name) ? NOT_COLLECTED : (told[name] ?? ''),
       }
       return toFreshness(dataset, read, at)
     })

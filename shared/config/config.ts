@@ -4,7 +4,9 @@ import { resolve } from 'node:path'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
 import { allowance } from '../keys/allowance.ts'
+import { datasetNames } from './datasets-off.ts'
 import { hostnames, networks, toHttpUrl } from './networks.ts'
+import { whole } from './numbers.ts'
 import { clickhouseDir, withOwnStores } from './own-stores.ts'
 import { providerSettings, toProviders } from './provider-settings.ts'
 import { isRedisCluster } from './redis-url.ts'
@@ -12,9 +14,20 @@ import { toHint, withRunningStack } from './running-stack.ts'
 
 const text = z.string().trim().min(1)
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-const port = z.coerce.number().int().min(0).max(65_535)
-const count = z.coerce.number().int().min(1)
+const port = whole(0, 65_535)
+const count = whole(1)
 const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
+
+/** Whether a URL is the address of a server and nothing more; of what is no URL that is said elsewhere. */
+function isServerAlone(text: string): boolean {
+  if (!URL.canParse(text)) return true
+  const { username, password, pathname, search, hash } = new URL(text)
+  return pathname === '/' && [username, password, search, hash].every((part) => part === '')
+}
+
+/** The client would prefer what stands in the URL to these settings. */
+const NOT_ALONE =
+  'must be the address of the server alone: users and passwords are CLICKHOUSE_USER, CLICKHOUSE_PASSWORD, CLICKHOUSE_READ_USER and CLICKHOUSE_READ_PASSWORD, the database is CLICKHOUSE_DATABASE'
 
 /**
  * Every setting, with its default. The keys are the environment's names; `.env.example` and the tables of
@@ -25,7 +38,7 @@ export const settings = z.object({
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'silent']).default('info'),
   DATA_DIR: text.default('.data'),
 
-  CLICKHOUSE_URL: url.default('http://127.0.0.1:8123'),
+  CLICKHOUSE_URL: url.refine(isServerAlone, NOT_ALONE).default('http://127.0.0.1:8123'),
   CLICKHOUSE_DATABASE: identifier.default('dao_data'),
   CLICKHOUSE_CLUSTER: identifier.optional(),
   CLICKHOUSE_USER: text.default('writer'),
@@ -45,12 +58,12 @@ export const settings = z.object({
   API_HOST: text.default('127.0.0.1'),
   API_PORT: port.default(3000),
   PUBLIC_URL: url.optional(),
-  API_PROCESSES: z.union([z.literal('auto'), count.max(64)], 'must be a number up to 64, or auto').default(1),
-  API_CONCURRENCY: z.union([z.literal('auto'), count.max(256)], 'must be a number up to 256, or auto').default('auto'),
-  API_CACHE_MB: z.coerce.number().int().min(0).default(128),
-  API_SPOOL_MB: z.coerce.number().int().min(0).default(1024),
+  API_PROCESSES: z.union([z.literal('auto'), whole(1, 64)], 'must be a number up to 64, or auto').default(1),
+  API_CONCURRENCY: z.union([z.literal('auto'), whole(1, 256)], 'must be a number up to 256, or auto').default('auto'),
+  API_CACHE_MB: whole(0).default(128),
+  API_SPOOL_MB: whole(0).default(1024),
   // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
-  API_DRAIN_SECONDS: z.coerce.number().int().min(0).max(10).default(2),
+  API_DRAIN_SECONDS: whole(0, 10).default(2),
   STREAM_CLIENTS: count.default(5_000),
   STREAM_CLIENTS_PER_ADDRESS: count.default(50),
   TRUSTED_PROXIES: networks.default([]),
@@ -64,11 +77,12 @@ export const settings = z.object({
   WORKER_OPS_PORT: port.default(9466),
   OPS_TOKEN: text.optional(),
 
+  DATASETS_OFF: datasetNames.default([]),
   WORKER_QUEUES: text.default('all'),
   WORKER_CONCURRENCY: count.default(2),
   WORKER_HISTORY_CONCURRENCY: count.default(1),
   // It must stay below the deadline after which a stopping process exits.
-  WORKER_DRAIN_SECONDS: z.coerce.number().int().min(0).max(20).default(15),
+  WORKER_DRAIN_SECONDS: whole(0, 20).default(15),
 
   ...providerSettings,
 })
@@ -134,6 +148,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       historyShare: s.PROVIDER_HISTORY_SHARE,
       drainSeconds: s.WORKER_DRAIN_SECONDS,
     },
+    datasetsOff: s.DATASETS_OFF,
     tracing: { wanted: wantsTracing(env) },
     dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
     providers: toProviders(s),
@@ -189,10 +204,9 @@ export function parseConfig(env: Environment): Config {
   for (const issue of parsed.error?.issues ?? []) {
     const name = String(issue.path[0])
     const given = env[name]
-    const shown =
-      given === undefined || /KEY|PASSWORD|TOKEN|RPC_URLS|REDIS_URL/.test(name)
-        ? ''
-        : ` (given: ${JSON.stringify(given)})`
+    // A URL may hold a password or a key, whichever setting it was put in.
+    const isSecret = /KEY|PASSWORD|TOKEN|URL/.test(name) || given?.includes('://')
+    const shown = given === undefined || isSecret ? '' : ` (given: ${JSON.stringify(given)})`
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }
   if (mistakes.length > 0 || !parsed.success) {

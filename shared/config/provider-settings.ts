@@ -1,10 +1,11 @@
 import { z } from 'zod'
+import { share, whole } from './numbers.ts'
 import { chainUrls } from './rpc-urls.ts'
 
 const text = z.string().trim().min(1)
 const optionalText = text.optional()
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
-const count = z.coerce.number().int().min(1)
+const count = whole(1)
 
 /** What is set per provider: hosts, keys, rates. Hosts are settings so that a stand-in can take each one's place. */
 export const providerSettings = {
@@ -32,7 +33,7 @@ export const providerSettings = {
   X_BEARER_TOKEN: optionalText,
   X_REQUESTS_PER_MINUTE: count.default(20),
   X_POST_FIELDS_PARAMETER: z.enum(['tweet.fields', 'post.fields']).default('tweet.fields'),
-  SENTIMENT_SAMPLE_SIZE: count.min(10).max(1000).default(100),
+  SENTIMENT_SAMPLE_SIZE: whole(10, 1000).default(100),
   DISCORD_BASE_URL: url.default('https://discord.com/api/v10'),
   DISCORD_BOT_TOKEN: optionalText,
   DISCORD_REQUESTS_PER_MINUTE: count.default(30),
@@ -51,7 +52,7 @@ export const providerSettings = {
   RPC_REQUESTS_PER_MINUTE: count.default(300),
   RPC_BATCH_SIZE: count.default(100),
   DEX_FIRST_RUN_HOURS: count.default(24),
-  PROVIDER_HISTORY_SHARE: z.coerce.number().positive().max(1).default(0.5),
+  PROVIDER_HISTORY_SHARE: share.default(0.5),
   PROVIDER_TIMEOUT_MS: count.default(30_000),
   PROVIDER_MAX_BYTES: count.default(64 * 1024 * 1024),
 }

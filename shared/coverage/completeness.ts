@@ -36,6 +36,8 @@ export interface Completeness {
   readonly lacking: readonly Lacking[]
   /** Entities that are served by some provider, and whose newest slots are missing all the same. */
   readonly lost: readonly Lost[]
+  /** Whether nobody serves anyone of it, as where the key of its only provider is missing. */
+  readonly isUnserved: boolean
 }
 
 /** Entities of a dataset of whom the same is wanted. */
@@ -73,7 +75,7 @@ export async function readCompleteness(
       const wantedOf = createWantedFinder(wanted.get(name) ?? [])
       const countOf = (key: number) => counts.get(name)?.get(key) ?? NOTHING_KNOWN
       const known = { countOf, now, wantedOf, notesOf: (key: number) => notesOf.get(key) ?? [] }
-      return [name, toCompleteness(dataset, own, known)]
+      return [name, { ...toCompleteness(dataset, own, known), isUnserved: isUnserved(dataset, registry, notes, now) }]
     }),
   )
 }
@@ -105,7 +107,28 @@ interface Known {
   readonly now: number
 }
 
-function toCompleteness(dataset: DatasetFacts, groups: readonly Group[], known: Known): Completeness {
+/**
+ * Whether the newest slot of everybody in a dataset says that no provider serves them: it was never set up, or is no longer.
+ * The notes are those that `readOpenNotes` gives.
+ */
+export function isUnserved(
+  dataset: DatasetFacts,
+  registry: Registry,
+  notes: ReadonlyMap<string, readonly Note[]>,
+  now: number,
+): boolean {
+  const unserved = new Set(
+    notes.get(dataset.name)?.flatMap(({ entity, state }) => (state === 'unserved' ? [entity] : [])) ?? [],
+  )
+  const there = dataset.entities(registry).filter((entity) => isThereAt(entity, now))
+  return there.length > 0 && there.every(({ key }) => unserved.has(key))
+}
+
+function toCompleteness(
+  dataset: DatasetFacts,
+  groups: readonly Group[],
+  known: Known,
+): Omit<Completeness, 'isUnserved'> {
   let [expected, stored] = [0, 0]
   const lacking: Lacking[] = []
   const lost: Lost[] = []

@@ -60,7 +60,10 @@ export function changeKeys(path: string, change: (keys: readonly StoredKey[]) =>
     throw new DataError('config', `${next} is there: another change is under way; remove it if none is`, { cause })
   }
   try {
-    writeFileSync(next, `${JSON.stringify(file.parse({ keys: change(existsSync(path) ? readKeys(path) : []) }), null, 2)}\n`)
+    writeFileSync(
+      next,
+      `${JSON.stringify(file.parse({ keys: change(existsSync(path) ? readKeys(path) : []) }), null, 2)}\n`,
+    )
     renameSync(next, path)
   } catch (error) {
     rmSync(next, { force: true })

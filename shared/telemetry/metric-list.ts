@@ -26,7 +26,7 @@ export const METRICS = {
   apiRequest: {
     kind: 'histogram',
     name: 'api_request_duration_seconds',
-    help: 'Time from the request to the end of its response, by route and status.',
+    help: 'Time from the request to the beginning of its answer, by route and status: the rest is for the client to read.',
     labels: ['route', 'status'],
     buckets: REQUEST_BUCKETS,
   },
@@ -150,7 +150,7 @@ export const METRICS = {
   datasetState: {
     kind: 'gauge',
     name: 'dataset_state',
-    help: '1 for the state that a dataset is in, else 0: fresh, late (over 1.5 cadences old, or entities are lost), stale (over 2), empty.',
+    help: '1 for the state that a dataset is in, else 0: fresh, late (over 1.5 cadences old, or entities are lost), stale (over 2), empty, unserved (empty, and no provider serves it, as without a key).',
     labels: ['dataset', 'state'],
   },
   datasetComplete: {

@@ -1,20 +1,24 @@
 import { once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { addCoverage } from '../../shared/coverage/ledger.ts'
+import { OPEN_END, writeNotes } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, want } from '../../shared/coverage/wanted.ts'
 import { DataError } from '../../shared/errors.ts'
 import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
+import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { applyTo, findJobs, toJobsTable, toRequest } from '../../workers/commands/queued-jobs.ts'
 import { isAlarming, readStatus, toStatusTable } from '../../workers/commands/status.ts'
 import prices from '../../workers/jobs/prices.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { rememberFailing } from '../../workers/run/remember-failing.ts'
 import { createRunner } from '../../workers/run/runner.ts'
+import { createWatchdog } from '../../workers/watch/watchdog.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
 const MINUTE = 60_000
+const HOUR = 60 * MINUTE
 
 let pipeline: Pipeline
 beforeEach(async () => {
@@ -35,6 +39,7 @@ describe('the status', () => {
       lastUpdated: '2024-05-06T07:05:00.000Z',
       lagSeconds: 360,
       state: 'fresh',
+      idle: null,
       rows: 6,
       complete: 0,
       failing: [],
@@ -52,6 +57,9 @@ describe('the status', () => {
         'tvl      1h       -                    -    empty  0     0 %',
       ].join('\n'),
     )
+    const [, off] = await readStatus(db, [prices.dataset, tvl.dataset], pipeline.registry, until, ['tvl'])
+    expect(off).toMatchObject({ state: 'empty', idle: 'off' })
+    expect(off && isAlarming([off])).toBe(false)
     const entities = prices.entities(pipeline.registry)
     await want(db, prices.dataset, [{ entity: EVERYBODY, from: until - 10 * 5 * MINUTE, to: until, interval: '5m' }])
     const first = (until - 10 * 5 * MINUTE) / (5 * MINUTE)
@@ -71,6 +79,37 @@ describe('the status', () => {
     const told = toStatusTable(await read(until + 6 * MINUTE))
     expect(told).toMatch(/^prices .* 90 %$/m)
     expect(told).toContain('prices: coinmarketcap fails since 2024-05-06 07:05:00: status 503')
+  })
+
+  it('of a dataset that no provider serves, as without a key, is no alarm unless it once had data', async () => {
+    const { db } = pipeline.database
+    const now = Date.parse('2024-05-06T07:05:00Z')
+    const times = { from: now - HOUR, to: OPEN_END, since: now, nextTry: now, tries: 1 }
+    const reason = { lane: 'live', state: 'unserved', provider: 'defillama', reason: 'no key' } as const
+    const keys = tvl.entities(pipeline.registry).map(({ key }) => key)
+    const toNotes = (some: number[]) => some.map((entity) => ({ entity, ...reason, ...times }))
+    const read = async () => {
+      const [status] = await readStatus(db, [tvl.dataset], pipeline.registry, now)
+      return [status?.state, status?.idle, status && isAlarming([status])]
+    }
+    await writeNotes(db, tvl.dataset, toNotes(keys.slice(1)))
+    expect(await read()).toEqual(['empty', null, true])
+    await writeNotes(db, tvl.dataset, toNotes(keys))
+    expect(await read()).toEqual(['empty', 'unserved', false])
+    const metrics = createMetrics('test')
+    const { redis } = pipeline.context
+    const watched = { db, redis, prefix: pipeline.config.redis.prefix, datasets: [tvl.dataset] }
+    await createWatchdog({
+      ...watched,
+      records: pipeline.registry,
+      registry: metrics,
+      log: silent,
+      now: () => now,
+    }).check()
+    expect(await metrics.metrics()).toMatch(/^dataset_state\{dataset="tvl",state="unserved",.*\} 1$/m)
+    const observed_at = new Date(now - 3 * HOUR).toISOString()
+    await db.insert({ table: 'protocol_tvl', rows: [{ dao: 1, observed_at, tvl_usd: 5 }] })
+    expect(await read()).toEqual(['stale', null, true])
   })
 })
 

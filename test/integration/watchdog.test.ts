@@ -115,7 +115,7 @@ describe('the freshness watchdog', () => {
 
 describe("a scheduler's operations port", () => {
   it('tells slots, queues and freshness', async () => {
-    const scheduler = await startProcess('scheduler', config)
+    const scheduler = await startProcess('scheduler', config, { DATASETS_OFF: 'tvl' })
     const ready = await scheduler.get('/health/ready')
     expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'ok' }])
     let metrics = ''
@@ -123,14 +123,16 @@ describe("a scheduler's operations port", () => {
       metrics = await scheduler.metrics()
       return metrics
     }
+    // Two where the next slot begins meanwhile.
     await expect
       .poll(read)
-      .toMatch(/^scheduler_slots_total\{dataset="prices",outcome="enqueued",process="scheduler"\} 1$/m)
-    expect(metrics).toMatch(/^queue_jobs\{dataset="prices",lane="live",state="waiting",process="scheduler"\} 1$/m)
+      .toMatch(/^scheduler_slots_total\{dataset="prices",outcome="enqueued",process="scheduler"\} [12]$/m)
+    expect(metrics).toMatch(/^queue_jobs\{dataset="prices",lane="live",state="waiting",process="scheduler"\} [12]$/m)
     expect(metrics).toMatch(
       /^queue_oldest_job_age_seconds\{dataset="prices",lane="live",state="waiting",.*\} \d+\.\d+$/m,
     )
     expect(metrics).toMatch(/^dataset_state\{dataset="prices",state="empty",.*\} 1$/m)
+    expect(metrics).not.toContain('dataset="tvl"')
     await scheduler.stop()
     expect(scheduler.process.exitCode).toBe(0)
   })

@@ -33,6 +33,40 @@ describe('configuration', () => {
     expect(parseConfig({ API_PORT: '', COINMARKETCAP_API_KEY: '' }).api.port).toBe(3000)
   })
 
+  it.each([' ', '0x10', '1e9', '1.5', '-1', 'ten'])('takes %j for no number', (text) => {
+    for (const name of ['API_PORT', 'API_CACHE_MB', 'WORKER_CONCURRENCY', 'PROVIDER_TIMEOUT_MS'])
+      expect(failure({ [name]: text }).message).toContain(`${name}: must be a whole number`)
+  })
+
+  it('takes numbers with blanks around them, and a share with a point', () => {
+    const { api, worker } = parseConfig({ API_PORT: ' 80 ', API_PROCESSES: '2', PROVIDER_HISTORY_SHARE: '.25' })
+    expect([api.port, api.processes, worker.historyShare]).toEqual([80, 2, 0.25])
+    expect(failure({ PROVIDER_HISTORY_SHARE: ' ' }).message).toContain('PROVIDER_HISTORY_SHARE: must be a number')
+  })
+
+  it.each(['http://admin:pw@h:8123', 'http://h:8123/otherdb', 'http://h:8123?database=x', 'http://admin@h:8123/'])(
+    'refuses %s for ClickHouse, whose user and database are settings of their own',
+    (url) => {
+      expect(failure({ CLICKHOUSE_URL: url }).message).toContain('the database is CLICKHOUSE_DATABASE')
+      expect(parseConfig({ CLICKHOUSE_URL: 'http://h:8123/' }).clickhouse.url).toBe('http://h:8123/')
+    },
+  )
+
+  it('never shows a URL, which may hold a password', () => {
+    const wrong = {
+      CLICKHOUSE_URL: 'clickhouse://writer:topsecret99@h:9000',
+      COINGECKO_BASE_URL: 'ftp://h/topsecret99',
+      API_PORT: 'redis://:topsecret99@h',
+    }
+    expect(failure(wrong).message).not.toContain('topsecret99')
+  })
+
+  it('names the datasets that are not collected, and says which there are', () => {
+    expect(parseConfig({ DATASETS_OFF: 'twitter-sentiment, tvl' }).datasetsOff).toEqual(['twitter-sentiment', 'tvl'])
+    expect(parseConfig({}).datasetsOff).toEqual([])
+    expect(failure({ DATASETS_OFF: 'tvl,weather' }).message).toMatch(/no dataset is called weather; there are prices, /)
+  })
+
   it.each([
     ['127.0.0.1', 'http://127.0.0.1:3000'],
     ['data.example', 'http://data.example:3000'],

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import { planBackfill } from '../../workers/commands/backfill.ts'
 import { toRequest } from '../../workers/commands/find-gaps.ts'
 import holders from '../../workers/jobs/holders.ts'
 import prices from '../../workers/jobs/prices.ts'
@@ -73,6 +75,17 @@ describe('planRepair', () => {
   it('plans nothing where the sources have no such history', () => {
     expect(planRepair(holders, [gap('a', 0, 3_600_000)], '1h')).toEqual([])
     expect(planRepair(tvl, [gap('a', 0, 3_600_000)], '1h')).toEqual([])
+  })
+})
+
+describe('a dataset that is off', () => {
+  it('has no gaps and is not back-filled', () => {
+    const nothing = { dataset: undefined, from: undefined, to: undefined, interval: undefined }
+    expect(toRequest(nothing, ['tvl']).jobs.map(({ name }) => name)).not.toContain('tvl')
+    expect(() => toRequest({ ...nothing, dataset: 'tvl' }, ['tvl'])).toThrow('tvl is not collected: DATASETS_OFF')
+    const request = { dataset: 'tvl', from: '2024-05-01', to: '2024-05-02', interval: undefined, only: undefined }
+    const now = Date.parse('2024-05-06T00:00:00Z')
+    expect(() => planBackfill(request, loadRegistry(), now, ['tvl'])).toThrow('tvl is not collected: DATASETS_OFF')
   })
 })
 

@@ -21,12 +21,13 @@ interface Request {
 }
 
 /**
- * Turns a request into chunk jobs.
+ * Turns a request into chunk jobs; `off` are the datasets that are not collected.
  * @throws DataError `payload` that names every mistake of the request at once.
  */
-export function planBackfill(request: Request, registry: Registry, now: number): Ask {
+export function planBackfill(request: Request, registry: Registry, now: number, off: readonly string[] = []): Ask {
   const mistakes: string[] = []
   const job = toJob(request.dataset, mistakes)
+  if (job !== undefined && off.includes(job.name)) mistakes.push(`${job.name} is not collected: DATASETS_OFF names it`)
   const from = toTime('--from', request.from, mistakes)
   const to = request.to === undefined ? now : toTime('--to', request.to, mistakes)
   if (from !== undefined && to !== undefined && from >= to)

@@ -49,7 +49,7 @@ async function main(): Promise<void> {
   if (more.length > 0) throw new DataError('payload', `one dataset at a time, not ${positionals.join(' and ')}`)
   const only = values.tokens ?? values.daos
   const request = { dataset, from: values.from, to: values.to, interval: values.interval, only }
-  const backfill = planBackfill(request, await readRegistryInForce(config), Date.now())
+  const backfill = planBackfill(request, await readRegistryInForce(config), Date.now(), config.datasetsOff)
   if (values['dry-run']) {
     console.log(`${backfill.title}: ${backfill.chunks.length} jobs would cover it`)
     for (const { id } of backfill.chunks) console.log(`  ${id}`)

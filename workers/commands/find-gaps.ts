@@ -2,9 +2,13 @@ import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { runCommand } from '../../shared/command.ts'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { loadCommandConfig } from '../../shared/config/config.ts'
+import { withoutOff } from '../../shared/config/datasets-off.ts'
+import { isUnserved } from '../../shared/coverage/completeness.ts'
+import { readOpenNotes } from '../../shared/coverage/notes.ts'
 import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import { isMain } from '../../shared/process.ts'
+import { createParts } from '../../shared/progress-bar.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { readRegistry } from '../../shared/store/followed-registry.ts'
@@ -29,8 +33,10 @@ Tells what of the wanted data is not there, by its coverage: per dataset and ent
 failed, and what is lost because nobody collected it at the time and its providers have no history. What no provider has
 is not missing. Gaps that lie close together are told as one. Without --to it also tells which datasets are stale.
 
+Datasets that are off (DATASETS_OFF) are left out.
+
 Exit codes, for a monitor: 0 all is there, 1 it cannot be told (wrong options, a store is away), 2 a dataset is stale or
-empty, 3 something is pending or failed, or --fix left some; 3 also where both are so. What is lost can't be
+empty (an empty one that no provider serves, as without a key, has no code), 3 something is pending or failed, or --fix left some; 3 also where both are so. What is lost can't be
 mended and has no code.
 
   --from, --to      ISO dates or date-times, UTC, to look at a part only; from is inclusive, to exclusive
@@ -50,17 +56,21 @@ interface Request {
 }
 
 /**
- * Checks what an operator asks for.
+ * Checks what an operator asks for; `off` are the datasets that are not collected.
  * @throws DataError `payload` that names every mistake at once.
  */
 export function toRequest(
   given: Readonly<Record<'dataset' | 'from' | 'to' | 'interval', string | undefined>> & { more?: readonly string[] },
+  off: readonly string[] = [],
 ): Request {
   const mistakes: string[] = []
-  const selected = jobs.filter(({ name }) => given.dataset === undefined || name === given.dataset)
+  const named = jobs.filter(({ name }) => given.dataset === undefined || name === given.dataset)
+  const selected = withoutOff(named, off)
   if (given.more !== undefined && given.more.length > 0)
     mistakes.push(`one dataset at a time, not ${given.more.join(', ')} too`)
-  if (selected.length === 0)
+  if (given.dataset !== undefined && selected.length < named.length)
+    mistakes.push(`${given.dataset} is not collected: DATASETS_OFF names it`)
+  else if (named.length === 0)
     mistakes.push(`${given.dataset}: no such dataset; there are ${jobs.map(({ name }) => name).join(', ')}`)
   const from = given.from === undefined ? 0 : toTime('--from', given.from, mistakes)
   const to = given.to === undefined ? Date.now() : toTime('--to', given.to, mistakes)
@@ -81,17 +91,26 @@ interface Found {
 async function findGaps(request: Request, db: Database, registry: Registry): Promise<Found[]> {
   const sought = { range: request.range, interval: request.interval, now: Date.now() }
   const found: Found[] = []
-  for (const job of request.jobs) found.push({ job, gaps: await findLedgerGaps(db, job, registry, sought) })
+  const onPart = createParts('gaps')
+  for (const [at, job] of request.jobs.entries()) {
+    found.push({ job, gaps: await findLedgerGaps(db, job, registry, sought) })
+    onPart(at + 1, request.jobs.length)
+  }
   return found
 }
 
 /** Says which datasets have nothing new where something should have come, and tells whether there are any. */
-async function tellStale(request: Request, db: Database): Promise<boolean> {
+async function tellStale(request: Request, db: Database, registry: Registry): Promise<boolean> {
   let isStale = false
+  const [notes, now] = [await readOpenNotes(db), Date.now()]
   for (const { name, dataset } of request.jobs) {
     const newest = await readNewest(db, dataset)
-    const state = toFreshnessState(toLagSeconds(newest, Date.now()), dataset.cadence)
+    const state = toFreshnessState(toLagSeconds(newest, now), dataset.cadence)
     if (state !== 'stale' && state !== 'empty') continue
+    if (state === 'empty' && isUnserved(dataset, registry, notes, now)) {
+      console.error(`${name} is empty: no provider serves it, as without a key`)
+      continue
+    }
     isStale = true
     console.error(`${name} is ${state}${newest === null ? '' : `: its newest datum is of ${toShortTime(newest)} UTC`}`)
   }
@@ -163,7 +182,7 @@ async function main(): Promise<void> {
   const config = loadCommandConfig()
   const { from, to, interval } = values
   const [dataset, ...more] = positionals
-  const request = toRequest({ dataset, more, from, to, interval })
+  const request = toRequest({ dataset, more, from, to, interval }, config.datasetsOff)
   const db = createDatabase(config.clickhouse, 'write')
   await requireMigrated(db)
   const registry = await readRegistry(db)
@@ -174,7 +193,7 @@ async function main(): Promise<void> {
   }
   print(found, values.json)
   // Whether the data is fresh says nothing of a range that has ended.
-  const isStale = to === undefined && (await tellStale(request, db))
+  const isStale = to === undefined && (await tellStale(request, db, registry))
   await db.close()
   if (hasGaps(found)) process.exitCode = EXIT.gaps
   else if (isStale) process.exitCode = EXIT.stale

@@ -17,7 +17,8 @@ const HELP = `npm run status -- [--json]
 
 How fresh and how complete the stored data of each dataset is, and which providers fail, from ClickHouse alone: it tells of
 a dead scheduler or a worker that hangs as well as of a provider that is away. A dataset is late from 1.5 cadences on, or
-when entities are lost that some provider serves, and stale from 2 on. Exits with 1 when one is stale or empty.`
+when entities are lost that some provider serves, and stale from 2 on. Exits with 1 when one is stale or empty, but for those
+that are off (DATASETS_OFF), and for empty ones that no provider serves, as without a key: unserved.`
 
 /** How one dataset stands; `lagSeconds` is the age of its newest datum, null while it is empty. */
 export interface DatasetStatus {
@@ -26,6 +27,8 @@ export interface DatasetStatus {
   readonly lastUpdated: string | null
   readonly lagSeconds: number | null
   readonly state: FreshnessState
+  /** Why nobody has to look, however old it is: it is not collected, or was never set up. */
+  readonly idle: 'off' | 'unserved' | null
   readonly rows: number
   /** The share of what is expected up to now that is stored, 0 to 1. */
   readonly complete: number
@@ -33,25 +36,27 @@ export interface DatasetStatus {
   readonly failing: readonly { readonly provider: string; readonly since: string; readonly reason: string }[]
 }
 
-/** Reads how each dataset stands at a time, in Unix milliseconds. */
+/** Reads how each dataset stands at a time, in Unix milliseconds; those of `off` are not collected. */
 export async function readStatus(
   db: Database,
   of: readonly DatasetFacts[],
   registry: Registry,
   now: number,
+  off: readonly string[] = [],
 ): Promise<DatasetStatus[]> {
   const [completeness, failing] = await Promise.all([readCompleteness(db, registry, of, now), readFailing(db)])
   return Promise.all(
     of.map(async (dataset) => {
       const newest = await readNewest(db, dataset)
       const lagSeconds = toLagSeconds(newest, now)
-      const { complete, lost } = completenessOf(completeness, dataset)
+      const { complete, lost, isUnserved } = completenessOf(completeness, dataset)
       return {
         dataset: dataset.name,
         cadence: dataset.cadence,
         lastUpdated: newest === null ? null : new Date(newest).toISOString(),
         lagSeconds,
         state: toFreshnessState(lagSeconds, dataset.cadence, lost.length),
+        idle: off.includes(dataset.name) ? 'off' : newest === null && isUnserved ? 'unserved' : null,
         rows: await countRows(db, dataset.series.table),
         complete,
         failing: Object.entries(failing.get(dataset.name) ?? {}).map(([provider, told]) => ({ provider, ...told })),
@@ -67,12 +72,12 @@ const toPercent = (share: number) => `${Math.floor(share * 1000) / 10} %`
 export function toStatusTable(statuses: readonly DatasetStatus[]): string {
   const table = toTable(
     ['dataset', 'cadence', 'last updated (UTC)', 'lag', 'state', 'rows', 'complete'],
-    statuses.map(({ dataset, cadence, lastUpdated, lagSeconds, state, rows, complete }) => [
+    statuses.map(({ dataset, cadence, lastUpdated, lagSeconds, state, idle, rows, complete }) => [
       dataset,
       cadence,
       lastUpdated === null ? '-' : toShortTime(Date.parse(lastUpdated)),
       lagSeconds === null ? '-' : toShortDuration(lagSeconds),
-      state,
+      idle ?? state,
       String(rows),
       toPercent(complete),
     ]),
@@ -85,16 +90,17 @@ export function toStatusTable(statuses: readonly DatasetStatus[]): string {
   return [table, ...failing].join('\n')
 }
 
-/** Whether an operator has to look: late data may still arrive, stale data is overdue. */
+/** Whether an operator has to look: late data may still arrive, stale data is overdue; what is idle is as it was set. */
 export function isAlarming(statuses: readonly DatasetStatus[]): boolean {
-  return statuses.some(({ state }) => state === 'stale' || state === 'empty')
+  return statuses.some(({ state, idle }) => idle === null && (state === 'stale' || state === 'empty'))
 }
 
 async function main(): Promise<void> {
   const { values } = readCommandLine({ options: { json: { type: 'boolean' }, help: { type: 'boolean' } } })
   if (values.help) return console.log(HELP)
-  const db = createDatabase(loadCommandConfig().clickhouse, 'read')
-  const statuses = await readStatus(db, datasets, await readRegistry(db), Date.now())
+  const { clickhouse, datasetsOff } = loadCommandConfig()
+  const db = createDatabase(clickhouse, 'read')
+  const statuses = await readStatus(db, datasets, await readRegistry(db), Date.now(), datasetsOff)
   await db.close()
   console.log(values.json ? JSON.stringify(statuses, null, 2) : toStatusTable(statuses))
   if (isAlarming(statuses)) process.exitCode = 1

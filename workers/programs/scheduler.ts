@@ -1,3 +1,4 @@
+import { withoutOff } from '../../shared/config/datasets-off.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
@@ -16,18 +17,19 @@ async function main(): Promise<void> {
   const program = await openProgram('scheduler')
   const { config, log, db, redis, registry, ops } = program
   const { prefix } = config.redis
-  const names = jobs.map(({ name }) => name)
+  const on = withoutOff(jobs, config.datasetsOff)
+  const names = on.map(({ name }) => name)
   const metrics = createSlotMetrics(names, program.metrics)
-  const scheduled = jobs.map((job) => ({ job, queues: createQueues(job.name, redis, prefix) }))
+  const scheduled = on.map((job) => ({ job, queues: createQueues(job.name, redis, prefix) }))
   const scheduler = startScheduler(scheduled, { db, redis, prefix, registry, log, now: Date.now, metrics })
-  log.info({ datasets: names }, 'scheduler started')
+  log.info({ datasets: names, off: config.datasetsOff }, 'scheduler started')
   const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
   createQueueMetrics(queues, program.metrics, log)
   const watchdog = createWatchdog({
     db,
     redis,
     prefix,
-    datasets,
+    datasets: withoutOff(datasets, config.datasetsOff),
     records: registry,
     registry: program.metrics,
     log,

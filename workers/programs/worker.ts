@@ -24,7 +24,8 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 
 async function main(): Promise<void> {
   // Before it waits for anything: a queue that nobody knows will not come.
-  const selected = selectLanes(loadConfig().worker.queues)
+  const { worker, datasetsOff } = loadConfig()
+  const selected = selectLanes(worker.queues).filter(({ job }) => !datasetsOff.includes(job.name))
   const program = await openProgram('worker', {
     start: async (db, config) => {
       for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)
@@ -72,7 +73,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
     createDayLimit: (provider, perDay, setting) => createSharedDayLimit(provider, perDay, sharedBy, setting),
   })
   const blocking = createRedis(config.redis.url, log, 'blocking')
-  const recomputation = createRecomputation(jobs, redis, prefix, db)
+  const recomputation = createRecomputation(jobs, redis, prefix, db, config.datasetsOff)
   const own = { config, log, db, redis, registry, redact }
   return { ...own, http, blocking, recomputation, now: Date.now, metrics, handBack }
 }

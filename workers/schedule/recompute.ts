@@ -13,9 +13,15 @@ const SETTLE_MS = 2_000
 /**
  * Opens the history queues of the jobs that are computed from other datasets. A computation that still waits will read what is
  * stored meanwhile, so the same days are not enqueued twice. One that runs may have read before these rows were stored,
- * so exactly one more is enqueued for when it ends.
+ * so exactly one more is enqueued for when it ends. Of a dataset that is off it is only noted what has to be computed.
  */
-export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: string, db: Database): Recomputation {
+export function createRecomputation(
+  jobs: readonly Job[],
+  redis: Redis,
+  prefix: string,
+  db: Database,
+  off: readonly string[] = [],
+): Recomputation {
   const queues = new Map<Job, DatasetQueue>()
   for (const job of jobs)
     if (job.computedFrom.length > 0) queues.set(job, createQueue(job.name, redis, prefix, 'history'))
@@ -27,7 +33,7 @@ export function createRecomputation(jobs: readonly Job[], redis: Redis, prefix: 
       for (const [job, queue] of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
         await noteStored(db, job.dataset, ranges)
-        await enqueueComputation(job, queue, ranges)
+        if (!off.includes(job.name)) await enqueueComputation(job, queue, ranges)
       }
     },
     close: async () => {

@@ -26,6 +26,8 @@ export interface CompletenessWatch {
   check(): Promise<void>
   /** How many entities a dataset has lost. */
   lost(dataset: string): number
+  /** Whether nobody serves anyone of a dataset. */
+  isUnserved(dataset: string): boolean
 }
 
 /** Counting over all of history costs more than reading the newest time. */
@@ -70,6 +72,7 @@ export function createCompletenessWatch(options: CompletenessOptions): Completen
       }
     },
     lost: (dataset) => found?.completeness.get(dataset)?.lost.length ?? 0,
+    isUnserved: (dataset) => found?.completeness.get(dataset)?.isUnserved ?? false,
   }
 }
 

@@ -40,6 +40,9 @@ export interface Watchdog {
   check(): Promise<void>
 }
 
+/** The state of a dataset without data that nobody serves, as without the key that it needs: nobody has to hurry. */
+const UNSERVED = 'unserved'
+
 /** How often stored data and queues are looked at. */
 const WATCH = '*/15 * * * * *'
 
@@ -102,8 +105,11 @@ function createFreshnessGauges(
     for (const { name, cadence } of datasets) {
       const seen = newest.get(name)
       if (seen === undefined) continue
-      const current = toFreshnessState(toLagSeconds(seen, now()), cadence, completeness.lost(name))
-      for (const state of FRESHNESS_STATES) gauge.set({ dataset: name, state }, state === current ? 1 : 0)
+      const fresh = toFreshnessState(toLagSeconds(seen, now()), cadence, completeness.lost(name))
+      // What had data and is served by nobody any more has lost its key.
+      const current = fresh === 'empty' && completeness.isUnserved(name) ? UNSERVED : fresh
+      for (const state of [...FRESHNESS_STATES, UNSERVED])
+        gauge.set({ dataset: name, state }, state === current ? 1 : 0)
     }
   })
 }
