@@ -120,12 +120,17 @@ const counts = z.object({ servers: z.int(), found: z.int() })
 async function isEverywhere(db: Database, { of, where, params, things }: Sought): Promise<boolean> {
   if (db.cluster === undefined) return false
   const every = (table: string) => `clusterAllReplicas(${quoteName(String(db.cluster))}, system.${table})`
-  const [count] = await db.rows({
+  const find = db.rows({
     name: `find-${of}`,
     sql: `SELECT (SELECT count() FROM ${every('one')}) AS servers, (SELECT count() FROM ${every(of)} WHERE ${where}) AS found`,
     params,
     settings: { skip_unavailable_shards: 1 },
     schema: counts,
+  })
+  // Where that cannot be told, making what may be there already tells why.
+  const [count] = await find.catch((error: unknown) => {
+    if (error instanceof DataError && error.code === 'storage') return []
+    throw error
   })
   return count !== undefined && count.servers > 0 && count.found >= count.servers * things
 }
