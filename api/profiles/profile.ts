@@ -24,7 +24,7 @@ export interface Section<E extends Named> {
   readonly query?: (id: string) => Readonly<Record<string, string>>
   /** Whose ledger says why there is no record; without any, `otherwise` does. */
   readonly datasets: readonly DatasetFacts[]
-  readonly otherwise?: string
+  readonly otherwise?: string | ((id: string, call: Surroundings) => Promise<string>)
 }
 
 interface Profile<E extends Named> extends Omit<Described, 'description'> {
@@ -74,7 +74,8 @@ async function toReason<E extends Named>(call: Call, section: Section<E>, id: st
       return datasets.length > 1 ? `${dataset.name}: ${reason}` : reason
     }),
   )
-  return reasons.length === 0 ? otherwise : reasons.join('; ')
+  if (reasons.length > 0) return reasons.join('; ')
+  return typeof otherwise === 'string' ? otherwise : otherwise(id, call)
 }
 
 async function tell<E extends Named>(call: Call, section: Section<E>, entity: E): Promise<Told> {

@@ -5,7 +5,8 @@ import { tokenProfileRoute } from '../../api/routes/tokens/profile.ts'
 import { writeNotes } from '../../shared/coverage/notes.ts'
 import { daoRatings } from '../../shared/datasets/ratings.ts'
 import { DAY_MS, HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
-import type { Dao } from '../../shared/registry/entities.ts'
+import type { Dao, Token } from '../../shared/registry/entities.ts'
+import { findComposition, toComposition } from '../../shared/registry/index-records.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
 import type { Pipeline } from '../support/pipeline.ts'
@@ -180,7 +181,7 @@ describe('/data/daos/profile', () => {
 describe('/data/tokens/profile', () => {
   it('has the records of the other paths, and of the rest the reason', async () => {
     const { tokens, index, daoBySlug } = pipeline.registry
-    const members = new Set(index.compositions.at(-1)?.elements.map(({ token }) => token.id))
+    const members = new Set(findComposition(index, SITE_NOW)?.elements.map(({ token }) => token.id))
     const some = Array.from({ length: 8 }, () => random.pick(tokens.filter(({ live }) => live)))
     const [member] = index.compositions.at(-1)?.elements.map(({ token }) => token) ?? []
     for (const token of [...tokens.filter(({ live }) => !live).slice(0, 4), ...some, member]) {
@@ -195,11 +196,35 @@ describe('/data/tokens/profile', () => {
       if (weights === undefined) expect(reasonOf('index')).toBe('it is not in the Index')
       else expect(text).toContain(`"index":${weights}`)
       expect(weight === null).toBe(weights === undefined)
-      if (weight !== null) expect(members).toContain(token.id)
+      expect(weight !== null).toBe(members.has(token.id))
       expect((dao as { _id?: string } | null)?._id).toBe(
         daoBySlug.get(token.dao)?.live ? daoBySlug.get(token.dao)?.id : undefined,
       )
       expect(reasonOf('dao')).toBe(dao === null ? 'its DAO is not live' : undefined)
+    }
+  })
+
+  it('says of a member that came with the last rebalance that the Index has no value with it yet', async () => {
+    const { registry } = pipeline
+    const { index, tokens } = registry
+    const elements = findComposition(index, SITE_NOW)?.elements ?? []
+    const isNew = ({ id, live }: Token) => live && elements.every(({ token }) => token.id !== id)
+    const [joined, outside] = tokens.filter(isNew) as [Token, Token]
+    const rebalanced = toComposition(SITE_NOW - 1000, [...elements, { token: joined, quantity: '1' }])
+    const compositions = [...index.compositions, rebalanced]
+    const other = await startApi({
+      ...{ config: pipeline.config, db, commits: createHandFeed(), now: () => SITE_NOW },
+      registry: { ...registry, index: { ...index, compositions } },
+    })
+    const reasonOf = async ({ id }: Token) => {
+      const response = await fetch(`${other.url}/data/tokens/profile?id=${id}`)
+      return profile.parse(await response.json()).unavailable.find(({ section }) => section === 'index')?.reason
+    }
+    try {
+      expect(await reasonOf(joined)).toMatch(/^the Index has no value with it yet/)
+      expect(await reasonOf(outside)).toBe('it is not in the Index')
+    } finally {
+      await other.close()
     }
   })
 })

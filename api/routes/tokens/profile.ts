@@ -1,13 +1,25 @@
 import { dexTrades } from '../../../shared/datasets/dex-trades.ts'
 import { tokenHolders } from '../../../shared/datasets/holders.ts'
 import { tokenPrices } from '../../../shared/datasets/token-prices.ts'
+import { findComposition } from '../../../shared/registry/index-records.ts'
+import { readUnpricedMembers, toUnpricedNote } from '../../../shared/store/unpriced-members.ts'
 import { defineProfile } from '../../profiles/profile.ts'
+import type { Surroundings } from '../../route/define-route.ts'
 import { tokenKind } from '../../route/entities.ts'
 import { daosRoute } from '../daos.ts'
 import { indexWeightsRoute } from '../index/weights.ts'
 import { tokensRoute } from '../tokens.ts'
 import { dexDataRoute } from './dex-data.ts'
 import { holdersRoute } from './holders.ts'
+
+/** Why the newest value of the Index has no weight of a token: it may be a member of a basket that has no value yet. */
+async function toUnweighed(id: string, { db, registry: { index }, now }: Surroundings): Promise<string> {
+  const at = now()
+  const isMember = findComposition(index, at)?.elements.some(({ token }) => token.id === id)
+  if (!isMember) return 'it is not in the Index'
+  const note = toUnpricedNote(await readUnpricedMembers(db, index, at))
+  return ['the Index has no value with it yet', note].filter((text) => text !== '').join(': ')
+}
 
 export const tokenProfileRoute = defineProfile({
   operation: 'getTokenProfile',
@@ -25,7 +37,7 @@ export const tokenProfileRoute = defineProfile({
       route: indexWeightsRoute,
       query: (id) => ({ filter: `token=${id}` }),
       datasets: [],
-      otherwise: 'it is not in the Index',
+      otherwise: toUnweighed,
     },
     {
       name: 'dao',
