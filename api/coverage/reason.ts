@@ -7,7 +7,7 @@ import { readRanges } from './ranges.ts'
 
 /**
  * Why there is nothing current of an entity in a dataset, as the ledger says of its newest buckets: what failed counts most,
- * then the newest word.
+ * then that the last one that is due was read, then the newest word.
  * @throws DataError `storage`, Problem `not_found` for an entity that the dataset cannot be about.
  */
 export async function findReason(
@@ -16,7 +16,10 @@ export async function findReason(
   now: number,
 ): Promise<string> {
   const from = toDueEnd(dataset, now) - INTERVAL_SECONDS[dataset.cadence] * 1000
-  const ranges = (await readRanges(db, registry, { dataset, id, from, to: now }, now)).toReversed()
-  const told = ranges.find(({ state }) => state === 'failed') ?? ranges.find(({ reason }) => reason !== null)
+  const ranges = await readRanges(db, registry, { dataset, id, from, to: now }, now)
+  const failed = ranges.findLast(({ state }) => state === 'failed')
+  const [due] = ranges
+  if (failed === undefined && due?.state === 'covered') return due.reason ?? 'it was read, and there is no record of it'
+  const told = failed ?? ranges.findLast(({ reason }) => reason !== null)
   return told?.reason ?? 'what is stored of it is not current'
 }

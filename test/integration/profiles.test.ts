@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { daoProfileRoute } from '../../api/routes/daos/profile.ts'
 import { tokenProfileRoute } from '../../api/routes/tokens/profile.ts'
+import { toBucket } from '../../shared/coverage/grid.ts'
+import { addCoverage } from '../../shared/coverage/ledger.ts'
 import { writeNotes } from '../../shared/coverage/notes.ts'
 import { daoRatings } from '../../shared/datasets/ratings.ts'
 import { DAY_MS, HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
@@ -35,6 +37,8 @@ const DAO_SECTIONS = {
   telegram: ['daos/socials/historic-telegram', 'telegram'],
   twitterSentiment: ['daos/twitter-sentiment', 'twitter-sentiment'],
 } as const
+
+const READ_AND_EMPTY = 'it was read, and there is no record of it'
 
 const clock = { now: SITE_NOW }
 const random = createRandom(SEED)
@@ -94,7 +98,7 @@ async function expectSections(
       const told = ranges.parse(JSON.parse(await read('status/coverage', { dataset, id, start })))
       const reasons = told.flatMap((range) => (range.reason === null ? [] : [range.reason]))
       expect(
-        [...reasons, 'what is stored of it is not current'].some((one) => reason?.includes(one)),
+        [...reasons, READ_AND_EMPTY, 'what is stored of it is not current'].some((one) => reason?.includes(one)),
         `${name}: ${reason}; ${dataset}: ${reasons.join()}`,
       ).toBe(true)
     }
@@ -121,18 +125,30 @@ describe('/data/daos/profile', () => {
     expect(Math.min(...Object.values(seen))).toBeGreaterThan(10)
   })
 
+  /** Some DAOs without a rating. */
+  async function findUnrated(): Promise<Dao[]> {
+    const unrated: Dao[] = []
+    for (const dao of pipeline.registry.daos.filter(({ live }) => live).slice(0, 20))
+      if ((await readFirst('daos/ratings', { id: dao.id })) === undefined) unrated.push(dao)
+    return unrated
+  }
+  const whyUnrated = async ({ id }: Dao) => {
+    const { unavailable } = profile.parse(JSON.parse(await read('daos/profile', { id })))
+    return unavailable.find(({ section }) => section === 'ratings')?.reason
+  }
+
+  it('says of what was read and is empty that it was read', async () => {
+    const dao = (await findUnrated()).at(-1) as Dao
+    const yesterday = toBucket(SITE_NOW, '1d') - 1
+    const read = { first: yesterday, last: yesterday, seconds: DAY_MS / 1000, state: 'stored' } as const
+    await addCoverage(pipeline.database.db, daoRatings, [{ entity: dao.key, provider: 'file', ...read }])
+    expect(await whyUnrated(dao)).toBe(READ_AND_EMPTY)
+  })
+
   it('says what failed, from a minute after it did', async () => {
-    const without = pipeline.registry.daos.filter(({ live }) => live)
-    const unrated = new Map<string, Dao>()
-    for (const dao of without.slice(0, 20)) {
-      if ((await readFirst('daos/ratings', { id: dao.id })) === undefined) unrated.set(dao.id, dao)
-    }
-    const [dao] = unrated.values()
+    const [dao] = await findUnrated()
     if (dao === undefined) throw new Error('every DAO has a rating')
-    const reasonOf = async () => {
-      const { unavailable } = profile.parse(JSON.parse(await read('daos/profile', { id: dao.id })))
-      return unavailable.find(({ section }) => section === 'ratings')?.reason
-    }
+    const reasonOf = () => whyUnrated(dao)
     const before = await reasonOf()
     const today = toBucketStart(SITE_NOW, '1d')
     await writeNotes(pipeline.database.db, daoRatings, [
