@@ -140,16 +140,19 @@ export async function answerQuestion(
   source: SeriesSource,
   question: SeriesQuestion & {
     readonly start: number
+    /** Set where that is the first point of all: its bucket is the first, even where it begins earlier. */
+    readonly isFirstPoint?: boolean
     readonly end?: number | undefined
     readonly limit?: number | undefined
   },
   usual: 'asc' | 'desc' = 'asc',
 ): Promise<AskedAnswer> {
-  const { start, end, limit, fill, points, order = usual } = question
+  const { start, isFirstPoint = false, end, limit, fill, points, order = usual } = question
   checkInterval(question)
   checkFill(question)
   const now = call.now()
-  const toRange = (interval: Interval) => toSeriesRange({ start, end, interval }, now)
+  const toStart = (interval: Interval) => (isFirstPoint ? toBucketStart(start, interval) : start)
+  const toRange = (interval: Interval) => toSeriesRange({ start: toStart(interval), end, interval }, now)
   const [finest] = source.intervals
   const place = readPlace(call.representation.after, source)
   const interval =
@@ -163,7 +166,8 @@ export async function answerQuestion(
   // What was cut off at its newer end does not grow stale.
   const endsNow = range.open && (next === '' || order === 'desc')
   // A point of a coarse bucket may be days old while there are newer ones of the finest.
-  const newest = endsNow && interval !== finest ? await findNewestOf(call.db, source, range) : null
+  const isOlder = interval !== finest || source.readUpTo !== undefined
+  const newest = endsNow && isOlder ? await findNewestOf(call.db, source, range) : null
   const answer = {
     ...found,
     headers: { ...found.headers, ...toAskedHeaders(asked, { ...found, next }) },

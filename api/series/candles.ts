@@ -31,6 +31,8 @@ interface Candles extends Omit<Described, 'tag'> {
   readonly values: string
   /** The column with a row's time. */
   readonly time: string
+  /** As a source has it; `{token: UInt64}` is the token. */
+  readonly readUpTo?: string
 }
 
 /**
@@ -79,6 +81,7 @@ export function defineCandles(candles: Candles): Route {
         intervals: candles.intervals,
         sql: (interval) => toSql(candles, interval),
         params: { token: token.key },
+        ...(candles.readUpTo === undefined ? {} : { readUpTo: candles.readUpTo }),
       }
       const { answer } = await answerQuestion(call, source, query)
       if (representation.format !== 'json') return answer

@@ -26,6 +26,7 @@ import { isOfWholeRows, readWhole } from './whole-series.ts'
 
 const MAX_DAYS = 10_000
 const DEFAULT_DAYS = 10
+const FIRST_DAY = Date.parse(HISTORY_START)
 const TIME = 'recordedAt'
 const VALUES = 'recorded_at, tuple(value_usd, tuple(member_count))'
 
@@ -98,7 +99,8 @@ async function answerAsked(call: Call, source: SeriesSource, query: Query): Prom
   // An end alone is the end of the days that are told of when nothing is asked for.
   const until = limit === undefined && query.start === undefined ? Math.min(query.end ?? now, now) : now
   const back = query.start !== undefined && limit === undefined ? 0 : until - (limit ?? DEFAULT_DAYS) * DAY_MS
-  const start = Math.max(query.start ?? 0, back)
+  // Nobody asked for the time before all history: so many days back may reach there.
+  const start = Math.max(query.start ?? FIRST_DAY, back)
   const { answer } = await answerQuestion(call, source, { ...question, start })
   // So many days before now begin later with every day, wherever they end.
   return until === now && back > (query.start ?? 0) ? { ...answer, expiresAt: nextGridTime(now) } : answer
@@ -120,7 +122,7 @@ async function answerStored(
   const days = query.limit ?? DEFAULT_DAYS
   const from = toBucketStart(at - days * DAY_MS - 1, '1d') + DAY_MS
   const { records, ...answer } = await answerFrom(call, series, from)
-  const range = { from, to: toBucketStart(at, '1d') + DAY_MS, open: true }
+  const range = { from: Math.max(from, FIRST_DAY), to: toBucketStart(at, '1d') + DAY_MS, open: true }
   const { headers } = describeSeries({ interval: '1d', range, points: records, asOf: answer.asOf })
   // The oldest day leaves the answer when it is more than `days` days old.
   return { ...answer, headers: { ...answer.headers, ...headers }, expiresAt: from + days * DAY_MS + 1 }

@@ -161,8 +161,10 @@ FROM (SELECT toDateTime64(${at}, 3, 'UTC') AS at${points('{limit: UInt32} + 1')}
         `SELECT toDateTime64(${at}, 3, 'UTC') AS row_at, toDateTime64(${asOf}, 3, 'UTC') AS as_of, ${record}${within}`,
       params,
     }
-    const start = query.start ?? (await findOldest(call.db, source, call.now()))
-    return (await answerQuestion(call, source, { ...query, start }, 'desc')).answer
+    const now = call.now()
+    const first = query.start === undefined ? await findOldest(call.db, source, now) : undefined
+    const from = { start: query.start ?? first ?? now, isFirstPoint: first !== undefined }
+    return (await answerQuestion(call, source, { ...query, ...from }, 'desc')).answer
   }
 
   return defineRoute({
@@ -209,8 +211,8 @@ function toPlace(after: string): number {
 
 /**
  * Age, expiry and headers of an answer. Days are counted from `start`, or from the oldest point where there is no
- * `start` or `limit` cut the series there. It becomes stale as a snapshot does, unless its range ends earlier. A range
- * up to now has one day more from the next midnight on.
+ * `start` or `limit` cut the series there. A range up to now becomes stale as a snapshot does, unless it ends earlier, and has
+ * one day more from the next midnight on.
  */
 function describe(
   dataset: DatasetFacts,
@@ -221,7 +223,7 @@ function describe(
   const first = isCut || query.start === undefined ? oldest : query.start
   const until = Math.min(query.end ?? now, now)
   const missing = points === 0 && query.start === undefined ? 0 : countBuckets(first, until, '1d') - points
-  const staleAt = asOf === null ? null : toStaleAt(asOf, dataset)
+  const staleAt = asOf === null || until < now ? null : toStaleAt(asOf, dataset)
   return {
     staleAt: staleAt !== null && staleAt < (query.end ?? Number.POSITIVE_INFINITY) ? staleAt : null,
     ...(until < now ? {} : { expiresAt: toBucketStart(now, '1d') + DAY_MS }),

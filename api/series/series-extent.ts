@@ -50,11 +50,13 @@ export async function chooseInterval(
   return enough.at(-1)?.[0] ?? intervals[0]
 }
 
-/** The newest time of an open range's last two weeks, in Unix milliseconds; null where there is none. */
+/** Up to when a series was read, or the newest time of an open range's last two weeks, in Unix milliseconds; null where there is none. */
 export async function findNewestOf(db: Database, source: SeriesSource, { to }: SeriesRange): Promise<number | null> {
   const [row] = await db.rows({
     name: `${source.name}-newest`,
-    sql: `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM (${source.sql(source.intervals[0])})`,
+    sql:
+      source.readUpTo ??
+      `SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM (${source.sql(source.intervals[0])})`,
     params: { ...source.params, from: to - 14 * DAY_MS, to },
     settings: { max_threads: 1 },
     schema: z.object({ newest: z.int() }),
@@ -62,8 +64,8 @@ export async function findNewestOf(db: Database, source: SeriesSource, { to }: S
   return row === undefined || row.newest === 0 ? null : row.newest
 }
 
-/** The time of the first point of a series, and `now` where it has none, in Unix milliseconds. */
-export async function findOldest(db: Database, source: SeriesSource, now: number): Promise<number> {
+/** The time of the first point of a series up to now, in Unix milliseconds; undefined where it has none. */
+export async function findOldest(db: Database, source: SeriesSource, now: number): Promise<number | undefined> {
   const [row] = await db.rows({
     name: `${source.name}-oldest`,
     sql: `SELECT toUnixTimestamp64Milli(min(row_at)) AS oldest, count() AS points FROM (${source.sql(source.intervals[0])})`,
@@ -71,5 +73,5 @@ export async function findOldest(db: Database, source: SeriesSource, now: number
     settings: { max_threads: 1 },
     schema: z.object({ oldest: z.int(), points: z.int() }),
   })
-  return row === undefined || row.points === 0 ? now : row.oldest
+  return row === undefined || row.points === 0 ? undefined : row.oldest
 }

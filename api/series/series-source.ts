@@ -23,6 +23,11 @@ export interface SeriesSource {
    */
   sql(interval: Interval): string
   readonly params: Readonly<Record<string, unknown>>
+  /**
+   * Selects `newest`, up to when the rows were read (Unix milliseconds), where they are read on time and yet seldom new; else
+   * the series is as old as its newest row.
+   */
+  readonly readUpTo?: string
   /** Set where an interval has points in other buckets than the finest one has. */
   readonly hasOwnPoints?: boolean
 }

@@ -85,6 +85,15 @@ describe.each([
     expect(await daysOf(`?limit=5&end=${dayAgo(19)}`)).toEqual([])
   })
 
+  it('begins with the first day of history where nobody asks for an earlier one', async () => {
+    for (const query of ['?limit=10000&fill=null', '?end=2022-02-05&fill=null'])
+      expect((await daysOf(query))[0], query).toBe('2022-02-01T00:00:00.000Z')
+    expect(await daysOf('?end=2022-02-05&fill=null')).toHaveLength(4)
+    expect(await daysOf('?end=2022-01-15&fill=null')).toEqual([])
+    const missing = async (query: string) => (await ask(query)).headers.get('x-series-missing')
+    expect(await missing('?limit=10000')).toBe(await missing('?limit=10000&fill=null'))
+  })
+
   it('tells how many days there are and are missing, and how fresh they are', async () => {
     const { headers } = await ask()
     expect(headers.get('x-series-interval')).toBe('1d')

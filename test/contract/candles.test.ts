@@ -34,8 +34,9 @@ async function ask(path: string): Promise<{ body: Series; headers: Headers }> {
   return { body, headers: response.headers }
 }
 
+const config = createTestConfig()
+
 beforeAll(async () => {
-  const config = createTestConfig()
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
   key = database.registry.tokens.find(({ symbol }) => symbol === 'AAVE')?.key ?? 0
@@ -143,6 +144,29 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
 })
 
 describe('candles of trades', () => {
+  it('are as old as what was read, whenever the last trade was', async () => {
+    const later = NOW + 5 * 3_600_000
+    const commits = createHandFeed()
+    const served = await startApi({ config, ...database, commits, now: () => later })
+    const isStale = async () => {
+      const response = await fetch(`${served.url}${OHLCV}?name=aave&interval=1h&start=2024-03-01&order=desc`)
+      const { data } = (await response.json()) as Series
+      expect(data.length).toBeGreaterThan(0)
+      return response.headers.get('x-data-stale')
+    }
+    try {
+      expect(await isStale()).toBe('true')
+      const read = `INSERT INTO dex_data (* EXCEPT(version)) SELECT * REPLACE({at: DateTime64(3, 'UTC')} AS as_of)
+FROM dex_data FINAL WHERE token = {token: UInt64}`
+      const at = new Date(later).toISOString().slice(0, -1)
+      await database.writer.command({ name: 'read-on', sql: read, params: { at, token: key } })
+      commits.commit('dex-trades')
+      expect(await isStale()).toBeNull()
+    } finally {
+      await served.close()
+    }
+  })
+
   it.each(['5m', '1h', '1d', '7d'] as const)('of %s are the trades of each bucket', async (interval) => {
     const rows = await database.writer.rows({
       name: 'trades',

@@ -269,6 +269,10 @@ describe('/data/daos/treasury/historic', () => {
       all.findLast(({ recordedAt }) => String(recordedAt) >= '2024-04-08'),
       all.findLast(({ recordedAt }) => String(recordedAt) >= '2024-04-15'),
     ])
+    // The week in which the series begins has a point as well, though its Monday has none.
+    const [first] = await read(treasuryHistoricRoute, 'name=uniswap&interval=7d&order=asc')
+    expect(first).toEqual(all.at(-1))
+    expect(new Date(String(first?.recordedAt)).getUTCDay()).not.toBe(1)
     const { text } = await ask(`/data/daos/treasury/historic?${range}&fields=recordedAt,assets&limit=1`)
     expect(Object.keys((JSON.parse(text) as Row[])[0] ?? {})).toEqual(['recordedAt', 'assets'])
   })

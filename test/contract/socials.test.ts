@@ -171,6 +171,8 @@ describe.each(SERIES)('%s', (path, dataset, time) => {
     expect(headers.get('x-series-points')).toBe('3')
     expect(headers.get('x-series-missing')).toBe('2')
     expect(headers.get('x-data-stale')).toBeNull()
+    const pause = `${at(3).slice(0, 10)}T18:00:00Z`
+    expect((await get(`${path}?name=aave&end=${pause}`)).headers.get('x-data-stale')).toBeNull()
     expect((await get(`${path}?name=aave&start=${to}&end=${from}`)).status).toBe(400)
     const { headers: cut } = await get(`${path}?name=aave&limit=4`)
     expect([cut.get('x-series-points'), cut.get('x-series-missing')]).toEqual(['4', '2'])
