@@ -8,6 +8,9 @@ export type LinkField = (typeof LINK_FIELDS)[number]
 /** The links that lead to a DAO's people, which jobs need to count them. */
 export const SOCIAL_FIELDS = ['twitter', 'discord', 'telegram'] as const satisfies readonly LinkField[]
 
+/** What is filled in of what was found: who reads a record of the registry needs these. */
+const FILLED_FIELDS = [...SOCIAL_FIELDS, 'image'] as const satisfies readonly LinkField[]
+
 /** What providers found of DAOs' links, by the DAO's key. */
 export type FoundLinks = ReadonlyMap<number, Readonly<Partial<Record<LinkField, string>>>>
 
@@ -27,7 +30,7 @@ export function withFoundLinks(registry: Registry, links: FoundLinks): Registry 
 }
 
 function fill(dao: Dao, links: Readonly<Partial<Record<LinkField, string>>>): Dao {
-  const found = SOCIAL_FIELDS.filter((field) => dao[field] === null && links[field] !== undefined)
+  const found = FILLED_FIELDS.filter((field) => dao[field] === null && links[field] !== undefined)
   if (found.length === 0) return dao
   return { ...dao, ...Object.fromEntries(found.map((field) => [field, links[field] ?? null])), found }
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { search } from '../../api/search/search.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import { daoLinks } from '../../shared/datasets/daos.ts'
 import { discordMembers } from '../../shared/datasets/discord.ts'
@@ -67,16 +68,23 @@ describe('links that providers found', () => {
         sql: `ALTER TABLE daos UPDATE links = ${links} WHERE key = {key: UInt64} SETTINGS mutations_sync = 2`,
         params: { key: dao?.key },
       })
-    const [dao] = (await readInForce(db)).daos.filter(({ live, telegram, discord }) => live && !telegram && !discord)
+    const [dao] = (await readInForce(db)).daos.filter(
+      ({ live, telegram, discord, image }) => live && !telegram && !discord && !image,
+    )
     const read = async () => {
       await own.refresh()
       const { telegram, discord, found } = own.registry.daoById.get(dao?.id ?? '') ?? {}
       return { telegram, discord, found }
     }
+    const imageOf = (id: string | undefined) =>
+      search(own.registry, new Map(), dao?.slug ?? '').find(({ _id }) => _id === id)?.image
     await store(`map('telegram', 'https://t.me/first')`)
     expect(await read()).toEqual({ telegram: 'https://t.me/first', discord: null, found: ['telegram'] })
     await store(`map('telegram', 'https://t.me/second', 'discord', 'https://discord.gg/one')`)
     expect(await read()).toMatchObject({ telegram: 'https://t.me/second', found: ['discord', 'telegram'] })
+    await store(`map('image', 'https://example.org/logo.png')`)
+    expect(await read()).toEqual({ telegram: null, discord: null, found: ['image'] })
+    expect(imageOf(dao?.id)).toBe('https://example.org/logo.png')
     await store(`map()::Map(String, String)`)
     expect(await read()).toEqual({ telegram: null, discord: null, found: undefined })
     own.stop()
