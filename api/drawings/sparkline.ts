@@ -1,3 +1,5 @@
+import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+
 interface SparkPoint {
   /** Unix milliseconds. */
   readonly at: number
@@ -36,9 +38,24 @@ function scale(from: number, to: number, start: number, end: number): (value: nu
   return (value) => round(start + ((value - from) / (to - from)) * (end - start))
 }
 
+/** Prices come every five minutes: between points farther apart than two of these is a time without data. */
+const MOST_APART_MS = 2 * INTERVAL_SECONDS['5m'] * 1000
+
+/** Points in order as runs without a gap. */
+function toRuns(points: readonly SparkPoint[]): SparkPoint[][] {
+  const runs: SparkPoint[][] = []
+  for (const point of points) {
+    const run = runs.at(-1)
+    const before = run?.at(-1)
+    if (run === undefined || before === undefined || point.at - before.at > MOST_APART_MS) runs.push([point])
+    else run.push(point)
+  }
+  return runs
+}
+
 /**
  * A line of the last 24 hours as an SVG that stands alone: no script, no font, no other file. The width is the whole
- * day, so that a gap shows as one; a flat line runs through the middle, one point is a dot. The colour is that of
+ * day, so that a gap shows as one; a flat line runs through the middle, one point alone is a dot. The colour is that of
  * `change`, in percent, or of the line itself where it is null.
  */
 export function toSparkline(
@@ -61,13 +78,12 @@ export function toSparkline(
   const x = scale(range.from, range.to, MARGIN, width - MARGIN)
   const y = scale(Math.min(...values), Math.max(...values), height - MARGIN, MARGIN)
   const colour = (change ?? last.value - first.value) < 0 ? theme.falling : theme.rising
-  const label = `${title}: the last 24 hours`
-  if (points.length === 1)
-    return svg(look, label, `<circle cx="${x(first.at)}" cy="${y(first.value)}" r="2.5" fill="${colour}"/>`)
-  const line = points.map(({ at, value }) => `${x(at)},${y(value)}`).join(' ')
-  return svg(
-    look,
-    label,
-    `<polyline points="${line}" fill="none" stroke="${colour}" stroke-width="1.5" stroke-linejoin="round"/>`,
-  )
+  const radius = points.length === 1 ? 2.5 : 1.25
+  const toDot = ({ at, value }: SparkPoint) => `<circle cx="${x(at)}" cy="${y(value)}" r="${radius}" fill="${colour}"/>`
+  const toLine = (run: readonly SparkPoint[]) => {
+    const line = run.map(({ at, value }) => `${x(at)},${y(value)}`).join(' ')
+    return `<polyline points="${line}" fill="none" stroke="${colour}" stroke-width="1.5" stroke-linejoin="round"/>`
+  }
+  const drawn = toRuns(points).flatMap((run) => (run.length === 1 ? run.map(toDot) : [toLine(run)]))
+  return svg(look, `${title}: the last 24 hours`, drawn.join(''))
 }

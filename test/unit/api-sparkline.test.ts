@@ -5,8 +5,8 @@ const range = { from: 0, to: 100 }
 const USUAL: Look = { width: 240, height: 64, theme: 'light' }
 
 type Point = readonly [at: number, value: number]
-const draw = (title: string, points: readonly Point[], change: number | null = null, look = USUAL) =>
-  toSparkline(title, { points: points.map(([at, value]) => ({ at, value })), change, range }, look)
+const draw = (title: string, points: readonly Point[], change: number | null = null, look = USUAL, within = range) =>
+  toSparkline(title, { points: points.map(([at, value]) => ({ at, value })), change, range: within }, look)
 const colourOf = (svg: string) => /stroke="(?<colour>[^"]+)"/.exec(svg)?.groups?.colour
 
 describe('the 24-hour chart', () => {
@@ -28,6 +28,20 @@ describe('the 24-hour chart', () => {
   it('shows one point as a dot and none in words', () => {
     expect(draw('One', [[50, 1]])).toContain('<circle cx="120" cy="32"')
     expect(draw('None', [])).toContain('no data')
+  })
+
+  it('has a gap where there is no data, and a dot for what stands alone between two', () => {
+    const minutes = [0, 5, 14, 60, 120, 125, 240]
+    const points = minutes.map((at): Point => [at * 60_000, at])
+    const svg = draw('Gaps', points, null, USUAL, { from: 0, to: 240 * 60_000 })
+    const lines = [...svg.matchAll(/points="([^"]+)"/g)].map(([, line = '']) =>
+      line.split(' ').map((one) => one.split(',')[0]),
+    )
+    expect(lines).toEqual([
+      ['4', '8.83', '17.53'],
+      ['120', '124.83'],
+    ])
+    expect([...svg.matchAll(/<circle cx="([^"]+)"/g)].map(([, x]) => x)).toEqual(['62', '236'])
   })
 
   it('has the colour of the change that lists tell, and of the line where they tell none', () => {
