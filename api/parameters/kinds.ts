@@ -48,15 +48,26 @@ export const manyIds = (noun: string, example: string) =>
       examples: [[example]],
     })
 
-/** Several names: repeated or as `name[]`; never split, because names may contain commas. */
-export function manyNames(noun: string, example: string) {
+/** Names in one description of how each is meant: repeated or as `name[]`, never split, because names may contain commas. */
+function severalNames(meaning: string, example: string) {
   const names = several(name)
   wholeValues.add(names)
   return names.optional().meta({
-    description: `Names of ${noun}, without regard to case: a part of the name or the whole symbol. Repeated values, at most ${MAX_VALUES}; with \`id\` the union.`,
+    description: `${meaning} Repeated values, at most ${MAX_VALUES}; with \`id\` the union.`,
     examples: [[example]],
   })
 }
+
+/** Several names that select whatever they fit. */
+export const manyNames = (noun: string, example: string) =>
+  severalNames(`Names of ${noun}, without regard to case: a part of the name or the whole symbol.`, example)
+
+/** Several names of which each means one entity, as the name of a single-entity route does. */
+export const eachName = (noun: string, example: string) =>
+  severalNames(
+    `Names of ${noun}, without regard to case: of each the exact name, else a part that only one has.`,
+    example,
+  )
 
 /** Several slugs or ids of records that entities belong to, such as categories. */
 export const manyReferences = (noun: string, plural: string, example: string) =>

@@ -20,7 +20,7 @@ import { Problem } from '../problem/problem.ts'
 import { type Representation, toQueryKey, toRepresentation } from '../records/representation.ts'
 import { type Deprecation, toDeprecated } from './deprecation.ts'
 import { type Described, toDescribed } from './described.ts'
-import { type EntityKind, findEach, findOne, manyOfKind, type Named, oneOfKind } from './entities.ts'
+import { type EntityKind, eachOfKind, findEach, findOne, type Named, oneOfKind } from './entities.ts'
 import type { Connect, Exchange } from './exchange.ts'
 import type { StoredPoints } from './stored-points.ts'
 
@@ -196,7 +196,7 @@ export function defineRoute<
   return {
     ...toDescribed(route),
     query,
-    tableQuery: kind !== undefined && severalInTables ? { ...manyOfKind(kind), ...rest } : query,
+    tableQuery: kind !== undefined && severalInTables ? { ...eachOfKind(kind), ...rest } : query,
     record,
     recordWith,
     response,

@@ -1,7 +1,7 @@
 import { toId } from '../../shared/ids.ts'
 import type { Dao, Token } from '../../shared/registry/entities.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
-import { manyIds, manyNames, oneId, oneName } from '../parameters/kinds.ts'
+import { eachName, manyIds, manyNames, oneId, oneName } from '../parameters/kinds.ts'
 import { nearestWord } from '../parameters/nearest.ts'
 import { Problem } from '../problem/problem.ts'
 
@@ -49,6 +49,12 @@ export const daoKind: EntityKind<Dao> = {
 export const oneOfKind = <E extends Named>(kind: EntityKind<E>) => ({
   id: oneId(kind.noun, kind.example.id).optional(),
   name: oneName(kind.noun, kind.example.name).optional(),
+})
+
+/** The parameters of a route of several entities, each as `oneOfKind` has it. */
+export const eachOfKind = <E extends Named>(kind: EntityKind<E>) => ({
+  id: manyIds(`${kind.noun}s`, kind.example.id),
+  name: eachName(`${kind.noun}s`, kind.example.name),
 })
 
 /** The parameters that select on a list route. */

@@ -58,7 +58,9 @@ interface OpenApi {
   components: { schemas: Record<string, { additionalProperties: boolean; properties: object }> }
   paths: Record<
     string,
-    { get: { parameters: { name: string; schema: object }[]; responses: Record<string, Answered> } }
+    {
+      get: { parameters: { name: string; description?: string; schema: object }[]; responses: Record<string, Answered> }
+    }
   >
 }
 interface Answered {
@@ -102,6 +104,11 @@ describe('every documented route', () => {
     const { parameters, responses } = document.paths['/data/tokens']?.get ?? { parameters: [], responses: {} }
     const asked = ['id', 'name', 'category', 'chain', 'sort', 'filter', 'asOf', 'limit', 'cursor', 'fields', 'format']
     expect(parameters.map(({ name }) => name)).toEqual(asked)
+    // Tables of several tokens take each name as it is taken alone: neither a symbol nor a part of several names.
+    const ofSeries = document.paths['/data/tokens/historic-financial']?.get.parameters
+    const { description = '' } = ofSeries?.find(({ name }) => name === 'name') ?? {}
+    expect(description.split('With another format than JSON: ')[1]).toContain('a part that only one has')
+    expect(description).not.toContain('symbol')
     expect(parameters[7]?.schema).toEqual({ type: 'integer', default: 10, minimum: 1, maximum: 500, examples: [3] })
     expect(Object.keys(responses)).toEqual([
       ...['200', '206', '304', '400', '401', '405', '406', '416', '429', '500', '503'],
