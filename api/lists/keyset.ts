@@ -1,6 +1,7 @@
 import type { SortKey } from '../parameters/questions.ts'
 import { defineKeyset, type Keyset } from '../records/keyset.ts'
 import { MEMBER_TYPES } from '../records/members.ts'
+import { ORDERED_CHARACTERS } from '../records/order.ts'
 import { toEmpty } from './record-set.ts'
 
 /** Exact name matches first, then by market cap, the largest first, then by name (contract section 2). */
@@ -16,7 +17,8 @@ const BY_MARKET_CAP = defineKeyset(
 export function toKeyset(sort: readonly SortKey[]): Keyset {
   if (sort.length === 0) return BY_MARKET_CAP
   const parts = sort.flatMap(({ member, isDescending }) => {
-    const value = `ifNull(${member.sql}, ${JSON.stringify(toEmpty(member)).replaceAll('"', "'")})`
+    const ordered = member.kind === 'text' ? `substringUTF8(${member.sql}, 1, ${ORDERED_CHARACTERS})` : member.sql
+    const value = `ifNull(${ordered}, ${JSON.stringify(toEmpty(member)).replaceAll('"', "'")})`
     const type = MEMBER_TYPES[member.kind]
     return [
       [`toUInt8(isNull(${member.sql}))`, 'UInt8'] as const,

@@ -1,7 +1,7 @@
 import type { Filter, Operator, SortKey } from '../parameters/questions.ts'
 import type { Keyset, Place } from '../records/keyset.ts'
 import { type Member, toComparable } from '../records/members.ts'
-import { compareValues } from '../records/order.ts'
+import { compareValues, toOrdered } from '../records/order.ts'
 
 /** A record of a list as ClickHouse wrote it, and what its place in the list is made of. */
 export interface ListedRecord {
@@ -70,7 +70,8 @@ export function createRecordSet(records: readonly ListedRecord[]): RecordSet {
     names ??= toNames()
     const values = sort.flatMap(({ member }) => {
       const value = columnOf(member)[index] ?? null
-      return value === null ? [1, toEmpty(member)] : [0, value]
+      if (value === null) return [1, toEmpty(member)]
+      return [0, typeof value === 'string' ? toOrdered(value) : value]
     })
     return [...values, names[index] ?? '', records[index]?.key ?? 0]
   }

@@ -90,11 +90,11 @@ export const limit = (noun: string, bounds: { default: number; max: number }) =>
     .default(bounds.default)
     .meta({ description: `Most ${noun} to return, at most ${bounds.max}.`, examples: [Math.min(3, bounds.max)] })
 
-/** Where a page begins. */
+/** Where a page begins. Up to three ordered texts and a name, in the longest spelling that they have. */
 const cursor = () =>
   z
     .string()
-    .regex(/^[\w-]{1,2000}$/, 'must be taken from the Link of an answer')
+    .regex(/^[\w-]{1,8000}$/, 'must be taken from the Link of an answer')
     .optional()
     .meta({
       description:

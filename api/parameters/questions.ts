@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { type Member, type MemberKind, toMembers } from '../records/members.ts'
+import { ORDERED_CHARACTERS } from '../records/order.ts'
 import { nearestWord } from './nearest.ts'
 import { parseTime } from './time.ts'
 import { wholeValues } from './whole-values.ts'
@@ -157,7 +158,7 @@ export function toQuestions(record: z.ZodObject): Questions {
       sort: checked((text) => readSort(members, text))
         .optional()
         .meta({
-          description: `Orders the records by up to ${MAX_SORT_KEYS} members with commas between, \`-\` before one for descending: ${[...members.keys()].map((one) => `\`${one}\``).join(', ')}. An unknown value comes last either way; equal ones are ordered by name, then id. Text is compared without regard to case.`,
+          description: `Orders the records by up to ${MAX_SORT_KEYS} members with commas between, \`-\` before one for descending: ${[...members.keys()].map((one) => `\`${one}\``).join(', ')}. An unknown value comes last either way; equal ones are ordered by name, then id. Text is compared by its first ${ORDERED_CHARACTERS} characters, without regard to case.`,
           examples: [`-${path}`],
         }),
       filter: filters.optional().meta({
