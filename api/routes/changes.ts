@@ -68,7 +68,7 @@ export const changesRoute = defineRoute({
   tag: 'Service',
   summary: 'Which of the past was changed, when and by which job',
   description:
-    'Ranges of history that were stored anew, newest first: filled for the first time, corrected, or computed again. Whoever keeps a copy of a series reads these ranges again. What is collected on schedule is not here: `/data/stream` tells of that as it happens. The same work done again is told once, with its latest time. `limit` parts nothing that was stored in the same millisecond: the rest of that comes as well. Where `X-Total-Count` says that there are more than came, ask for those before the oldest of them with `end`, or for more with `limit`.',
+    'Ranges of history that were stored anew, newest first: filled for the first time, corrected, or computed again. Whoever keeps a copy of a series reads these ranges again. What is collected on schedule is not here, nor what is computed from that: `/data/stream` tells of it as it happens. Ranges are whole buckets of the refresh cadence; whoever reads a series at a longer interval begins with its bucket that holds `from`. The same work done again is told once, with its latest time. `limit` parts nothing that was stored in the same millisecond: the rest of that comes as well. Where `X-Total-Count` says that there are more than came, ask for those before the oldest of them with `end`, or for more with `limit`.',
   headers: { 'X-Total-Count': LIST_HEADERS['X-Total-Count'] },
   query: {
     dataset: z

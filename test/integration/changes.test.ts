@@ -1,10 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { DAY_MS } from '../../shared/intervals.ts'
+import { DAY_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
+import index from '../../workers/jobs/index-points.ts'
+import marketCap from '../../workers/jobs/market-cap.ts'
 import prices from '../../workers/jobs/prices.ts'
+import { announce } from '../../workers/run/announce.ts'
+import { noteChange } from '../../workers/run/note-change.ts'
 import { days, NOW, type Payload, runFor, slotAt, TODAY, toSome } from '../support/answered.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+
+const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 
 let pipeline: Pipeline
 let api: TestApi
@@ -116,4 +122,32 @@ it('parts nothing of one moment, so that whoever reads on misses nothing, and co
   expect(await read(`?limit=${entities.length}&end=${end}`)).toEqual(all.slice(0, entities.length))
   const response = await ask(`?limit=1&end=${end}`)
   expect(response.headers.get('x-total-count')).toBe(String(all.length))
+})
+
+it('tells of whole buckets, and of nothing that the schedule still brings, or that is computed from that', async () => {
+  const { context, registry } = pipeline
+  const { db } = context
+  const toText = (at: number) => new Date(at).toISOString()
+  const slot = Math.floor(NOW / SLOT_MS) * SLOT_MS
+  const old = slot - 12 * SLOT_MS
+  // The prices of a slot were observed in the one before, whose point is computed from them.
+  const points = [slot, slot - SLOT_MS, old].map((at) => ({
+    ...{ index_key: registry.index.key, created_at: toText(at), observed_at: toText(at + 100_000) },
+  }))
+  await noteChange({ db, now: () => NOW }, index, points)
+  const sums = [TODAY, TODAY - DAY_MS].map((at) => ({ recorded_at: toText(at) }))
+  await noteChange({ db, now: () => NOW }, marketCap, sums)
+  const told = [...(await read('?dataset=index')), ...(await read('?dataset=market-cap'))]
+  expect(told.map(({ dataset, from, to }) => [dataset, from, to])).toEqual([
+    ['index', toText(old), toText(old + SLOT_MS)],
+    ['market-cap', toText(TODAY - DAY_MS), toText(TODAY)],
+  ])
+  // The last prices of a day come after its end.
+  await noteChange({ db, now: () => TODAY + DAY_MS + 5000 }, marketCap, sums.slice(0, 1))
+  expect(await read('?dataset=market-cap')).toHaveLength(1)
+
+  await announce(index.dataset, context, points.slice(2))
+  const log = `${context.config.redis.prefix}:commit-log`
+  const [newest] = await context.redis.xrevrange(log, '+', '-', 'COUNT', 1)
+  expect(JSON.parse(newest?.[1][1] ?? '')).toMatchObject({ dataset: 'index', from: toText(old) })
 })

@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import { toBucketStart } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
@@ -16,7 +17,10 @@ export async function announce(
   { db, redis, config }: { readonly db: Database; readonly redis: Redis; readonly config: Config },
   rows: readonly object[] = [],
 ): Promise<void> {
-  const change = { dataset: dataset.name, ...toTimeRange(dataset, rows), ...countEntities(dataset, rows) }
+  const { from, to } = toTimeRange(dataset, rows)
+  // From where the bucket begins: a series that is read again from there on has it.
+  const range = from === undefined || to === undefined ? {} : { from: toBucketStart(from, dataset.cadence), to }
+  const change = { dataset: dataset.name, ...range, ...countEntities(dataset, rows) }
   const places = { db, redis, prefix: config.redis.prefix }
   await askRedis(`commit of ${dataset.name}`, () => publishCommit(places, change))
 }

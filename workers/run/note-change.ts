@@ -1,21 +1,37 @@
-import { EVERYBODY } from '../../shared/coverage/wanted.ts'
+import { EVERYBODY, toDueEnd } from '../../shared/coverage/wanted.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import { INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
 import { toQueueName } from '../../shared/queue/queues.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../job/define-job.ts'
 
-/** The first and the last time of each entity's rows, in Unix milliseconds. */
-function toRanges(dataset: Dataset, rows: readonly object[]): Map<number, { from: number; to: number }> {
-  const ranges = new Map<number, { from: number; to: number }>()
+/**
+ * The buckets of each entity's rows before `end`, in Unix milliseconds: from the start of the first one to the end of the last, so
+ * that a series that is read again from there on has them.
+ */
+function toRanges(dataset: Dataset, rows: readonly object[], end: number): Map<number, TimeRange> {
+  const { cadence } = dataset
+  const ranges = new Map<number, TimeRange>()
   for (const row of rows) {
     const entity = dataset.entity === undefined ? EVERYBODY : Number(Reflect.get(row, dataset.entity))
     const at = toMs(String(Reflect.get(row, dataset.series.time)))
-    if (Number.isNaN(at)) continue
-    const known = ranges.get(entity) ?? { from: at, to: at }
-    ranges.set(entity, { from: Math.min(known.from, at), to: Math.max(known.to, at) })
+    if (Number.isNaN(at) || at >= end) continue
+    const from = toBucketStart(at, cadence)
+    const to = from + INTERVAL_SECONDS[cadence] * 1000
+    const known = ranges.get(entity) ?? { from, to }
+    ranges.set(entity, { from: Math.min(known.from, from), to: Math.max(known.to, to) })
   }
   return ranges
+}
+
+/**
+ * Where the past of a job's dataset ends, in Unix milliseconds: the schedule still brings what comes later, or that of which it is
+ * computed.
+ */
+function toPastEnd({ dataset, computedFrom }: Job, now: number): number {
+  const ends = [dataset, ...computedFrom].map((one) => toDueEnd(one, now))
+  return toBucketStart(Math.min(...ends), dataset.cadence)
 }
 
 /**
@@ -25,16 +41,17 @@ function toRanges(dataset: Dataset, rows: readonly object[]): Map<number, { from
  */
 export async function noteChange(
   { db, now }: { readonly db: Database; readonly now: () => number },
-  { name, dataset }: Job,
+  job: Job,
   rows: readonly object[],
 ): Promise<void> {
+  const { name, dataset } = job
   const changed_at = new Date(now()).toISOString()
-  const changed = [...toRanges(dataset, rows)].map(([entity, { from, to }]) => ({
+  const changed = [...toRanges(dataset, rows, toPastEnd(job, now()))].map(([entity, { from, to }]) => ({
     dataset: dataset.name,
     entity,
     job: toQueueName(name, 'history'),
     begins_at: new Date(from).toISOString(),
-    ends_at: new Date(to + 1).toISOString(),
+    ends_at: new Date(to).toISOString(),
     changed_at,
   }))
   if (changed.length > 0) await db.insert({ table: 'history_changes', rows: changed })
