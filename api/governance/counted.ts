@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { isGovernor } from '../../shared/datasets/governance.ts'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { oneOf } from '../parameters/kinds.ts'
@@ -34,8 +35,8 @@ export function refuseUntold(filters: readonly Filter[], record: z.ZodObject): v
   throw new Problem('invalid_parameter', detail, { param: 'filter' })
 }
 
-/** The source of a row, by its space: a governor's is its account id by CAIP-10. */
-export const toSource = (space: string): string => `if(startsWith(${space}, 'eip155:'), 'governor', 'snapshot')`
+/** The source of a row, by its space. */
+export const toSource = (space: string): string => `if(${isGovernor(space)}, 'governor', 'snapshot')`
 
 /**
  * The DAOs that are asked about, as the statements here take them: each space that one votes in or did, the newest first, and

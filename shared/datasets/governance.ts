@@ -66,15 +66,22 @@ LEFT JOIN
 ) AS d ON d.dao = p.dao AND d.space = p.space AND d.proposal = p.proposal
 WHERE d.collected_at < s.swept_at AND NOT d.is_deleted`
 
-/** Of the proposals on which votes came since the slot began: all others stay as they are. */
+/** Whether a space is a governor's account on a chain, by CAIP-10, and none of Snapshot. */
+export const isGovernor = (space: string): string => `startsWith(${space}, 'eip155:')`
+
+/** Of the proposals on Snapshot on which votes came since the slot began: all others stay as they are. */
 const TOUCHED = `(dao, space, proposal) IN
   (
     SELECT dao, space, proposal FROM dao_cast_votes
     WHERE dao IN {entities: Array(UInt64)} AND collected_at >= {slot: DateTime64(3, 'UTC')}
+      AND NOT ${isGovernor('space')}
   )`
 
-/** Marks the votes that their voters replaced by a later one, on the proposals of which votes came since the slot began. */
-export const REPLACED_VOTES = `
+/**
+ * Marks the votes that their voters replaced by a later one, on the proposals of which votes came since the slot began. On a
+ * governor nobody replaces a vote: who casts several casts their power in parts.
+ */
+const REPLACED_VOTES = `
 INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
 SELECT v.dao, v.created_at, v.proposal, v.voter, v.space, v.choice, v.voting_power, true,
   greatest(now64(3, 'UTC'), v.collected_at + INTERVAL 1 MILLISECOND)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineDataset } from './define-dataset.ts'
-import { account, REPLACED_VOTES } from './governance.ts'
+import { account, isGovernor } from './governance.ts'
 
 const text = z.string().min(1)
 const at = z.iso.datetime()
@@ -51,6 +51,25 @@ const TOUCHED = `(
 const IS_TOUCHED = `dao IN {entities: Array(UInt64)}
     AND (dao, space, proposal) IN (SELECT pair.1, pair.2, pair.3 FROM (SELECT arrayJoin(touched) AS pair))`
 
+/**
+ * Takes back the marks of parts of votes, which earlier versions took for votes that were replaced. It touches their proposals,
+ * whose scores are added up anew.
+ */
+const MARKED_PARTS = `
+INSERT INTO dao_cast_votes (dao, created_at, proposal, voter, space, choice, voting_power, is_replaced, collected_at)
+SELECT dao, created_at, proposal, voter, space, choice, voting_power, false,
+  greatest(now64(3, 'UTC'), collected_at + INTERVAL 1 MILLISECOND)
+FROM
+(
+  SELECT * FROM dao_cast_votes FINAL
+  WHERE dao IN {entities: Array(UInt64)} AND (dao, created_at, proposal, voter, space) IN
+  (
+    SELECT dao, created_at, proposal, voter, space FROM dao_cast_votes
+    WHERE dao IN {entities: Array(UInt64)} AND is_replaced AND ${isGovernor('space')}
+  )
+)
+WHERE is_replaced`
+
 /** Voting power for the choice of this number, of votes for one choice and of those that split their power. */
 const toScore = (number: number) =>
   `toFloat64(sum(toDecimal256(if(choice = '${number}', ifNull(voting_power, 0), JSONExtractFloat(choice, '${number}')), 12)))`
@@ -81,7 +100,6 @@ LEFT JOIN
   SELECT dao, space, proposal, count() AS votes, [${[1, 2, 3].map(toScore).join(', ')}] AS scores,
     toFloat64(sum(toDecimal256(ifNull(voting_power, 0), 12))) AS total
   FROM (SELECT * FROM dao_cast_votes FINAL WHERE ${IS_TOUCHED})
-  WHERE NOT is_replaced
   GROUP BY dao, space, proposal
 ) AS v ON v.dao = e.dao AND v.space = e.space AND v.proposal = e.proposal`
 
@@ -97,7 +115,7 @@ export const governors = defineDataset({
   isCollected: true,
   resumes: true,
   derive: [
-    { name: 'replaced-votes', sql: REPLACED_VOTES, isWhole: false },
+    { name: 'marked-parts', sql: MARKED_PARTS, isWhole: false },
     { name: 'governor-proposals', sql: PROPOSAL_DETAILS, isWhole: false },
   ],
   series: { table: 'governor_readings', entity: 'dao', time: 'read_at' },

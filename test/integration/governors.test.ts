@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { governanceVotersRoute } from '../../api/routes/daos/governance/voters.ts'
 import governance from '../../workers/jobs/governance.ts'
 import type { Vote, Voter } from '../support/governance-records.ts'
@@ -159,6 +160,52 @@ describe("votes on OpenZeppelin's governors", () => {
     const [truefi] = await pipeline.proposalsOf('truefi')
     expect(truefi).toMatchObject({ scores: [1.5, 0, 0] })
     expect(truefi?._id).not.toBe(ens?._id)
+  })
+
+  it('may be cast in parts, of which each counts, in one block or in several, marked by an earlier version or not', async () => {
+    const split = (...parts: bigint[]) => `0x${parts.map((part) => part.toString(16).padStart(32, '0')).join('')}`
+    const cast = (n: number, logIndex: number, params: string) =>
+      logAt(n, ENS.address, encodeVoteWithParams(voterOf(1), 7n, { support: 0, weight: 9n * ONE, params }), {
+        logIndex,
+      })
+    const logs = [
+      logAt(10, ENS.address, proposal(7n, [20, 500])),
+      cast(30, 0, split(0n, 3n * ONE, 0n)),
+      cast(30, 1, split(ONE, ONE, 0n)),
+      logAt(40, ENS.address, encodeVote(voterOf(1), 7n, 2, 4n * ONE)),
+      logAt(41, ENS.address, encodeVote(voterOf(2), 7n, 1, ONE)),
+    ]
+    const expectAll = async () => {
+      expect(await pipeline.proposalsOf('ens')).toMatchObject([{ scores: [5, 1, 4], scoresTotal: 10, votes: 3 }])
+      const votes = await pipeline.votesOf('ens')
+      expect(votes).toMatchObject([
+        { voter: voterOf(2), choice: 1, votingPower: 1 },
+        { voter: voterOf(1), choice: 3, votingPower: 4 },
+        { voter: voterOf(1), choice: { 1: 4, 2: 1 }, votingPower: 5 },
+      ])
+      expect(new Set(votes.map(({ _id }) => _id)).size).toBe(3)
+    }
+    pipeline = await startGovernors(1_000, toGovernorChain(logs))
+    await pipeline.collectGovernors()
+    await expectAll()
+    await pipeline.collect(governance)
+    await expectAll()
+    await pipeline.database.db.command({
+      name: 'mark',
+      sql: `INSERT INTO dao_cast_votes SELECT * REPLACE(true AS is_replaced, collected_at + INTERVAL 1 MILLISECOND AS collected_at)
+FROM dao_cast_votes FINAL WHERE voter = {voter: String} AND JSONHas(choice, '2')`,
+      params: { voter: voterOf(1) },
+    })
+    const marked = await pipeline.database.db.rows({
+      name: 'marked',
+      sql: 'SELECT voting_power AS power FROM dao_cast_votes FINAL WHERE is_replaced AND voter = {voter: String}',
+      params: { voter: voterOf(1) },
+      schema: z.object({ power: z.number() }),
+    })
+    expect(marked).toEqual([{ power: 5 }])
+    pipeline.clock.now = nowAt(1_300)
+    await pipeline.collectGovernors()
+    await expectAll()
   })
 
   it('last as long as the clock says, an estimate first where blocks are counted', async () => {

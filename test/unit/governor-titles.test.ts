@@ -12,7 +12,7 @@ const LOG = {
 
 function titleOf(description: string): unknown {
   const event = { kind: 'created', id: 1n, proposer: `0x${'3'.repeat(40)}`, start: 1n, end: 2n, description } as const
-  const [row] = toRows({ governor: GOVERNOR, event, log: LOG, time: 1_700_000_000 })
+  const [row] = toRows([{ governor: GOVERNOR, event, log: LOG, time: 1_700_000_000 }])
   return row !== undefined && 'title' in row ? row.title : undefined
 }
 

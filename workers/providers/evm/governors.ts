@@ -148,7 +148,7 @@ async function readGovernors(
   resumed.note(turns)
   const told = { chain, logs: turns.logs.length, events: happened.length, left: turns.unfinished.size }
   log.info(told, 'events of governors read')
-  const rows = [...happened.flatMap(toRows), ...times]
+  const rows = [...toRows(happened), ...times]
   const isBusy = turns.logs.length > mostPerRun / 2
   return { ...toReading({ governors, turns, rows }, toLag(node.rpc, head.timestamp, slot), slot), isBusy }
 }

@@ -18,7 +18,9 @@ const voter = z
     votes: uint64.describe('Proposals that it voted on.'),
     firstVoteAt: timeValue.describe('When it cast the first of these votes.'),
     lastVoteAt: timeValue.describe('When it cast the last of them.'),
-    lastVotingPower: numberOrNull.describe('Voting power of the last one; null where the source tells none.'),
+    lastVotingPower: numberOrNull.describe(
+      'Voting power of the last one, or of its last part on a governor; null where the source tells none.',
+    ),
   })
   .meta({ id: 'GovernanceVoter', description: 'An address that voted in a DAO.' })
 
@@ -57,7 +59,7 @@ export const governanceVotersRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Voters of one DAO',
   description:
-    'Every address that ever voted in one DAO on Snapshot, those with the most votes first, as many as `uniqueAddressesCount` of `/data/daos/governance` says; with `source`, in its governors, which are contracts on a chain. A vote that was changed counts once. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'Every address that ever voted in one DAO on Snapshot, those with the most votes first, as many as `uniqueAddressesCount` of `/data/daos/governance` says; with `source`, in its governors, which are contracts on a chain. A vote that was changed counts once, and one that was cast in parts on a governor. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
   query: { source: sourceParameter, ...questions.parameters, ...page('voters', { default: 100, max: 10_000 }) },
   record: voter,

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { governance } from '../../../../shared/datasets/governance.ts'
+import { governance, isGovernor } from '../../../../shared/datasets/governance.ts'
 import { governors } from '../../../../shared/datasets/governors.ts'
 import { toId } from '../../../../shared/ids.ts'
 import type { Dao } from '../../../../shared/registry/entities.ts'
@@ -30,7 +30,9 @@ import { daoKind } from '../../../route/entities.ts'
 
 const vote = z
   .strictObject({
-    _id: idValue.describe('Id of the vote; it stays when the voter changes it.'),
+    _id: idValue.describe(
+      'Id of the vote; it stays when the voter changes it. Each part of a vote on a governor has its own.',
+    ),
     proposal: idValue.describe('Id of the proposal.'),
     voter: z.string().describe('Address of the voter, in lower case.'),
     choice: choiceValue
@@ -51,17 +53,20 @@ const voteOfSource = vote
   })
   .meta({ id: 'GovernanceVoteOfSource', description: 'A vote, and where it was cast. With `source`.' })
 
+const ON_PROPOSAL = ["'vote'", 'dao', 'proposal', 'voter'] as const
+/** A voter has one vote on Snapshot, and on a governor as many as it casts. */
+const VOTE_ID = `if(${isGovernor('space')}, ${toIdSql(...ON_PROPOSAL, 'toUnixTimestamp(created_at)')}, ${toIdSql(...ON_PROPOSAL)})`
 const PROPOSAL_ID = toIdSql("'proposal'", 'dao', 'proposal')
 
 const AS_OF = "fromUnixTimestamp64Milli({read_at: Int64}, 'UTC') AS as_of"
 
 const RECORD = toObject(
   voteOfSource,
-  `${toIdSql("'vote'", 'dao', 'proposal', 'voter')}, ${PROPOSAL_ID}, voter, ${toChoice('choice')}, voting_power,
+  `${VOTE_ID}, ${PROPOSAL_ID}, voter, ${toChoice('choice')}, voting_power,
   toDateTime64(created_at, 3, 'UTC'), ${toSource('space')}`,
 )
 
-const ALL = `SELECT 0 AS key, concat(proposal, ' ', voter) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter, space,
+const ALL = `SELECT 0 AS key, concat(proposal, ' ', voter, ' ', toString(toUnixTimestamp(created_at))) AS name, NULL AS market_cap, ${AS_OF}, created_at, proposal, voter, space,
   ${RECORD} AS record
 FROM (${CAST_VOTES})`
 
@@ -92,7 +97,7 @@ export const governanceVotesRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Votes of one DAO or on one proposal',
   description:
-    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first; with `source`, those on its governors, which are contracts on a chain, and of each where it was cast, which filters ask about with `source` or `proposal` only. A voter has one vote on a proposal: a change replaces it and has the time of the change. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`. Of a proposal that nobody knows the list is empty; those of one on a governor are told without `source` as well.',
+    'The votes that were cast in one DAO on Snapshot, or on one of its proposals, newest first; with `source`, those on its governors, which are contracts on a chain, and of each where it was cast, which filters ask about with `source` or `proposal` only. A voter has one vote on a proposal: a change replaces it and has the time of the change; on a governor that counts in fractions it may cast its power in parts, which are votes of their own. The votes of a DAO are as many as `votes.count` of `/data/daos/governance` says. They are read every hour, and once more two hours after the end of what they are on, when choices that were secret are known. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`. Of a proposal that nobody knows the list is empty; those of one on a governor are told without `source` as well.',
   one: daoKind,
   oneUnless: 'proposal',
   query: {

@@ -1,4 +1,5 @@
 import type { GovernorsRow } from '../../../../shared/datasets/governors.ts'
+import { groupBy } from '../../../../shared/group-by.ts'
 import type { Governor } from '../../../../shared/registry/entities.ts'
 import type { Candidate } from '../../../job/define-job.ts'
 import { toIso } from '../../answer.ts'
@@ -67,40 +68,72 @@ function toTitle(description: string): string {
   return toCapped(line.slice(0, end).trimEnd())
 }
 
-/** The row of an event; none of an extension, which only changes when a proposal ends. */
-export function toRows({ governor, event, log, time }: Happened): Candidate<GovernorsRow>[] {
-  const { dao, space } = governor
-  const where = { dao, space, proposal: toProposalId(governor, event.id), at: toIso(time * 1000) }
+type CastVote = Extract<GovernorEvent, { kind: 'vote' }>
+type Vote = Happened & { readonly event: CastVote }
+
+const isVote = (one: Happened): one is Vote => one.event.kind === 'vote'
+
+/**
+ * The rows of events. A governor may count in fractions: its voters cast their power in parts, of which each counts. Parts of
+ * the same second are one vote, because a vote is told from others by its voter and its time.
+ */
+export function toRows(happened: readonly Happened[]): Candidate<GovernorsRow>[] {
+  const votes = groupBy(
+    happened.filter(isVote),
+    ({ governor, event, time }) => `${toProposalId(governor, event.id)} ${event.voter} ${time}`,
+  )
+  return [...happened.flatMap(toEventRows), ...[...votes.values()].flatMap(toVoteRows)]
+}
+
+const toPlace = ({ governor, event, time }: Happened) => ({
+  dao: governor.dao,
+  space: governor.space,
+  proposal: toProposalId(governor, event.id),
+  at: toIso(time * 1000),
+})
+
+/** The row of an event but a vote; none of an extension, which only changes when a proposal ends. */
+function toEventRows(one: Happened): Candidate<GovernorsRow>[] {
+  const { governor, event, log } = one
   switch (event.kind) {
     case 'created': {
       const explorer = EXPLORERS[governor.chain]
       const url = explorer === undefined ? null : `${explorer}/tx/${log.transactionHash}`
       const about = { address: event.proposer, title: toTitle(event.description), choices: toChoices(governor), url }
-      return [{ ...where, kind: 'proposal', ...about }]
+      return [{ ...toPlace(one), kind: 'proposal', ...about }]
     }
     case 'vote':
-      return [{ ...where, kind: 'vote', address: event.voter, ...toCast(event, governor.decimals) }]
     case 'extended':
       return []
     default:
-      return [{ ...where, kind: event.kind }]
+      return [{ ...toPlace(one), kind: event.kind }]
   }
+}
+
+/** The row of all parts of one vote: what it gives to one choice, or to each of several. */
+function toVoteRows(parts: readonly Vote[]): Candidate<GovernorsRow>[] {
+  const [first] = parts
+  if (first === undefined) return []
+  const { decimals } = first.governor
+  const powers = new Map<number | null, bigint>()
+  for (const [choice, power] of parts.flatMap(({ event }) => toPowers(event)))
+    powers.set(choice, (powers.get(choice) ?? 0n) + power)
+  const sum = [...powers.values()].reduce((all, power) => all + power, 0n)
+  const [only = null, ...others] = powers.keys()
+  const split = [...powers].flatMap(([choice, power]) => (choice === null ? [] : [[choice, toPower(power, decimals)]]))
+  const choice = JSON.stringify(others.length === 0 ? only : Object.fromEntries(split))
+  return [{ ...toPlace(first), kind: 'vote', address: first.event.voter, choice, voting_power: toPower(sum, decimals) }]
 }
 
 /** Three numbers of 128 bits: what a vote that is split gives against, for and to abstain. */
 const SPLIT = /^0x([0-9a-f]{32})([0-9a-f]{32})([0-9a-f]{32})$/i
 
-function toCast({ support, weight, params }: Extract<GovernorEvent, { kind: 'vote' }>, decimals: number) {
+/** What a vote gives to the choices that it names; null is one that the contract does not have. */
+function toPowers({ support, weight, params }: CastVote): (readonly [choice: number | null, power: bigint])[] {
   const [, ...parts] = SPLIT.exec(params) ?? []
-  if (parts.length === NUMBERS.length) {
-    const powers = parts.map((part) => BigInt(`0x${part}`))
-    const choice = Object.fromEntries(
-      powers.flatMap((power, at) => (power === 0n ? [] : [[String(NUMBERS[at]), toPower(power, decimals)]])),
-    )
-    const sum = powers.reduce((all, power) => all + power, 0n)
-    return { choice: JSON.stringify(choice), voting_power: toPower(sum, decimals) }
-  }
-  return { choice: JSON.stringify(NUMBERS[support] ?? null), voting_power: toPower(weight, decimals) }
+  if (parts.length === 0) return [[NUMBERS[support] ?? null, weight]]
+  const powers = parts.map((part, at) => [NUMBERS[at] ?? null, BigInt(`0x${part}`)] as const)
+  return powers.filter(([, power]) => power > 0n)
 }
 
 const toPower = (weight: bigint, decimals: number) => toWholeTokens(String(weight), decimals)
