@@ -227,8 +227,7 @@ describe('lists', () => {
 
   it('go on in the order of texts of any length, by what these begin with', async () => {
     // Of DAOs whose texts begin alike the name decides: what comes later in them would turn the order round.
-    const text =
-      "concat(if(key % 2 = 0, 'even ', 'odd '), repeat('😀\\n', 2000), toString(1000 - position(name, 'a')))"
+    const text = "concat(if(key % 2 = 0, 'even ', 'odd '), repeat('😀\\n', 2000), toString(1000 - position(name, 'a')))"
     await database.writer.command({
       name: 'long-texts',
       sql: `ALTER TABLE daos UPDATE description = ${text}, mission = ${text} WHERE true SETTINGS mutations_sync = 2`,
