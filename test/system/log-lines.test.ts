@@ -24,7 +24,7 @@ it('every line of a scheduler is JSON, also about ticks that it missed', async (
   scheduler.process.kill('SIGSTOP')
   await wait(HELD_MS)
   scheduler.process.kill('SIGCONT')
-  await expect.poll(() => lines.some((line) => line.includes('missed execution'))).toBe(true)
+  await expect.poll(() => lines.some((line) => line.includes('the process was held up'))).toBe(true)
   await scheduler.stop()
   for (const line of lines) expect(() => JSON.parse(line), line).not.toThrow()
   await database.drop()

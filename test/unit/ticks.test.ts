@@ -1,0 +1,64 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { startTicks } from '../../workers/watch/ticks.ts'
+import { silent } from '../support/silent.ts'
+
+const SECOND = 1_000
+const HOUR = 3_600_000
+const START = Date.UTC(2026, 4, 6, 12)
+
+describe('ticks', () => {
+  beforeEach(() => {
+    const toFake = ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] as const
+    vi.useFakeTimers({ now: START, toFake: [...toFake] })
+  })
+  afterEach(() => {
+    vi.restoreAllMocks()
+    vi.useRealTimers()
+  })
+
+  /** How many ticks of five seconds there are in the next minute. */
+  async function countMinute(begun: () => number): Promise<number> {
+    const before = begun()
+    await vi.advanceTimersByTimeAsync(60 * SECOND)
+    return begun() - before
+  }
+
+  it.each([
+    ['back', -2 * HOUR],
+    ['on', 2 * HOUR],
+  ])('go on when the clock is moved two hours %s', async (_, step) => {
+    const told = vi.spyOn(silent, 'warn')
+    let begun = 0
+    const ticks = startTicks('*/5 * * * * *', async () => void begun++, silent)
+    expect(await countMinute(() => begun)).toBe(12)
+    vi.setSystemTime(Date.now() + step)
+    expect(await countMinute(() => begun)).toBeGreaterThanOrEqual(11)
+    expect(told).toHaveBeenCalledOnce()
+    expect(told).toHaveBeenCalledWith(expect.objectContaining({ movedMs: step }), expect.any(String))
+    await ticks.stop()
+    expect(await countMinute(() => begun)).toBe(0)
+  })
+
+  it('come one at a time, also when the clock is moved meanwhile, and stop once the last one has ended', async () => {
+    let end = () => {}
+    const tick = vi.fn(
+      () =>
+        new Promise<void>((resolve) => {
+          end = resolve
+        }),
+    )
+    const ticks = startTicks('*/5 * * * * *', tick, silent)
+    await vi.advanceTimersByTimeAsync(10 * SECOND)
+    vi.setSystemTime(START)
+    await vi.advanceTimersByTimeAsync(10 * SECOND)
+    let isStopped = false
+    const stopping = ticks.stop().then(() => {
+      isStopped = true
+    })
+    await vi.advanceTimersByTimeAsync(10 * SECOND)
+    expect(isStopped).toBe(false)
+    end()
+    await stopping
+    expect(tick).toHaveBeenCalledOnce()
+  })
+})
