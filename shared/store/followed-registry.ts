@@ -19,6 +19,12 @@ export interface FollowedRegistry {
   readonly registry: Registry
   /** Reads what is in force now. Where it cannot be read, or makes no sense, what was in force before stays. */
   refresh(): Promise<void>
+  /**
+   * The registry that is in force at this moment, for what is noted as made with it; the one before where that makes no sense
+   * here.
+   * @throws DataError `storage` where nobody can tell.
+   */
+  readCurrent(): Promise<Registry>
   stop(): void
 }
 
@@ -118,11 +124,14 @@ export function followRegistry(
   }
   let last = Promise.resolve()
   let looking = 0
-  const refresh = (alsoLinks: boolean) => {
+  const inTurn = (work: () => Promise<void>): Promise<void> => {
     looking += 1
-    last = last.then(() => tryLook(alsoLinks)).finally(() => (looking -= 1))
-    return last
+    const turn = last.then(work).finally(() => (looking -= 1))
+    // The next one's turn comes however this one ends; its failure is told to the one who asked.
+    last = turn.catch(() => undefined)
+    return turn
   }
+  const refresh = (alsoLinks: boolean) => inTurn(() => tryLook(alsoLinks))
   const timer = setInterval(() => {
     if (looking === 0) void refresh(performance.now() - linksReadAt >= HOUR_MS)
   }, ASK_MS)
@@ -130,6 +139,10 @@ export function followRegistry(
   return {
     registry: toLiving(() => now),
     refresh: () => refresh(true),
+    readCurrent: async () => {
+      await inTurn(() => look(false))
+      return now
+    },
     stop: () => clearInterval(timer),
   }
 }

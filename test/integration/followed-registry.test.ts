@@ -3,8 +3,10 @@ import pino from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { compareInForce, putInForce, storeRegistry } from '../../clickhouse/registry.ts'
+import { noteStored, readDueUnits } from '../../shared/coverage/computations.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
 import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { addComposition } from '../../shared/registry/rebalance.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import {
@@ -16,15 +18,18 @@ import {
 import type { Logger } from '../../shared/telemetry/log.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
+import index from '../../workers/jobs/index-points.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, startApi } from '../support/api.ts'
+import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { createRegistryFolder, type RegistryFolder } from '../support/registry-folder.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
+const HOUR = 3_600_000
 const MORNING = Date.parse('2024-05-06T00:00:00Z')
 
 let pipeline: Pipeline
@@ -282,6 +287,43 @@ describe('a job', () => {
     expect(await toRows(sql)).not.toContain(dao?.key)
     await runJob(tvl, collectors, context, payload)
     expect(await toRows(sql)).toContain(dao?.key)
+  })
+
+  it('computes by what is in force when it ends, of which nobody has told it', async () => {
+    const [from, slot] = [Date.parse('2027-01-01T00:00:00Z'), 300_000]
+    const keys = followed.registry.tokens.map(({ key }) => key)
+    await storeMarket(db, { keys, until: from + slot, points: 2, stepMs: slot })
+    const rebalance = async (at: number, quantity: string) => {
+      addComposition(folder.dir, { validFrom: new Date(at).toISOString(), elements: [{ token: 'UNI', quantity }] })
+      await store()
+    }
+    await rebalance(from, '2')
+    const { registry, readCurrent: readRegistry } = followed
+    const context = { ...pipeline.context, registry, readRegistry, now: () => from + 2 * HOUR }
+    let runs = 0
+    // Another one comes into force while it is computed for the first time.
+    const changing = index.connect(context).map(
+      (collector): Collector => ({
+        ...collector,
+        collect: async (request) => {
+          runs += 1
+          if (runs === 1) await rebalance(from + slot, '3')
+          return collector.collect(request)
+        },
+      }),
+    )
+    const range = { from, to: from + HOUR }
+    await noteStored(db, index.dataset, [range])
+    await runJob(index, changing, context, { kind: 'range', ...range, interval: '5m' })
+    const stored = await db.rows({
+      name: 'stored',
+      sql: 'SELECT composition FROM index_points FINAL ORDER BY created_at',
+      schema: z.object({ composition: z.string() }),
+    })
+    const [before, last] = loadRegistry(folder.dir).index.compositions.slice(-2)
+    expect(last?.elements[0]?.quantity).toBe('3')
+    expect(stored.map(({ composition }) => composition)).toEqual([before?.id, last?.id])
+    expect(await readDueUnits(db, index.dataset, 0)).toEqual([])
   })
 })
 

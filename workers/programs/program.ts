@@ -10,7 +10,7 @@ import { createRedis } from '../../shared/queue/redis.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { RegistryPart } from '../../shared/registry/source.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { followRegistry, readInForce } from '../../shared/store/followed-registry.ts'
+import { type FollowedRegistry, followRegistry, readInForce } from '../../shared/store/followed-registry.ts'
 import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { startTracing } from '../../shared/telemetry/tracing.ts'
@@ -25,6 +25,8 @@ export interface Program {
   readonly db: Database
   readonly redis: Redis
   readonly registry: Registry
+  /** As of a followed registry. */
+  readonly readRegistry: FollowedRegistry['readCurrent']
   /** It tells of liveness, and of readiness what it is given; undefined where it is turned off. */
   readonly ops: OpsServer | undefined
   /** Ends the connections and sends the last traces. */
@@ -87,6 +89,7 @@ export async function openProgram(
     db,
     redis,
     registry: followed.registry,
+    readRegistry: followed.readCurrent,
     ops,
     close: async () => {
       followed.stop()

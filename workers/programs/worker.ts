@@ -60,7 +60,7 @@ async function main(): Promise<void> {
 
 /** What the runners of this process share: connections, and limits of the providers that hold over all workers together. */
 function openRunnerContext(program: Program, handBack: AbortSignal): RunnerContext {
-  const { config, log, db, redis, registry, redact } = program
+  const { config, log, db, redis, registry, readRegistry, redact } = program
   const { prefix } = config.redis
   const sharedBy = { redis, prefix, log }
   const metrics = createWorkerMetrics(program.metrics)
@@ -74,7 +74,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
   })
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const recomputation = createRecomputation(jobs, redis, prefix, db, config.datasetsOff)
-  const own = { config, log, db, redis, registry, redact }
+  const own = { config, log, db, redis, registry, readRegistry, redact }
   return { ...own, http, blocking, recomputation, now: Date.now, metrics, handBack }
 }
 

@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis'
 import type { Config } from '../../shared/config/config.ts'
-import { noteComputed, readEngineTime } from '../../shared/coverage/computations.ts'
+import { noteComputed, noteStored, readEngineTime } from '../../shared/coverage/computations.ts'
 import { DataError, toSoonest } from '../../shared/errors.ts'
 import type { JobPayload, JobReport, SlotPayload } from '../../shared/queue/queues.ts'
 import { toFixed } from '../../shared/registry/living.ts'
@@ -31,6 +31,8 @@ export interface JobContext {
   readonly redis: Redis
   readonly recomputation: Recomputation
   readonly registry: Registry
+  /** The one that is in force at this moment; without it the registry is the same for good. */
+  readonly readRegistry?: () => Promise<Registry>
   readonly log: Logger
   readonly now: () => number
   readonly metrics?: WorkerMetrics
@@ -64,8 +66,10 @@ export async function runJob(
   surroundings: JobContext,
   data: unknown,
 ): Promise<JobReport> {
-  // Another registry may come into force meanwhile: a job works with one.
-  const context = { ...surroundings, registry: toFixed(surroundings.registry) }
+  const { registry, readRegistry = async () => registry } = surroundings
+  // Another registry may come into force meanwhile: a job works with one. What is computed is stored for good, and often
+  // because there is a new one, which this process may not have heard of yet.
+  const context = { ...surroundings, registry: toFixed(job.computedFrom.length > 0 ? await readRegistry() : registry) }
   const payload = parsePayload(job, data)
   const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
   const running: Running = {
@@ -98,7 +102,15 @@ export async function runJob(
   report.uncovered = lacking.length
   // What could not be read was not computed: the inputs stay newer, and the computation is found again.
   const isWhole = left.length === 0 && lacking.length === 0
-  if (isComputed && isWhole) await noteComputed(context.db, job.dataset, payload, readAt)
+  if (isComputed && isWhole) {
+    if ((await readRegistry()).version !== context.registry.version) {
+      // Somebody may have computed it by the new one already, which this run has overwritten.
+      await noteStored(context.db, job.dataset, [payload])
+      context.log.info({ dataset: job.name }, 'computed again: another registry came into force meanwhile')
+      return runJob(job, collectors, surroundings, data)
+    }
+    await noteComputed(context.db, job.dataset, payload, readAt)
+  }
   const partly = [...answers.values()].filter(({ state, failure }) => state === 'rows' && failure !== undefined)
   const stillOpen = payload.kind === 'slot' ? [] : partly.map(({ entity }) => entity)
   const open = stillOpen.length === 0 ? [] : await narrow(context.db, job, { ...payload, again: undefined }, stillOpen)

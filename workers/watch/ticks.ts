@@ -58,7 +58,10 @@ export function startTicks(expression: string, tick: () => Promise<void>, log: L
     if (Math.abs(movedMs) < MOVED_MS) return
     void task.destroy()
     task = open()
-    log.warn({ ticks: expression, movedMs: Math.round(movedMs) }, 'the clock was moved: ticks go on by what it says now')
+    log.warn(
+      { ticks: expression, movedMs: Math.round(movedMs) },
+      'the clock was moved: ticks go on by what it says now',
+    )
   }, LOOK_MS)
   watching.unref()
   return {
