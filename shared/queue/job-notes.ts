@@ -1,5 +1,6 @@
 import type { Job as QueuedJob } from 'bullmq'
 import { z } from 'zod'
+import { askRedis } from './ask-redis.ts'
 import type { JobPayload, JobReport } from './queues.ts'
 
 export type Queued = QueuedJob<JobPayload, JobReport>
@@ -18,8 +19,9 @@ export function readNotes(queued: Queued): JobNotes {
   return read.success ? read.data : {}
 }
 
+/** @throws DataError `storage` */
 export async function addNotes(queued: Queued, more: JobNotes): Promise<void> {
-  await queued.updateProgress({ ...readNotes(queued), ...more })
+  await askRedis('notes of a job', () => queued.updateProgress({ ...readNotes(queued), ...more }))
 }
 
 /** A job that is to blame for so many crashes is dead. */

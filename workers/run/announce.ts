@@ -3,9 +3,9 @@ import type { Config } from '../../shared/config/config.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
+import { askRedis } from '../../shared/queue/ask-redis.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
-import { askRedis } from './ask-redis.ts'
 
 /**
  * Publishes that a dataset changed. `rows` are the rows that were stored; without them readers take every answer for

@@ -1,33 +1,47 @@
 import { UnrecoverableError, type Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { toReason } from '../../shared/errors.ts'
+import { askRedis } from '../../shared/queue/ask-redis.ts'
 import { addNotes, MOST_BLAMED, MOST_JUDGED, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
+import type { Lane } from '../../shared/queue/lanes.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { askRedis } from './ask-redis.ts'
 
 interface CrashContext {
   readonly redis: Redis
   readonly prefix: string
   readonly log: Logger
+  /** Whose jobs they are. */
+  readonly lane: Lane
 }
 
 /** Finds the jobs that kill the process that runs them. */
 export interface CrashWatch {
   /**
    * Runs a job, at once or, if its worker died or hung before, when no other such job runs in this process.
-   * @throws UnrecoverableError for a job that has killed its workers.
+   * @throws UnrecoverableError for a job that has killed its workers, DataError `storage` where Redis does not tell.
    */
   run<T>(queued: Queued, work: () => Promise<T>): Promise<T>
 }
 
-/** Ends with the last of the jobs of this process that were there in a crash: they run one after the other. */
-let suspects: Promise<unknown> = Promise.resolve()
+/** The jobs of this process that were there in a crash and wait for the one of them that runs. */
+const suspects: Record<Lane, (() => Promise<void>)[]> = { live: [], history: [] }
+let isServed = false
 
-function inLine<T>(work: () => Promise<T>): Promise<T> {
-  const turn = suspects.then(work)
-  // The next one's turn comes however this one ends; its failure is told to the one who asked.
-  suspects = turn.catch(() => undefined)
-  return turn
+/** A slot is soon over, a range is not: what is live comes first. */
+async function serveLine(): Promise<void> {
+  if (isServed) return
+  isServed = true
+  for (let next = toNext(); next !== undefined; next = toNext()) await next()
+  isServed = false
+}
+
+const toNext = () => suspects.live.shift() ?? suspects.history.shift()
+
+function inLine<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    suspects[lane].push(() => work().then(resolve, reject))
+    void serveLine()
+  })
 }
 
 /**
@@ -42,7 +56,7 @@ function inLine<T>(work: () => Promise<T>): Promise<T> {
  * Where Redis was emptied or a worker's end was not noted, the count only clears a job that should have been blamed, which
  * then takes some crashes more.
  */
-export function createCrashWatch(worker: Worker, { redis, prefix, log }: CrashContext): CrashWatch {
+export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: CrashContext): CrashWatch {
   const key = `${prefix}:workers`
   const count = async (by: number) => {
     try {
@@ -72,7 +86,7 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log }: CrashCo
   return {
     run: (queued, work) => {
       if (queued.stalledCounter === 0) return work()
-      return inLine(async () => {
+      return inLine(lane, async () => {
         await judge(queued)
         return work()
       })

@@ -1,6 +1,7 @@
 import { UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
+import { askRedis } from '../../shared/queue/ask-redis.ts'
 import type { Queued } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
 import {
@@ -17,7 +18,6 @@ import type { Collector, Job, ProviderContext } from '../job/define-job.ts'
 import { isLate } from '../job/late-slots.ts'
 import { inJobSpan, notePayload, toJobLogFields } from '../watch/job-span.ts'
 import { announce } from './announce.ts'
-import { askRedis } from './ask-redis.ts'
 import { toClean } from './clean.ts'
 import { type CrashWatch, createCrashWatch } from './crashes.ts'
 import { moveToHistory } from './move-to-history.ts'
@@ -75,7 +75,7 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
     },
   })
   const log = context.log.child({ dataset: job.name, lane })
-  const crashes = createCrashWatch(worker, { redis: context.redis, prefix, log })
+  const crashes = createCrashWatch(worker, { redis: context.redis, prefix, log, lane })
   const serving: Serving = { job, lane, collectors, context, history, crashes }
   context.metrics?.observe(job.name, worker)
   worker.on('completed', (queued, report) => {
@@ -109,7 +109,7 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
   const { job, context } = serving
   const isHandedBack = () => context.handBack?.aborted ?? false
   try {
-    return await inJobSpan(queued, isHandedBack, () => serving.crashes.run(queued, () => attempt(serving, queued)))
+    return await inJobSpan(queued, isHandedBack, () => attempt(serving, queued))
   } catch (error) {
     if (isHandedBack()) {
       await queued.moveToWait(token)
@@ -129,24 +129,22 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
 }
 
 async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
-  const { job, lane, collectors, context, history } = serving
+  const { job, lane, collectors, context, history, crashes } = serving
   // A job that was handed back may come to this worker once more before its queue stops taking jobs.
   context.handBack?.throwIfAborted()
   // An earlier attempt may have stored rows and died before it published that.
   if (queued.attemptsStarted > 1) await announce(job.dataset, context)
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
-  if (payload.kind === 'slot' && isLate(job, payload.slot, context.now())) {
-    const told = { dataset: job.name, slot: new Date(payload.slot).toISOString() }
-    context.log.warn(told, 'a slot came too late: it is collected from history where there is any')
-    return NOTHING
-  }
+  if (isOver(serving, payload)) return NOTHING
   if (payload.kind === 'range' && lane === 'live') {
     await askRedis('a range on its way to history', () => moveToHistory(history, queued, payload))
     return NOTHING
   }
   try {
-    return await runJob(job, collectors, context, payload)
+    // It may have waited for its turn until it is over.
+    const run = async () => (isOver(serving, payload) ? NOTHING : runJob(job, collectors, context, payload))
+    return await crashes.run(queued, run)
   } catch (error) {
     // What came is stored: the next attempt is only about those who are still without an answer.
     if (error instanceof PendingError) {
@@ -155,4 +153,12 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
     }
     throw toClean(error, context.redact)
   }
+}
+
+/** Whether a payload is of a slot that is not collected any more, which is told. */
+function isOver({ job, context }: Serving, payload: JobPayload): boolean {
+  if (payload.kind === 'range' || !isLate(job, payload.slot, context.now())) return false
+  const told = { dataset: job.name, slot: new Date(payload.slot).toISOString() }
+  context.log.warn(told, 'a slot came too late: it is collected from history where there is any')
+  return true
 }

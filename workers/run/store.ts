@@ -1,8 +1,8 @@
 import { type Dataset, toDeriveParams } from '../../shared/datasets/define-dataset.ts'
+import { askRedis } from '../../shared/queue/ask-redis.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Recomputation } from '../job/recomputation.ts'
 import { toTimeRange } from './announce.ts'
-import { askRedis } from './ask-redis.ts'
 import type { Collected } from './collect.ts'
 
 /** Where rows go, and who computes from them. */

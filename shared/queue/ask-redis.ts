@@ -1,4 +1,4 @@
-import { DataError, toReason } from '../../shared/errors.ts'
+import { DataError, toReason } from '../errors.ts'
 
 /**
  * Asks Redis for something that a job cannot do without.

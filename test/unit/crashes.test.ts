@@ -1,0 +1,53 @@
+import { EventEmitter } from 'node:events'
+import type { Worker } from 'bullmq'
+import type { Redis } from 'ioredis'
+import { describe, expect, it } from 'vitest'
+import type { Lane } from '../../shared/queue/lanes.ts'
+import { createCrashWatch } from '../../workers/run/crashes.ts'
+import type { Queued } from '../../workers/run/job-notes.ts'
+import { silent } from '../support/silent.ts'
+
+/** Redis that says that no worker has ended unasked, or that is away. */
+const toRedis = (isAway: boolean) => {
+  const ask = async () => (isAway ? Promise.reject(new Error('Connection is closed.')) : '0')
+  return { status: 'ready', hget: ask, hincrby: ask } as unknown as Redis
+}
+
+/** The watch over the jobs of a lane. */
+function watch(lane: Lane, isAway = false) {
+  const worker = Object.assign(new EventEmitter(), { name: `tvl.${lane}` }) as unknown as Worker
+  return createCrashWatch(worker, { redis: toRedis(isAway), prefix: 'test', log: silent, lane })
+}
+
+/** A job whose worker died once. */
+const suspect = () => ({ stalledCounter: 1, progress: 0, updateProgress: async () => {} }) as unknown as Queued
+
+describe('a job that was there in a crash', () => {
+  it('runs alone, and before the ranges that wait for the same', async () => {
+    const [live, history] = [watch('live'), watch('history')]
+    const began: string[] = []
+    let end = () => {}
+    const held = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const run = (name: string, lane: Lane) =>
+      (lane === 'live' ? live : history).run(suspect(), async () => {
+        began.push(name)
+        if (name === 'first') await held
+        if (name === 'second') throw new Error('failed')
+      })
+    const first = run('first', 'history')
+    const others = [run('second', 'history'), run('third', 'history'), run('slot', 'live')]
+    const outcomes = Promise.allSettled(others)
+    await expect.poll(() => began).toEqual(['first'])
+    end()
+    await first
+    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'fulfilled'])
+    expect(began).toEqual(['first', 'slot', 'second', 'third'])
+  })
+
+  it('is tried again where Redis does not tell who is to blame', async () => {
+    const away = watch('live', true)
+    await expect(away.run(suspect(), async () => 'done')).rejects.toMatchObject({ code: 'storage' })
+  })
+})
