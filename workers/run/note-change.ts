@@ -1,5 +1,7 @@
+import { z } from 'zod'
 import { EVERYBODY, toDueEnd } from '../../shared/coverage/wanted.ts'
 import type { Dataset } from '../../shared/datasets/define-dataset.ts'
+import { DataError } from '../../shared/errors.ts'
 import { INTERVAL_SECONDS, type TimeRange, toBucketStart } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
 import { toQueueName } from '../../shared/queue/queues.ts'
@@ -25,6 +27,12 @@ function toRanges(dataset: Dataset, rows: readonly object[], end: number): Map<n
   return ranges
 }
 
+/** By one clock, the engine's, and later than whatever was noted, so that whoever reads on from there finds it. */
+const NEXT =
+  'SELECT toUnixTimestamp64Milli(greatest(now64(3), max(changed_at) + toIntervalMillisecond(1))) AS at FROM history_changes'
+
+const moment = z.object({ at: z.int() })
+
 /**
  * Where the past of a job's dataset ends, in Unix milliseconds: the schedule still brings what comes later, or that of which it is
  * computed.
@@ -45,14 +53,17 @@ export async function noteChange(
   rows: readonly object[],
 ): Promise<void> {
   const { name, dataset } = job
-  const changed_at = new Date(now()).toISOString()
-  const changed = [...toRanges(dataset, rows, toPastEnd(job, now()))].map(([entity, { from, to }]) => ({
+  const ranges = toRanges(dataset, rows, toPastEnd(job, now()))
+  if (ranges.size === 0) return
+  const [next] = await db.rows({ name: 'next-change', sql: NEXT, schema: moment })
+  if (next === undefined) throw new DataError('storage', 'ClickHouse, next-change: an answer without a row')
+  const changed = [...ranges].map(([entity, { from, to }]) => ({
     dataset: dataset.name,
     entity,
     job: toQueueName(name, 'history'),
     begins_at: new Date(from).toISOString(),
     ends_at: new Date(to).toISOString(),
-    changed_at,
+    changed_at: new Date(next.at).toISOString(),
   }))
-  if (changed.length > 0) await db.insert({ table: 'history_changes', rows: changed })
+  await db.insert({ table: 'history_changes', rows: changed })
 }

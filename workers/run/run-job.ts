@@ -135,8 +135,9 @@ async function runPiece(
   const collected = await collectChecked(running, collectors, entities, context)
   if (payload.kind === 'slot') await tellFailing(job, { ...payload, isWhole }, collected, context)
   const rows = await store(job.dataset, collected, { slot, startedAt }, context)
-  const hasMoved = await state.store()
+  // First what is only found in these rows: what resumes does not read them again once its state is stored.
   if (payload.kind === 'range') await noteChange(context, job, given(collected))
+  const hasMoved = await state.store()
   await cover(context.db, { job, payload, collected, now: context.now() })
   // At the end: answers of the API also say what is remembered, and which data is coarser than asked for.
   const isRead = collected.given.some(({ read }) => read.length > 0)
