@@ -30,3 +30,20 @@ it('what is of use only while it is young goes after a month; where a job has re
     'rebuild 29 days',
   ])
 })
+
+it('what is stored counts also after a time when the clock was ahead', async () => {
+  const { db } = database
+  const open = (ahead: number) => openState(db, 'governance', () => Date.now() + ahead)
+  await open(DAY).save('cursor', 'first')
+  const state = open(0)
+  expect(await state.get('cursor')).toBe('first')
+  state.set('cursor', 'second')
+  expect(await state.store()).toBe(true)
+  expect(await open(0).get('cursor')).toBe('second')
+  // Whoever stores without reading is later as well, and so is what comes after.
+  const other = open(0)
+  other.set('cursor', 'third')
+  await other.store()
+  await other.save('cursor', 'fourth')
+  expect(await open(0).get('cursor')).toBe('fourth')
+})

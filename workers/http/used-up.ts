@@ -12,17 +12,17 @@ export interface UsedUp {
   get(): { readonly reason: string; readonly retryAfterMs: number } | undefined
 }
 
-/** The memory of one provider, in this process; a key is changed with a new one. */
+/** The memory of one provider, in this process; a key is changed with a new one. A clock that is moved changes nothing. */
 export function createUsedUp(): UsedUp {
   let told = { reason: '', resetAt: 0, holdsUntil: 0 }
   return {
     note({ code, reason, retryAfterMs }) {
       if (code !== 'provider_exhausted' || retryAfterMs === undefined) return
-      const now = Date.now()
+      const now = performance.now()
       told = { reason, resetAt: now + retryAfterMs, holdsUntil: now + Math.min(retryAfterMs, LOOK_AGAIN_MS) }
     },
     get() {
-      const now = Date.now()
+      const now = performance.now()
       return now < told.holdsUntil ? { reason: told.reason, retryAfterMs: told.resetAt - now } : undefined
     },
   }

@@ -12,7 +12,7 @@ export interface JobState {
   save(name: string, value: string): Promise<void>
 }
 
-const stored = z.object({ value: z.string() })
+const stored = z.object({ value: z.string(), at: z.int() })
 
 /**
  * A draft of the state for one provider's attempt. `keep` adds it to the run's state; without that, an answer that is
@@ -33,37 +33,45 @@ export function draftState(state: JobState): JobState & { keep(): void } {
   }
 }
 
-/** A job's state in the `job_state` table, with the notes of one run. `store` tells whether any value became another. */
+/**
+ * A job's state in the `job_state` table, with the notes of one run. `store` tells whether any value became another. Of two
+ * values the one that was written later counts: what is written is later than what was read, also where the clock was
+ * ahead then.
+ */
 export function openState(db: Database, job: string, now: () => number): JobState & { store(): Promise<boolean> } {
   const notes = new Map<string, string>()
-  const known = new Map<string, string>()
+  const known = new Map<string, z.infer<typeof stored> | undefined>()
+  async function read(name: string): Promise<string | undefined> {
+    const [row] = await db.rows({
+      name: 'job-state',
+      sql: `SELECT value, toUnixTimestamp64Milli(written_at) AS at FROM job_state FINAL
+WHERE job = {job:String} AND name = {name:String}`,
+      params: { job, name },
+      schema: stored,
+    })
+    known.set(name, row)
+    return row?.value
+  }
   async function insert(values: Iterable<readonly [string, string]>): Promise<void> {
-    const written_at = new Date(now()).toISOString()
-    const rows = [...values].map(([name, value]) => ({ job, name, value, written_at }))
-    await db.insert({ table: 'job_state', rows })
+    const rows: { name: string; value: string; at: number }[] = []
+    for (const [name, value] of values) {
+      if (!known.has(name)) await read(name)
+      rows.push({ name, value, at: Math.max(now(), (known.get(name)?.at ?? 0) + 1) })
+    }
+    const toRow = ({ at, ...row }: (typeof rows)[number]) => ({ job, ...row, written_at: new Date(at).toISOString() })
+    await db.insert({ table: 'job_state', rows: rows.map(toRow) })
+    for (const { name, ...row } of rows) known.set(name, row)
   }
   return {
-    get: async (name) => {
-      const noted = notes.get(name)
-      if (noted !== undefined) return noted
-      const [row] = await db.rows({
-        name: 'job-state',
-        sql: 'SELECT value FROM job_state FINAL WHERE job = {job:String} AND name = {name:String}',
-        params: { job, name },
-        schema: stored,
-      })
-      if (row !== undefined) known.set(name, row.value)
-      return row?.value
-    },
+    get: async (name) => notes.get(name) ?? read(name),
     set: (name, value) => void notes.set(name, value),
     save: async (name, value) => {
       notes.delete(name)
       await insert([[name, value]])
     },
     store: async () => {
-      const hasMoved = [...notes].some(([name, value]) => known.get(name) !== value)
+      const hasMoved = [...notes].some(([name, value]) => known.get(name)?.value !== value)
       if (notes.size > 0) await insert(notes)
-      for (const [name, value] of notes) known.set(name, value)
       notes.clear()
       return hasMoved
     },
