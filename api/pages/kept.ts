@@ -37,9 +37,14 @@ export function createKept(options: {
     return { bytes, digest: createHash('sha256').update(bytes).digest('base64url') }
   }
   const toBytes = (key: string, page: Page, encoding: Encoding) => {
-    const known = kept.get(`${encoding} ${key}`) ?? make(page, encoding)
-    kept.set(`${encoding} ${key}`, known)
-    return known
+    const place = `${encoding} ${key}`
+    const known = kept.get(place)
+    if (known !== undefined) return known
+    const made = make(page, encoding)
+    kept.set(place, made)
+    // Whoever asked is told of the failure; the next one gets what is made anew.
+    made.catch(() => kept.delete(place))
+    return made
   }
   return async (request, response, next) => {
     const found = options.find(request.path)

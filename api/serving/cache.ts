@@ -65,7 +65,8 @@ function createValidity({ commits, basis, now }: Pick<CacheOptions, 'commits' | 
   return {
     versionsOf: (datasets: readonly DatasetFacts[]): Versions => datasets.map(({ name }) => commits.version(name)),
     holds: (entry: Entry, datasets: readonly DatasetFacts[], at: number): boolean => {
-      if (at >= entry.answer.expiresAt) return false
+      // A clock that was set back since would keep it for as long as it went back.
+      if (at < entry.madeAt || at >= entry.answer.expiresAt) return false
       if (entry.foundAt === commits.changes) return true
       const { versions } = entry
       if (entry.basis !== basis()) return false

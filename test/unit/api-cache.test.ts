@@ -46,6 +46,7 @@ function setUp(maxBytes = 1_000_000) {
       return changes
     },
     follow: () => {},
+    hear: () => {},
     renew: () => {},
     close: () => {},
   }
@@ -73,6 +74,17 @@ describe('the byte cache', () => {
     state.version = 'v2'
     expect((await get('a')).from).toBe('made')
     expect(state.made).toBe(2)
+  })
+
+  it('keeps no answer for longer where the clock is set back', async () => {
+    const { state, get } = setUp()
+    state.now = 7_200_000
+    const answer = ready('a', state.now + 5_000)
+    expect((await get('a', answer)).from).toBe('made')
+    expect((await get('a', answer)).from).toBe('cache')
+    state.now = 0
+    expect((await get('a', ready('a', 5_000))).from).toBe('made')
+    expect((await get('a')).from).toBe('cache')
   })
 
   it('keeps nothing that was made with another registry, whatever the answer is made of', async () => {

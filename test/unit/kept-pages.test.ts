@@ -1,0 +1,34 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { expect, it } from 'vitest'
+import { createKept } from '../../api/pages/kept.ts'
+
+it('a page that could not be made is made anew for the next one, and then kept', async () => {
+  let made = 0
+  const make = () => {
+    made += 1
+    if (made === 1) throw new Error('out of memory')
+    return `page ${made}`
+  }
+  const app = express()
+  app.use((_, response, next) => {
+    response.locals.requestId = 'test'
+    next()
+  })
+  app.use(createKept({ find: () => ({ key: '/', page: { type: 'text/plain', make } }) }))
+  app.use(((_error, _request, response, _next) => void response.status(500).end()) as express.ErrorRequestHandler)
+  const server = app.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  try {
+    const ask = async () => {
+      const response = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`)
+      return [response.status, await response.text()]
+    }
+    expect(await ask()).toEqual([500, ''])
+    expect(await ask()).toEqual([200, 'page 2'])
+    expect(await ask()).toEqual([200, 'page 2'])
+  } finally {
+    server.close()
+  }
+})
