@@ -10,7 +10,7 @@ import { announceReady, isMain, onStopSignal, runPart } from '../shared/process.
 import { createRedis } from '../shared/queue/redis.ts'
 import { createDatabase } from '../shared/store/clickhouse.ts'
 import { followCommitLog } from '../shared/store/commit-log.ts'
-import { createCommitFeed } from '../shared/store/commits.ts'
+import { createCommitFeed, hearLog } from '../shared/store/commits.ts'
 import { followRegistry, readRegistryOrFiles } from '../shared/store/followed-registry.ts'
 import { createLog, type Logger } from '../shared/telemetry/log.ts'
 import { createMetrics, shareMetrics } from '../shared/telemetry/metrics.ts'
@@ -46,6 +46,7 @@ export async function startApi(
   const { registry, refresh, stop: stopFollowing } = followRegistry(db, first, { log, onChange: commits.renew })
   const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
   const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
+  hearLog(commits, commitLog)
   const { keysFile, anonymous } = config.api.limits
   const keys = keysFile === undefined ? undefined : openKeyRing(keysFile, log)
   const counter = createRedis(config.redis.url, log, 'counter')

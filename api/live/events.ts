@@ -13,7 +13,7 @@ export const HEARTBEAT = Buffer.from(': still here\n\n')
 export const toMark = (version: string): Buffer => Buffer.from(`: still here\nid: ${version}\n\n`)
 
 /** A commit as an event. */
-export const toChange = ({ version, ...change }: LoggedCommit): Buffer =>
+export const toChange = ({ version, id: _, ...change }: LoggedCommit): Buffer =>
   Buffer.from(`id: ${version}\nevent: change\ndata: ${JSON.stringify(change)}\n\n`)
 
 /** Tells that commits may have been missed: everything may have changed. */

@@ -26,6 +26,8 @@ const loggedChange = z.object({
   entities: z.number().nullable(),
   from: z.string().nullable(),
   to: z.string().nullable(),
+  /** What tells the commit from every other, by whichever way it is heard of. */
+  id: z.string().optional(),
 })
 
 /** A commit by its version: the place in the log, on which every process agrees. */
@@ -38,6 +40,7 @@ interface Change {
   readonly from?: number | undefined
   readonly to?: number | undefined
   readonly entities?: number | undefined
+  readonly id?: string | undefined
 }
 
 /** Appends a commit to the log. Versions grow in the order in which Redis takes them, whoever writes. */
@@ -49,6 +52,7 @@ export async function logCommit(redis: Redis, prefix: string, change: Change): P
     entities: change.entities ?? null,
     from: toTime(change.from),
     to: toTime(change.to === undefined ? undefined : change.to + 1),
+    id: change.id,
   } satisfies z.infer<typeof loggedChange>
   await redis.xadd(toKey(prefix), 'MAXLEN', '~', KEPT_COMMITS, '*', 'change', JSON.stringify(told))
 }
@@ -64,10 +68,11 @@ export interface CommitLog {
   /** The newest version that the listeners were told of; undefined until the log could be read. */
   readonly version: string | undefined
   /**
-   * The commits after a version, oldest first, at most a page of them; undefined where some of them are not there any
+   * The commits after a version that the listeners were told of, oldest first, at most a page of them; undefined where some of them are not there any
    * more or make no sense, or where the version is none of this log; `away` while Redis does not answer.
    */
   after(version: string): Promise<readonly LoggedCommit[] | undefined | 'away'>
+  /** Listeners are told in the order in which they came. */
   follow(listener: CommitListener): void
   close(): void
 }
@@ -188,7 +193,8 @@ export function followCommitLog(
     },
     after: async (from) => {
       try {
-        return await readAfter(asking, key, from, tellSenseless)
+        const commits = await readAfter(asking, key, from, tellSenseless)
+        return commits?.filter((commit) => version === undefined || !isNewer(commit.version, version))
       } catch (error) {
         tellFailure(error)
         return 'away'

@@ -5,7 +5,7 @@ import { toReason } from '../errors.ts'
 import { toJson } from '../json.ts'
 import type { Logger } from '../telemetry/log.ts'
 import type { Database } from './clickhouse.ts'
-import { logCommit } from './commit-log.ts'
+import { type CommitLog, logCommit } from './commit-log.ts'
 
 const channel = (prefix: string) => `${prefix}:commits`
 
@@ -18,6 +18,8 @@ const commit = z.object({
   from: z.number().optional(),
   to: z.number().optional(),
   entities: z.number().optional(),
+  /** What tells it from every other, by whichever way it is heard of. */
+  id: z.string().optional(),
 })
 
 export type Commit = z.infer<typeof commit>
@@ -32,12 +34,13 @@ const STATE_JOB = 'commits'
  */
 export async function publishCommit(
   stores: { db: Database; redis: Redis; prefix: string },
-  change: Commit,
+  told: Commit,
 ): Promise<void> {
+  const change = { ...told, id: randomUUID() }
   await stores.db.command({
     name: 'record-commit',
     sql: 'INSERT INTO job_state SELECT {job: String}, {dataset: String}, {value: String}, now64(3)',
-    params: { job: STATE_JOB, dataset: change.dataset, value: randomUUID() },
+    params: { job: STATE_JOB, dataset: change.dataset, value: change.id },
   })
   await stores.redis.publish(channel(stores.prefix), JSON.stringify(change))
   await logCommit(stores.redis, stores.prefix, change)
@@ -55,6 +58,8 @@ export interface CommitFeed {
   readonly changes: number
   /** Calls back with each change; with `undefined` when anything may have changed. */
   follow(listener: (change: Commit | undefined) => void): void
+  /** Takes a commit that another way tells of. It counts once, whichever tells of it first. */
+  hear(change: Pick<Commit, 'dataset' | 'id'>): void
   /** Anything may have changed, and no commit tells of it: every version is a new one. */
   renew(): void
   /** Stops listening, at once, whether Redis is there or not. */
@@ -82,6 +87,9 @@ async function readRecorded(db: Database): Promise<Map<string, string>> {
   return new Map(rows.map(({ dataset, value }) => [dataset, value]))
 }
 
+/** Of so many commits it is remembered that they were heard of: more than come while one way is behind the other. */
+const MOST_REMEMBERED = 1_000
+
 interface Version {
   readonly version: string
   /** When this process learnt of it, in Unix milliseconds. */
@@ -96,6 +104,16 @@ function createVersions(now: () => number) {
   let base: Version | undefined
   let source: CommitFeed['source'] = 'nobody'
   let changes = 0
+  const known = new Set<string>()
+  /** Whether a commit is heard of for the first time. */
+  const isNews = (id: string | undefined): boolean => {
+    if (id === undefined) return true
+    if (known.has(id)) return false
+    const [oldest] = known
+    if (oldest !== undefined && known.size >= MOST_REMEMBERED) known.delete(oldest)
+    known.add(id)
+    return true
+  }
   const tell = (change: Commit | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
@@ -116,7 +134,9 @@ function createVersions(now: () => number) {
       base = from === 'nobody' ? undefined : { version: `${from}.${changes}`, since: now() }
       tell(undefined)
     },
-    heard: (change: Commit) => {
+    heard: ({ id, ...change }: Commit) => {
+      // What is kept is of no version then.
+      if (source === 'nobody' || !isNews(id)) return
       versions.set(change.dataset, { version: `${source}.${changes}.${change.dataset}`, since: now() })
       tell(change)
     },
@@ -181,7 +201,7 @@ function createPolling(versions: Versions, { db, log }: FeedOptions) {
       const found = await readRecorded(db)
       if (!isAway()) return
       if (versions.source === 'nobody') versions.begin('records')
-      else for (const [dataset, value] of found) if (last.get(dataset) !== value) versions.heard({ dataset })
+      else for (const [dataset, value] of found) if (last.get(dataset) !== value) versions.heard({ dataset, id: value })
       last = found
     } catch (error) {
       log.debug({ reason: toReason(error) }, 'recorded commits cannot be read')
@@ -220,10 +240,24 @@ export function createCommitFeed(subscriber: Redis, options: FeedOptions): Commi
       return versions.changes
     },
     follow: versions.follow,
+    hear: versions.heard,
     renew: () => versions.begin(versions.source),
     close: () => {
       polling.close()
       listening.close()
     },
   }
+}
+
+/**
+ * Has a feed hear what the log tells as well, before every listener that comes later: a client that hears of a commit asks
+ * at once, and must not get what was kept from before it.
+ */
+export function hearLog({ hear, renew }: CommitFeed, commitLog: Pick<CommitLog, 'follow'>): void {
+  commitLog.follow({
+    committed: (commits) => {
+      for (const { dataset, id } of commits) hear({ dataset, id })
+    },
+    lost: renew,
+  })
 }

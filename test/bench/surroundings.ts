@@ -12,6 +12,7 @@ const NOBODY: CommitFeed = {
   source: 'nobody',
   changes: 0,
   follow: () => {},
+  hear: () => {},
   renew: () => {},
   close: () => {},
 }

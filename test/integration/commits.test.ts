@@ -4,8 +4,9 @@ import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
-import { type Commit, type CommitFeed, createCommitFeed, publishCommit } from '../../shared/store/commits.ts'
+import { type Commit, type CommitFeed, createCommitFeed, hearLog, publishCommit } from '../../shared/store/commits.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createHandLog } from '../support/hand-log.ts'
 import { silent } from '../support/silent.ts'
 
 const config = createTestConfig()
@@ -92,6 +93,29 @@ it('a commit moves the version of its dataset only', async () => {
   expect(feed.changes).toBe(changes + 1)
   expect(told).toEqual([{ dataset: 'prices', from: 1, to: 2 }])
   expect(feed.since('prices')).toBeGreaterThanOrEqual(feed.since('holders'))
+})
+
+it('a commit that the log tells of first counts before anybody else hears of it, and once', async () => {
+  const { feed, subscriber } = follow(proxy.url)
+  await heard(feed)
+  const before = feed.version('prices')
+  const { commitLog, commit } = createHandLog()
+  hearLog(feed, commitLog)
+  const seen: unknown[] = []
+  commitLog.follow({ committed: () => void seen.push(feed.version('prices')), lost: () => {} })
+  commit('prices', 'the first')
+  expect(seen).toEqual([feed.version('prices')])
+  expect(seen).not.toEqual([before])
+  const stranger = createRedis(redis.url, silent)
+  closers.push(() => stranger.disconnect())
+  const tell = async (id: string) => {
+    const message = happened(subscriber, 'message')
+    await stranger.publish(`${redis.prefix}:commits`, JSON.stringify({ dataset: 'prices', id }))
+    await message
+    return feed.version('prices')
+  }
+  expect(await tell('the first')).toBe(seen[0])
+  expect(await tell('the second')).not.toBe(seen[0])
 })
 
 it('a word on the channel that makes no sense begins new versions of everything', async () => {

@@ -43,6 +43,7 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
       isAway = is
       tell(undefined)
     },
+    hear: () => {},
     renew: () => {
       for (const [dataset, { version }] of versions) versions.set(dataset, { version: version + 1, since: now() })
       tell(undefined)

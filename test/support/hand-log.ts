@@ -16,9 +16,9 @@ export function createHandLog() {
   }
   return {
     commitLog,
-    commit: (dataset: string) => {
+    commit: (dataset: string, id?: string) => {
       count += 1
-      const commit = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null }
+      const commit = { version: `${count}-0`, dataset, asOf: null, entities: null, from: null, to: null, id }
       told.push(commit)
       for (const listener of listeners) listener.committed([commit])
     },
