@@ -65,7 +65,7 @@ export async function restore(
   await checkFiles(folder, told, options.onChecked)
   await createMissing(server, db.name)
   const taken = `another restore into ${db.name} is under way: wait until it has ended`
-  return withLock(server, { name: `restore into ${db.name}`, taken }, (lock) =>
+  return withLock(server, { name: `restore into ${db.name}`, taken, log: options.log }, (lock) =>
     restoreAlone(db, { folder, told, schema, lock }, options),
   )
 }

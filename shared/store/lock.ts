@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
+import type { Logger } from '../telemetry/log.ts'
 import { type Database, toClickHouseCode } from './clickhouse.ts'
 import { quoteName } from './topology.ts'
 
@@ -29,14 +30,15 @@ const SETTINGS = {
 /**
  * Does `work` while nobody else does any under the same name on the server, or on any server of the cluster. The lock is a
  * statement that runs as long as the work does: a process that dies leaves no lock behind, and nothing has to be renewed.
+ * Work that is done stays so, whatever becomes of the lock then.
  * @throws DataError `storage` with the words `taken` when somebody else has the lock.
  */
 export async function withLock<T>(
   db: Database,
-  { name, taken }: { name: string; taken: string },
+  options: { readonly name: string; readonly taken: string; readonly log: Logger },
   work: (lock: Lock) => Promise<T>,
 ): Promise<T> {
-  const { requireHeld, release } = await take(db, name, taken)
+  const { requireHeld, release } = await take(db, options)
   try {
     return await work({ requireHeld })
   } finally {
@@ -44,17 +46,26 @@ export async function withLock<T>(
   }
 }
 
-async function take(db: Database, name: string, taken: string): Promise<Lock & { release(): Promise<void> }> {
+async function take(
+  db: Database,
+  { name, taken, log }: Parameters<typeof withLock>[1],
+): Promise<Lock & { release(): Promise<void> }> {
   const stream = await sleepAs(db, name, taken)
   let lost: string | undefined
   stream.on('error', (error) => (lost = toReason(error)))
   stream.on('end', () => (lost = 'its statement ended'))
   stream.resume()
   const release = async () => {
-    // The next one finds it free: a statement whose reader has left ends only a moment later.
-    const sql = 'KILL QUERY WHERE query_id = {name: String} SYNC'
-    await db.command({ name: 'release lock', sql, params: { name } })
-    stream.destroy()
+    try {
+      // The next one finds it free: a statement whose reader has left ends only a moment later. Once it was lost, the one
+      // under this name is the next one's.
+      const sql = 'KILL QUERY WHERE query_id = {name: String} SYNC'
+      if (lost === undefined) await db.command({ name: 'release lock', sql, params: { name } })
+    } catch (error) {
+      log.warn({ lock: name, reason: toReason(error) }, 'a lock could not be released: it ends with its connection')
+    } finally {
+      stream.destroy()
+    }
   }
   if (await isTakenElsewhere(db, name)) {
     await release()

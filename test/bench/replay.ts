@@ -8,6 +8,7 @@ import prices from '../../workers/jobs/prices.ts'
 import { rebuild } from '../../workers/rebuild/rebuild.ts'
 import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
 import { planChunks } from '../../workers/schedule/chunks.ts'
+import { silent } from '../support/silent.ts'
 import { atMost, type BenchContext, type Benchmark, type BenchRow, type Findings } from './define-benchmark.ts'
 import { collect, type Stack, withStack } from './stack.ts'
 import { surround } from './surroundings.ts'
@@ -139,6 +140,6 @@ async function countChangedRows(db: Database): Promise<number> {
 async function rebuildAll({ database: { db, config } }: Stack): Promise<void> {
   const rollUps = await findRollUps(db, config.clickhouse.database, [prices.dataset])
   for (const rollUp of rollUps.filter(({ table }) => table in TABLES)) {
-    await rebuild(db, rollUp, { now: Date.now, force: false, onPlan: () => {}, onStep: () => {} })
+    await rebuild(db, rollUp, { log: silent, now: Date.now, force: false, onPlan: () => {}, onStep: () => {} })
   }
 }

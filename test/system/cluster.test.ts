@@ -112,7 +112,7 @@ describe('two shards', () => {
         const datasets = jobs.map(({ dataset }) => dataset)
         const rollUp = (await findRollUps(db, db.name, datasets)).find((found) => found.table === table)
         if (rollUp === undefined) throw new Error(`${table} is not found`)
-        const options = { now: () => SITE_NOW, force: false, onPlan: () => {}, onStep: () => {} }
+        const options = { log: silent, now: () => SITE_NOW, force: false, onPlan: () => {}, onStep: () => {} }
         const rebuilt = await rebuild(db, rollUp, options)
         expect(rebuilt.after).toBe(rebuilt.before)
         expect(rebuilt.after).toBeGreaterThan(0)

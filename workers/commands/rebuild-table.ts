@@ -9,7 +9,7 @@ import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
 import { countRows } from '../../shared/store/count-rows.ts'
-import { createLog } from '../../shared/telemetry/log.ts'
+import { createLog, type Logger } from '../../shared/telemetry/log.ts'
 import { jobs } from '../jobs/list.ts'
 import { type Rebuilt, rebuild } from '../rebuild/rebuild.ts'
 import { findRollUps, type RollUp } from '../rebuild/roll-ups.ts'
@@ -39,9 +39,10 @@ async function findRollUp(db: Database, database: string, table: string | undefi
   throw new DataError('payload', `${table === undefined ? 'name a table' : `${table} cannot be computed`}: ${names}`)
 }
 
-async function runRebuild(db: Database, rollUp: RollUp, force: boolean): Promise<Rebuilt> {
+async function runRebuild(db: Database, rollUp: RollUp, force: boolean, log: Logger): Promise<Rebuilt> {
   let progress: Progress | undefined
   const rebuilt = await rebuild(db, rollUp, {
+    log,
     now: Date.now,
     force,
     onPlan: (batches) => {
@@ -69,6 +70,7 @@ async function main(): Promise<void> {
   const db = createDatabase(config.clickhouse, 'write')
   await requireMigrated(db)
   const redis = createRedis(config.redis.url, createLog('rebuild', 'error'))
+  const log = createLog('rebuild', 'warn')
   await requireRedis(redis)
   const rollUp = await findRollUp(db, config.clickhouse.database, positionals[0])
   const { table, raw } = rollUp
@@ -77,7 +79,7 @@ async function main(): Promise<void> {
     if (values.json) console.log(JSON.stringify(plan, null, 2))
     else console.log(`${table} (${plan.rows} rows) would be computed from ${raw} (${plan.rawRows} rows)`)
   } else {
-    const rebuilt = await runRebuild(db, rollUp, values.force)
+    const rebuilt = await runRebuild(db, rollUp, values.force, log)
     if (values.json) console.log(JSON.stringify({ table, raw, ...rebuilt }, null, 2))
     const stores = { db, redis, prefix: config.redis.prefix }
     if (rollUp.dataset !== undefined) await publishCommit(stores, { dataset: rollUp.dataset.name })

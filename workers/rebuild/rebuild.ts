@@ -9,6 +9,7 @@ import { countRows } from '../../shared/store/count-rows.ts'
 import { readNewest } from '../../shared/store/freshness.ts'
 import { type Lock, withLock } from '../../shared/store/lock.ts'
 import { quoteName } from '../../shared/store/topology.ts'
+import type { Logger } from '../../shared/telemetry/log.ts'
 import { openState } from '../job/state.ts'
 import type { RollUp } from './roll-ups.ts'
 import { type Shadow, toShadow } from './shadow.ts'
@@ -17,6 +18,7 @@ import { type Shadow, toShadow } from './shadow.ts'
 const ENTITIES_AT_ONCE = 10
 
 export interface RebuildOptions {
+  readonly log: Logger
   readonly now: () => number
   /** Swaps also when the new table has fewer rows than the live one. */
   readonly force: boolean
@@ -44,7 +46,7 @@ export interface Rebuilt {
 export async function rebuild(db: Database, rollUp: RollUp, options: RebuildOptions): Promise<Rebuilt> {
   const name = `rebuild ${db.name}.${rollUp.table}`
   const taken = `${rollUp.table} is being computed by another run: wait until it has ended`
-  return withLock(db, { name, taken }, (lock) => rebuildAlone(db, rollUp, options, lock))
+  return withLock(db, { name, taken, log: options.log }, (lock) => rebuildAlone(db, rollUp, options, lock))
 }
 
 async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOptions, lock: Lock): Promise<Rebuilt> {

@@ -51,12 +51,29 @@ export function toShadow(db: Database, table: string): Shadow {
     drops,
     create: (feed) => createFed(name, feed),
     keepArriving: (feed) => createFed(arriving, feed),
-    storeArrived: () => run('store-arrived', `INSERT INTO ${table} SELECT * FROM ${arriving}`),
+    storeArrived: async () => {
+      const columns = (await readShared(db, arriving, table)).map(quoteName).join(', ')
+      await run('store-arrived', `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${arriving}`)
+    },
     swap: () => run('swap', `EXCHANGE TABLES ${storedLive} AND ${stored}${on}`),
     drop: async () => {
       for (const sql of drops) await run('drop-shadow', sql)
     },
   }
+}
+
+/** The columns of a table that another has too: an upgrade may have changed those of the live one since. */
+async function readShared(db: Database, table: string, other: string): Promise<string[]> {
+  const rows = await db.rows({
+    name: 'shared-columns',
+    sql: `SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {table: String}
+AND default_kind NOT IN ('MATERIALIZED', 'ALIAS', 'EPHEMERAL')
+AND name IN (SELECT name FROM system.columns WHERE database = currentDatabase() AND table = {other: String})
+ORDER BY position`,
+    params: { table, other },
+    schema: z.object({ name: z.string() }),
+  })
+  return rows.map(({ name }) => name)
 }
 
 async function toTables(db: Database, table: string, shadow: string): Promise<readonly string[]> {
