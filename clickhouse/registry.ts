@@ -15,8 +15,8 @@ import { compareTokens, storeTokens } from './registry/tokens.ts'
  */
 export async function putInForce(db: Database, log: Logger, dir: string = SHIPPED): Promise<void> {
   const source: RegistrySource = readFiles(dir)
-  await storeRegistry(db, await toRegistry(source), log)
-  await storeRecords(db, source, log)
+  const isChanged = await storeRegistry(db, await toRegistry(source), log)
+  await storeRecords(db, source, { isChanged, log })
 }
 
 /**
@@ -38,8 +38,9 @@ export async function compareInForce(db: Database, dir: string = SHIPPED): Promi
 /**
  * Brings the tables of tokens and DAOs, which statements join, in step with a registry. Only records that differ are
  * written; one that left is kept as not live, because stored series refer to it.
+ * @returns whether any was written.
  */
-export async function storeRegistry(db: Database, registry: Registry, log: Logger): Promise<void> {
-  await storeTokens(db, registry, log)
-  await storeDaos(db, registry, log)
+export async function storeRegistry(db: Database, registry: Registry, log: Logger): Promise<boolean> {
+  const [tokens, daos] = [await storeTokens(db, registry, log), await storeDaos(db, registry, log)]
+  return tokens || daos
 }

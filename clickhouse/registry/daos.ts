@@ -47,14 +47,15 @@ const MOST_ROUNDS = 3
  * `updated_at` when it last changed, `changes` how often since. A link that the files now give takes the place of the
  * one that a provider gave.
  */
-export async function storeDaos(db: Database, registry: Registry, log: Logger): Promise<void> {
+export async function storeDaos(db: Database, registry: Registry, log: Logger): Promise<boolean> {
   const wanted = registry.daos.map((dao) => toCurated(dao, registry))
   for (let round = 0; round < MOST_ROUNDS; round += 1) {
     const changed = toChanged(wanted, await readDaos(db), new Date().toISOString())
-    if (changed.length === 0) return
+    if (changed.length === 0) return round > 0
     await db.insert({ table: 'daos', rows: changed })
     log.info({ daos: wanted.length, changed: changed.length }, 'DAOs of the registry stored')
   }
+  return true
 }
 
 /** Which records of the `daos` table are not as the registry has them, a line for each. */

@@ -16,16 +16,22 @@ const CHUNK = 10_000
 
 /**
  * Puts a registry into force: processes that follow the stored one have it within seconds. Its records come first, then
- * the line that says that they are whole. The registry that is in force already is not stored again. What is written is later
- * than what was in force, also where the clock was ahead then.
+ * the line that says that they are whole. Of the registry that is in force already only that line is written again, and only
+ * where `isChanged`: what statements join had become another's, such as of a run that was stopped before its own line, and
+ * what was made with it must not be kept. What is written is later than what was in force, also where the clock was ahead then.
  * @throws DataError `storage`
  */
-export async function storeRecords(db: Database, source: RegistrySource, log: Logger): Promise<void> {
+export async function storeRecords(
+  db: Database,
+  source: RegistrySource,
+  { isChanged, log }: { readonly isChanged: boolean; readonly log: Logger },
+): Promise<void> {
   const rows = toRows(source)
   const version = toVersion(rows)
   const before = await findRegistryVersion(db)
-  if (before?.version === version) return
-  for (let from = 0; from < rows.length; from += CHUNK)
+  const isThere = before?.version === version
+  if (isThere && !isChanged) return
+  for (let from = 0; from < rows.length && !isThere; from += CHUNK)
     await db.insert({ table: 'registry_records', rows: rows.slice(from, from + CHUNK), every: { version } })
   await db.command({
     name: 'registry-version',

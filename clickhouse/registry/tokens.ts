@@ -27,9 +27,9 @@ const storedToken = tokenRecord.extend({ at: z.int() })
  * Brings the `tokens` table in step with the registry's files. Of two versions of a record the later one counts: what is
  * written is later than what was stored, also by a machine whose clock is ahead.
  */
-export async function storeTokens(db: Database, registry: Registry, log: Logger): Promise<void> {
+export async function storeTokens(db: Database, registry: Registry, log: Logger): Promise<boolean> {
   const { changed, storedAt } = await findChanged(db, registry)
-  if (changed.length === 0) return
+  if (changed.length === 0) return false
   const now = Date.now()
   const toChangedAt = (key: number) => new Date(Math.max(now, (storedAt.get(key) ?? 0) + 1)).toISOString()
   await db.insert({
@@ -37,6 +37,7 @@ export async function storeTokens(db: Database, registry: Registry, log: Logger)
     rows: changed.map((record) => ({ ...record, changed_at: toChangedAt(record.key) })),
   })
   log.info({ tokens: registry.tokens.length, changed: changed.length }, 'tokens of the registry stored')
+  return true
 }
 
 /** Which records of the `tokens` table are not as the registry has them, a line for each. */

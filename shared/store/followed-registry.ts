@@ -92,7 +92,9 @@ export function followRegistry(
 
   const readNewer = async (): Promise<Registry | undefined> => {
     const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
-    if (stored === undefined || stored.version === base.version || refusal.isOf(stored.version)) return undefined
+    if (stored === undefined || refusal.isOf(stored.version)) return undefined
+    // The same one may come into force once more: what statements join to it was another's meanwhile.
+    if (stored.version === base.version && stored.changedAt === base.changedAt) return undefined
     const source = await readStoredSource(db, stored, part)
     return refusal.unlessRefused(stored.version, () => toRegistry(source))
   }

@@ -101,6 +101,21 @@ describe('the stored registry', () => {
     expect((await readRegistry(db)).version).toBe(first?.version)
   })
 
+  it("comes into force once more where what statements join was another one's", async () => {
+    const before = followed.registry.changedAt
+    await store()
+    await followed.refresh()
+    expect(followed.registry.changedAt).toBe(before)
+    // A run of other files was stopped before its registry was in force.
+    const [token] = followed.registry.tokens
+    const others = followed.registry.tokens.map((one) => (one === token ? { ...one, name: 'Another' } : one))
+    await storeRegistry(db, { ...loadRegistry(folder.dir), tokens: others }, silent)
+    await store()
+    await followed.refresh()
+    expect(followed.registry.changedAt).toBeGreaterThan(before)
+    expect([(await versions()).length, changes]).toEqual([1, 1])
+  })
+
   it('stays what it is where the files have mistakes', async () => {
     const before = await readRegistry(db)
     folder.edit('tokens', (rows) => [{ ...rows[0], dao: 'nobody' }, ...rows.slice(1)])
