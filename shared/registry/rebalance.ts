@@ -1,8 +1,7 @@
-import { randomBytes } from 'node:crypto'
-import { readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { DataError } from '../errors.ts'
+import { DataError, toReason } from '../errors.ts'
 import { type Composition, toComposition, toElements } from './index-records.ts'
 import { compositionRecord, type ElementRecord, elementRecord } from './index-schema.ts'
 import type { Registry } from './registry.ts'
@@ -54,16 +53,33 @@ export function planRebalance(proposed: unknown, at: string, registry: Registry)
   }
 }
 
-const indexFile = z.looseObject({ compositions: z.array(z.unknown()) })
+const indexFile = z.looseObject({ compositions: z.array(z.looseObject({ validFrom: z.string() })) })
 
 /**
- * Adds a composition to index.json of a registry's folder. Readers see the file as it was or as it is, never half of it.
+ * Adds a composition to index.json of a registry's folder. Readers see the file as it was or as it is, never half of it. The
+ * new one is made under a name that only one process can take, so that of two changes at a time none is lost.
+ * @throws DataError `registry` when another process changes the file, was killed while it did, or has added a later one.
  */
 export function addComposition(dir: string, record: Rebalance['record']): void {
   const path = join(dir, 'index.json')
-  const content = indexFile.parse(JSON.parse(readFileSync(path, 'utf8')))
-  const changed = { ...content, compositions: [...content.compositions, record] }
-  const temporary = join(dir, `.index.${randomBytes(6).toString('hex')}.json`)
-  writeFileSync(temporary, `${JSON.stringify(changed, null, 2)}\n`)
-  renameSync(temporary, path)
+  const next = `${path}.new`
+  try {
+    writeFileSync(next, '', { flag: 'wx' })
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw new DataError('registry', toReason(cause), { cause })
+    throw new DataError('registry', `${next} is there: another change is under way; remove it if none is`, { cause })
+  }
+  try {
+    const content = indexFile.parse(JSON.parse(readFileSync(path, 'utf8')))
+    const last = content.compositions.at(-1)
+    // It was planned from the file as it was before.
+    if (last !== undefined && Date.parse(last.validFrom) >= Date.parse(record.validFrom))
+      throw new DataError('registry', `a composition from ${last.validFrom} on was added meanwhile`)
+    const changed = { ...content, compositions: [...content.compositions, record] }
+    writeFileSync(next, `${JSON.stringify(changed, null, 2)}\n`)
+    renameSync(next, path)
+  } catch (error) {
+    rmSync(next, { force: true })
+    throw error
+  }
 }

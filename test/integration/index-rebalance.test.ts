@@ -1,8 +1,8 @@
-import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { addComposition } from '../../shared/registry/rebalance.ts'
+import { addComposition, planRebalance } from '../../shared/registry/rebalance.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { rebalance, toRebalanceText } from '../../workers/commands/rebalance.ts'
 import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
@@ -109,6 +109,22 @@ describe('a rebalance', () => {
       message: expect.stringMatching(reason),
     })
     expect(read()).toBe(before)
+  })
+
+  it('is lost in no other that is under way, nor loses it', async () => {
+    const before = read()
+    writeFileSync(join(dir, 'index.json.new'), '')
+    await expect(run([uni])).rejects.toThrow(/index\.json\.new is there: another change is under way/)
+    expect(read()).toBe(before)
+    rmSync(join(dir, 'index.json.new'))
+    // Another one was planned from the same file, and is written first.
+    const planned = planRebalance([uni], AT, loadRegistry(dir))
+    await run([aave])
+    const after = read()
+    expect(() => addComposition(dir, planned.record)).toThrow(
+      /a composition from 2027-01-01T00:00:00.000Z on was added/,
+    )
+    expect([read(), readdirSync(dir).sort()]).toEqual([after, readdirSync(SHIPPED).sort()])
   })
 
   it('names all mistakes at once', async () => {
