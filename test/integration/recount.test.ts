@@ -71,6 +71,17 @@ GROUP BY dataset ORDER BY dataset`,
   return new Map(rows.map(({ dataset, buckets }) => [dataset, buckets]))
 }
 
+/** What tells the dataset's last commit from those before. */
+async function readCommit(dataset: string): Promise<string | undefined> {
+  const [row] = await pipeline.database.db.rows({
+    name: 'last-commit',
+    sql: "SELECT value FROM job_state FINAL WHERE job = 'commits' AND name = {dataset: String}",
+    params: { dataset },
+    schema: z.object({ value: z.string() }),
+  })
+  return row?.value
+}
+
 const recount = (...args: string[]) => {
   const file = join(import.meta.dirname, '../../workers/commands/recount-coverage.ts')
   const { status, stdout, stderr } = spawnSync(process.execPath, [...toProgram(file), 'recount', ...args], {
@@ -121,12 +132,16 @@ describe('a recount', () => {
     const { compositions } = pipeline.registry.index
     const tokens = new Set(compositions.flatMap(({ elements }) => elements.map(({ token }) => token.id))).size
     expect(recount('prices')).toMatchObject({ status: 0 })
+    const committed = await readCommit('prices')
     await db.command({
       name: 'lose',
       sql: `DELETE FROM token_prices WHERE observed_at >= '2024-05-01 03:00:00' AND observed_at < '2024-05-01 04:00:00'`,
     })
     expect(recount('prices')).toMatchObject({ status: 3, stdout: expect.stringMatching(/^prices +0 +[1-9]\d+$/m) })
+    expect(await readCommit('prices')).toBe(committed)
     expect(recount('prices', '--repair')).toMatchObject({ status: 0, stdout: expect.stringContaining('taken out') })
+    // Answers that are kept say what the coverage says.
+    expect(await readCommit('prices')).not.toBe(committed)
     expect(Number((await readStored()).get('prices'))).toBe(before - 12 * tokens)
     expect(recount('prices')).toMatchObject({ status: 0 })
     expect(recount('governance')).toMatchObject({ status: 0, stdout: expect.stringContaining('rows tell only a part') })

@@ -10,7 +10,10 @@ import { datasets } from '../../shared/datasets/list.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain } from '../../shared/process.ts'
 import { createParts } from '../../shared/progress-bar.ts'
+import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
+import { publishCommit } from '../../shared/store/commits.ts'
+import { createLog } from '../../shared/telemetry/log.ts'
 import { toTable } from '../terminal/text-table.ts'
 
 /** 1 is every failure to tell. */
@@ -75,14 +78,24 @@ async function main(): Promise<void> {
   const selected = datasets.filter((dataset) => name === undefined || dataset.name === name)
   if (action !== 'recount' || more.length > 0 || selected.length === 0)
     throw new DataError('payload', `recount and at most one dataset\n\n${HELP}`)
-  const db = createDatabase(loadCommandConfig().clickhouse, 'write')
+  const config = loadCommandConfig()
+  const db = createDatabase(config.clickhouse, 'write')
+  const redis = createRedis(config.redis.url, createLog('coverage', 'error'))
   try {
     await requireMigrated(db)
+    await requireRedis(redis)
+    const stores = { db, redis, prefix: config.redis.prefix }
     const recounts: Recount[] = []
-    for (const dataset of selected) recounts.push(await recount(db, dataset, values.repair))
+    for (const dataset of selected) {
+      const counted = await recount(db, dataset, values.repair)
+      recounts.push(counted)
+      // Answers say which of their data is coarser than asked for, as the coverage has it.
+      if (counted.added > 0 || counted.repaired) await publishCommit(stores, { dataset: counted.dataset })
+    }
     console.log(values.json ? JSON.stringify(recounts, null, 2) : toRecountTable(recounts))
     if (recounts.some(({ unfounded, repaired }) => unfounded > 0 && !repaired)) process.exitCode = UNFOUNDED
   } finally {
+    redis.disconnect()
     await db.close()
   }
 }
