@@ -1,26 +1,44 @@
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DataError } from '../shared/errors.ts'
 import { readCommandLine } from './processes.ts'
 
 /**
  * Locks a data folder for this process, so that a second start does not use the same stores. A lock whose process has
- * ended is taken over.
+ * ended is taken over, by one of those that find it.
  * @returns what unlocks the folder.
- * @throws DataError `config` that names the folder and the process that has it.
+ * @throws DataError `config` that names the folder and the process that has it, or the file of another that takes it over.
  */
 export function lockFolder(dir: string): () => void {
   mkdirSync(dir, { recursive: true })
   const file = join(dir, 'stack.pid')
+  if (!create(file)) takeOver(dir, file)
+  return () => rmSync(file, { force: true })
+}
+
+/** Whether the file was not there yet. */
+function create(file: string): boolean {
   try {
     writeFileSync(file, String(process.pid), { flag: 'wx' })
+    return true
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    return false
+  }
+}
+
+function takeOver(dir: string, file: string): void {
+  const next = `${file}.new`
+  if (!create(next))
+    throw new DataError('config', `${next} is there: another start takes ${dir} over; remove it if none does`)
+  try {
     const owner = Number(readFileSync(file, 'utf8'))
     if (isStack(owner)) throw new DataError('config', `${dir} is in use by process ${owner}: stop it, or set DATA_DIR`)
-    writeFileSync(file, String(process.pid))
+    renameSync(next, file)
+  } catch (error) {
+    rmSync(next, { force: true })
+    throw error
   }
-  return () => rmSync(file, { force: true })
 }
 
 /** The id of an ended process may belong to another program now. */

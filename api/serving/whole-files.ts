@@ -20,7 +20,7 @@ type Open = (signal: AbortSignal) => Promise<AsyncIterable<Buffer>>
 export interface WholeFiles {
   /**
    * The bytes that an entity tag names, written by `open` where they are not there yet; undefined where there is no room, or
-   * the disk fails. Rejects with the reason of `left` when the client leaves.
+   * the disk fails. They are to be read in the turn of the loop in which they are given. Rejects with the reason of `left` when the client leaves.
    */
   get(tag: string, asker: Asker, open: Open, left: AbortSignal): Promise<WholeFile | undefined>
 }
@@ -120,6 +120,14 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
       throw error
     }
   }
+  /** Keeps a file until whoever was given it reads: what others write may need its room before that. */
+  const hold = (entry: Kept): Kept => {
+    entry.readers += 1
+    setImmediate(() => {
+      entry.readers -= 1
+    })
+    return entry
+  }
   const toWhole = (entry: Kept): WholeFile => ({
     length: entry.length,
     read: (range) => {
@@ -142,7 +150,7 @@ export function createWholeFiles({ maxBytes, queue, log, openFile = openUnnamed 
         const entry = known ?? (await flights.board(tag, make, asker).flight.join(left))
         if (entry === undefined) return undefined
         // Another one may have needed its room already.
-        if (!entry.isGone) return toWhole(entry)
+        if (!entry.isGone) return toWhole(hold(entry))
       }
     },
   }

@@ -43,6 +43,10 @@ onLinux('is locked by a system that runs, on a machine without ps too, and by no
   expect(readFileSync(join(dataDir, 'stack.pid'), 'utf8')).toBe(String(stack.pid))
   stack.kill('SIGKILL')
   await once(stack, 'exit')
+  // Of two that find the same lock one takes it over.
+  writeFileSync(join(dataDir, 'stack.pid.new'), '')
+  expect(() => lockFolder(dataDir)).toThrow(/stack\.pid\.new is there: another start takes .* over/)
+  rmSync(join(dataDir, 'stack.pid.new'))
   lockFolder(dataDir)
   expect(readFileSync(join(dataDir, 'stack.pid'), 'utf8')).toBe(String(process.pid))
 })

@@ -53,6 +53,31 @@ describe('a whole file', () => {
     expect(seen).toEqual({ open: 1, asked: 1 })
   })
 
+  it('stays for whoever was given it, though another needs its room before it is read', async () => {
+    const { get, files } = createWatched()
+    const text = 'x'.repeat(900_000)
+    let go = () => {}
+    const going = new Promise<void>((resolve) => {
+      go = resolve
+    })
+    let isAsked = false
+    const open = async () =>
+      (async function* () {
+        isAsked = true
+        await going
+        yield Buffer.from(text)
+      })()
+    const other = files.get('b', ASKER, open, stays)
+    await expect.poll(() => isAsked).toBe(true)
+    await get('a', text)
+    const given = await get('a')
+    go()
+    for (let step = 0; step < 50; step += 1) await undefined
+    if (given === undefined) throw new Error('there is no file')
+    expect(String(await buffer(given.read({ start: 0, end: 2 })))).toBe('xxx')
+    expect(await other).toBeUndefined()
+  })
+
   it('stays for others when a client leaves in the middle of it', async () => {
     const { seen, get } = createWatched()
     const text = 'x'.repeat(900_000)
