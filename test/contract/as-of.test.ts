@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getDao, getToken } from '../support/entities.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 
@@ -16,12 +17,8 @@ const config = createTestConfig()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let [memory, engine]: TestApi[] = []
 
-const keyOf = (symbol: string) => {
-  const token = database.registry.tokens.find((one) => one.symbol === symbol)
-  if (token === undefined) throw new Error(`the registry has no ${symbol}`)
-  return token.key
-}
-const daoOf = (slug: string) => database.registry.daoBySlug.get(slug)?.key ?? 0
+const keyOf = (symbol: string) => getToken(database.registry, symbol).key
+const daoOf = (slug: string) => getDao(database.registry, slug).key
 
 /** Prices of 92 days, every 4 hours and every 5 minutes of the last two; one token stops an hour before the end. */
 async function storePrices(): Promise<void> {

@@ -4,10 +4,12 @@ import { routes } from '../../api/routes.ts'
 import { INTERVAL_SECONDS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 import { readTable } from '../support/tables.ts'
+import { toNext } from '../support/next-page.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -39,7 +41,7 @@ const config = createTestConfig()
 beforeAll(async () => {
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  key = database.registry.tokens.find(({ symbol }) => symbol === 'AAVE')?.key ?? 0
+  key = getToken(database.registry, 'AAVE').key
   const random = createRandom(SEED)
   // Three weeks with up to three observations in five minutes, and gaps of hours.
   const times = Array.from({ length: 6000 }, (_, n) => NOW - 21 * 86_400_000 + n * 300_000 + random.below(300_000))
@@ -130,7 +132,7 @@ WHERE token = {key: UInt64} ORDER BY observed_at`,
     while (next !== undefined) {
       const page = await ask(next)
       together.push(...page.body.data)
-      const [, query] = /<(\?[^>]*)>; rel="next"/.exec(page.headers.get('link') ?? '') ?? []
+      const query = toNext(page.headers.get('link'))
       next = query === undefined ? undefined : OHLC + query
     }
     expect(together).toEqual(body.data)

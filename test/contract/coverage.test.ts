@@ -10,7 +10,9 @@ import type { Token } from '../../shared/registry/entities.ts'
 import { FAILING_PROVIDERS, toFailingText } from '../../shared/store/failing-providers.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeQuotes } from '../support/quotes.ts'
+import { toNext } from '../support/next-page.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const MINUTE = 60_000
@@ -83,8 +85,9 @@ async function storeMixed(token: Token): Promise<void> {
 beforeAll(async () => {
   database = await createApiDatabase(config)
   const { writer, registry } = database
-  const bySymbol = (symbol: string) => registry.tokens.find((token) => token.symbol === symbol) as Token
-  ;[fine, mixed, without] = [bySymbol('UNI'), bySymbol('AAVE'), bySymbol('COMP')]
+  fine = getToken(registry, 'UNI')
+  mixed = getToken(registry, 'AAVE')
+  without = getToken(registry, 'COMP')
   await want(writer, tokenPrices, [
     { entity: EVERYBODY, from: BEGIN, interval: '5m' },
     { entity: mixed.key, from: BEGIN - 2 * DAY_MS, to: BEGIN, interval: '5m' },
@@ -189,8 +192,8 @@ describe(PATH, () => {
   ])(
     'says of a token from its end on that it has ended, also where nobody collected for it: %s',
     async (name, before) => {
-      const maker = database.registry.tokens.find(({ symbol }) => symbol === 'MKR')
-      const ranges = await coverage(`dataset=${name}&id=${maker?.id}&start=2025-05-18&end=2025-05-21`)
+      const maker = getToken(database.registry, 'MKR')
+      const ranges = await coverage(`dataset=${name}&id=${maker.id}&start=2025-05-18&end=2025-05-21`)
       expect(ranges.map(({ from, to, reason }) => [from.slice(0, 10), to.slice(0, 10), reason])).toEqual([
         ['2025-05-18', '2025-05-19', before],
         ['2025-05-19', '2025-05-21', 'ended on 2025-05-19'],
@@ -268,7 +271,7 @@ describe('X-Series-Coarse', () => {
         const response: Response = await ask(path)
         await response.arrayBuffer()
         counts.push(Number(response.headers.get('x-series-coarse')))
-        const [, next] = /<(.*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
+        const next = toNext(response.headers.get('link'))
         path = next === undefined ? undefined : SERIES + next
       }
       expect(counts, format).toEqual([16, 20, 8, 0])

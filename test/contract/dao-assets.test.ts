@@ -3,9 +3,9 @@ import { ratingsRoute } from '../../api/routes/daos/ratings.ts'
 import { treasuryRoute } from '../../api/routes/daos/treasury.ts'
 import type { DaoRatingRow } from '../../shared/datasets/ratings.ts'
 import type { DaoTreasuryRow } from '../../shared/datasets/treasury.ts'
-import type { Dao } from '../../shared/registry/entities.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getDao, getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -19,7 +19,7 @@ const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
-const daoOf = (slug: string) => database.registry.daoBySlug.get(slug) as Dao
+const daoOf = (slug: string) => getDao(database.registry, slug)
 const at = (daysAgo: number) => new Date(TODAY - daysAgo * DAY).toISOString()
 
 function toTreasury(slug: string, daysAgo: number, value: number, source = 'goldrush'): DaoTreasuryRow {
@@ -58,8 +58,7 @@ function toRating(slug: string, daysAgo: number, overall: number): DaoRatingRow 
 beforeAll(async () => {
   database = await createApiDatabase(config)
   const { writer, registry } = database
-  const keyOf = (symbol: string) => registry.tokens.find((token) => token.symbol === symbol)?.key ?? 0
-  const keys = ['AAVE', 'UNI', 'ENS'].map(keyOf)
+  const keys = ['AAVE', 'UNI', 'ENS'].map((symbol) => getToken(registry, symbol).key)
   await storeMarket(writer, { keys, until: NOW - 60_000, points: 3, stepMs: 300_000 })
   const treasuries = [
     ...SLUGS.map((slug) => toTreasury(slug, 0, 1_000)),

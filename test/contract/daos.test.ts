@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { daosRoute } from '../../api/routes/daos.ts'
-import type { Dao } from '../../shared/registry/entities.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getDao, getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -15,8 +15,8 @@ const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
-const daoOf = (slug: string) => database.registry.daoBySlug.get(slug) as Dao
-const keyOf = (symbol: string) => database.registry.tokens.find((token) => token.symbol === symbol)?.key ?? 0
+const daoOf = (slug: string) => getDao(database.registry, slug)
+const keyOf = (symbol: string) => getToken(database.registry, symbol).key
 const get = (path: string) => fetch(api.url + path)
 const list = async (query = '') => {
   const response = await get(`/data/daos${query}`)

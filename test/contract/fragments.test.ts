@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 
 const NOW = Date.parse('2026-12-01T00:02:00Z')
@@ -23,9 +24,9 @@ let reads: [number, number][] = []
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  const token = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
-  key = Number(token?.key)
-  uni = String(token?.id)
+  const token = getToken(database.registry, 'UNI')
+  key = token.key
+  uni = token.id
   path = `/data/tokens/historic-financial?id=${uni}&interval=5m&start=${NOW - 60 * DAY}`
   await storeMarket(database.writer, { keys: [key], until: NOW - 60_000, points: POINTS, stepMs: STEP })
   const db: Database = {
@@ -113,15 +114,15 @@ it('a limit that cuts is read in one piece', async () => {
 })
 
 it('prices whose supplies nobody knows are told apart like all others', async () => {
-  const aave = database.registry.tokens.find(({ symbol }) => symbol === 'AAVE')
+  const aave = getToken(database.registry, 'AAVE')
   const store = (until: number, points: number, price: number) =>
-    storeMarket(database.writer, { keys: [Number(aave?.key)], until, points, stepMs: STEP, price, supplies: false })
+    storeMarket(database.writer, { keys: [aave.key], until, points, stepMs: STEP, price, supplies: false })
   await store(NOW - 60_000, POINTS, 1.5)
-  const before = await ask('', aave?.id)
+  const before = await ask('', aave.id)
   const at = NOW - 60_000 - 9_000 * STEP
   await store(at, 1, 7.25)
   commits.commit('prices', { from: at, to: at })
-  const after = await ask('', aave?.id)
+  const after = await ask('', aave.id)
   expect(after.body).not.toBe(before.body)
   expect(after.tag).not.toBe(before.tag)
 })

@@ -3,6 +3,7 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getDao } from '../support/entities.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const READ_AT = '2024-03-10T12:00:00.000Z'
@@ -63,8 +64,8 @@ FROM (SELECT number AS p FROM numbers(${PROPOSALS}))`,
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  dao = database.registry.daoBySlug.get('arbitrum') as Dao
-  later = database.registry.daoBySlug.get('aave') as Dao
+  dao = getDao(database.registry, 'arbitrum')
+  later = getDao(database.registry, 'aave')
   await storeVotes()
   const nothingKept = { ...config, api: { ...config.api, cacheBytes: 0 } }
   api = await startApi({

@@ -4,6 +4,7 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getDao } from '../support/entities.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const READ_AT = '2024-03-10T12:00:00.000Z'
@@ -22,7 +23,7 @@ interface GovernanceRecord {
   proposals: number
 }
 
-const daoOf = (slug: string) => database.registry.daoBySlug.get(slug) as Dao
+const daoOf = (slug: string) => getDao(database.registry, slug)
 const get = (query: string, headers: Record<string, string> = {}) =>
   fetch(`${api.url}/data/daos/governance${query}`, { headers })
 const toRecord = async (response: Response) => {

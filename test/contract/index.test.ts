@@ -9,6 +9,7 @@ import { type BasketIndex, toComposition } from '../../shared/registry/index-rec
 import type { Registry } from '../../shared/registry/registry.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { toNext } from '../support/next-page.ts'
 
 /** A clock that stands, three years after the launch. */
 const NOW = Date.parse('2025-11-29T00:02:00Z')
@@ -95,11 +96,11 @@ describe(HISTORIC, () => {
   /** Pages from one on, each asked for so many minutes after the one before. */
   const walk = async (query: string, minutes: number) => {
     const pages: Awaited<ReturnType<typeof readPoints>>[] = []
-    for (let next: string | undefined = query; next !== undefined; clock.now += minutes * 60_000) {
-      const response = await read(`${HISTORIC}?${next}`)
+    for (let next: string | undefined = `?${query}`; next !== undefined; clock.now += minutes * 60_000) {
+      const response = await read(HISTORIC + next)
       expect(response.status).toBe(200)
       pages.push(pointList.parse(await response.json()))
-      next = /<\?([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+      next = toNext(response.headers.get('link'))
     }
     clock.now = NOW
     return pages

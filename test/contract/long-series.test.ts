@@ -11,6 +11,7 @@ import { historicFinancialRoute } from '../../api/routes/tokens/historic-financi
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 
 const NOW = Date.parse('2026-12-01T00:02:00Z')
@@ -32,8 +33,8 @@ const open = (url: string, headers: Record<string, string> = {}) =>
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
-  key = Number(uni?.key)
+  const uni = getToken(database.registry, 'UNI')
+  key = uni.key
   await storeMarket(database.writer, {
     keys: [key],
     until: NOW - 60_000,
@@ -41,7 +42,7 @@ beforeAll(async () => {
     stepMs: 300_000,
   })
   api = await startApi({ config, ...database, commits, now: () => NOW })
-  path = `/data/tokens/historic-financial?id=${uni?.id}&interval=5m&start=2022-02-01`
+  path = `/data/tokens/historic-financial?id=${uni.id}&interval=5m&start=2022-02-01`
 })
 
 afterAll(async () => {
@@ -193,9 +194,9 @@ it.each([
 })
 
 it('is made anew when it has few points and its data changes on the way', async () => {
-  const aave = database.registry.tokens.find(({ symbol }) => symbol === 'AAVE')
+  const aave = getToken(database.registry, 'AAVE')
   const store = (points: number) =>
-    storeMarket(database.writer, { keys: [Number(aave?.key)], until: NOW - 60_000, points, stepMs: 300_000 })
+    storeMarket(database.writer, { keys: [aave.key], until: NOW - 60_000, points, stepMs: 300_000 })
   await store(1)
   let readings = 0
   const db: Database = {

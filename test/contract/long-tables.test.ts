@@ -4,6 +4,7 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 import { createRegistryFolder } from '../support/registry-folder.ts'
 import { readTable } from '../support/tables.ts'
@@ -58,11 +59,11 @@ function* toPieces(bytes: Buffer): Generator<Buffer> {
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
-  key = Number(uni?.key)
+  const uni = getToken(database.registry, 'UNI')
+  key = uni.key
   await storeMarket(database.writer, { keys: [key], until: NOW - 60_000, points: POINTS, stepMs: 300_000 })
   api = await startApi({ config, ...database, commits, now: () => NOW })
-  path = `/data/tokens/historic-financial?id=${uni?.id}&interval=5m&start=2026-01-01`
+  path = `/data/tokens/historic-financial?id=${uni.id}&interval=5m&start=2026-01-01`
 })
 afterAll(async () => {
   await api?.close()

@@ -9,6 +9,7 @@ import { createTestConfig } from '../support/database.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { readTable } from '../support/tables.ts'
+import { toNext } from '../support/next-page.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -29,7 +30,7 @@ interface Page {
 async function readPage(url: string, headers: Record<string, string> = {}): Promise<Page> {
   const response = await fetch(url, { headers })
   expect(response.status, url).toBe(200)
-  const [, link] = /<([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
+  const link = toNext(response.headers.get('link'))
   const format = (new URL(url).searchParams.get('format') ?? 'json') as Format
   const body = await (format === 'json'
     ? response.json()

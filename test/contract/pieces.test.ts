@@ -10,8 +10,10 @@ import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
+import { toNext } from '../support/next-page.ts'
 
 const STEP = 300_000
 const BEGIN = Date.parse('2026-12-01T00:02:00Z')
@@ -34,10 +36,9 @@ let statements: string[] = []
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  const bySymbol = (symbol: string) => database.registry.tokens.find((token) => token.symbol === symbol) as Token
-  dense = bySymbol('UNI')
-  sparse = bySymbol('AAVE')
-  quiet = bySymbol('LDO')
+  dense = getToken(database.registry, 'UNI')
+  sparse = getToken(database.registry, 'AAVE')
+  quiet = getToken(database.registry, 'LDO')
   const { writer } = database
   await storeMarket(writer, { keys: [dense.key, quiet.key], until: BEGIN - 60_000, points: 9_000, stepMs: STEP })
   // Hourly prices of a year, a gap, and a few days of finer ones with several observations in a bucket.
@@ -201,7 +202,7 @@ describe('answers put together from pieces', () => {
       const one: Answered = await ask(api, path)
       expect(one).toEqual(await ask(plain, path))
       found.push(...JSON.parse(one.body).data)
-      const next: string | undefined = /<(.*)>; rel="next"/.exec(one.headers.link ?? '')?.[1]
+      const next = toNext(one.headers.link)
       path = next === undefined ? undefined : SERIES + next
     }
     expect(found).toEqual(wanted.data)
@@ -324,7 +325,7 @@ describe('short series', () => {
     commits.commit('discord', { from: at, to: at })
     await compareAll()
     expect(statements).toEqual(['discord', 'discord'])
-    const next = /<(.*)>; rel="next"/.exec((await ask(api, `${path}&limit=2`)).headers.link ?? '')?.[1]
+    const next = toNext((await ask(api, `${path}&limit=2`)).headers.link)
     const page = await ask(api, path.split('?')[0] + String(next))
     expect(page).toEqual(await ask(plain, path.split('?')[0] + String(next)))
     expect(JSON.parse(page.body)).toHaveLength(2)

@@ -5,6 +5,7 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
 import { readTable } from '../support/tables.ts'
+import { toNext } from '../support/next-page.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -99,7 +100,7 @@ describe('tables of several tokens', () => {
       const response: Response = await fetch(url)
       walked.push(...(await rowsOf(response)))
       missing += missingOf(response)
-      const [, next] = /<(.*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
+      const next = toNext(response.headers.get('link'))
       url = next === undefined ? undefined : new URL(next, url).href
     }
     expect(walked).toEqual(expected)

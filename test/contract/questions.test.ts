@@ -3,7 +3,9 @@ import { toMembers } from '../../api/records/members.ts'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
+import { toNext } from '../support/next-page.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 
@@ -117,7 +119,7 @@ async function readPages(path: string, parameters: Record<string, string>): Prom
   while (next !== undefined) {
     const page = await ask(path, [...next])
     together.push(...(JSON.parse(page.body) as Row[]))
-    const [, query] = /<\?([^>]*)>; rel="next"/.exec(page.headers.get('link') ?? '') ?? []
+    const query = toNext(page.headers.get('link'))
     next = query === undefined ? undefined : new URLSearchParams(query)
   }
   return together
@@ -244,7 +246,7 @@ describe('lists', () => {
   it('are read again after a commit of any dataset that they are made of', async () => {
     const url = `${memory?.url}/data/tokens?limit=1&sort=-financialData.price`
     const before = (await (await fetch(url)).json()) as Row[]
-    const dearest = { token: database.registry.tokens.find(({ symbol }) => symbol === 'UNI')?.key ?? 0, price: 1e9 }
+    const dearest = { token: getToken(database.registry, 'UNI').key, price: 1e9 }
     await storeQuotes(database.writer, [{ ...dearest, at: NOW - 10_000, is_latest: true }])
     expect(await (await fetch(url)).json()).toEqual(before)
     commits.commit('prices')

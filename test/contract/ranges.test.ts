@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 
 const NOW = Date.parse('2026-12-01T00:02:00Z')
@@ -15,8 +16,8 @@ let streams = 0
 
 beforeAll(async () => {
   database = await createApiDatabase(config)
-  const uni = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')
-  const market = { keys: [Number(uni?.key)], until: NOW - 60_000, points: POINTS, stepMs: 300_000 }
+  const uni = getToken(database.registry, 'UNI')
+  const market = { keys: [uni.key], until: NOW - 60_000, points: POINTS, stepMs: 300_000 }
   await storeMarket(database.writer, market)
   const db: Database = {
     ...database.db,

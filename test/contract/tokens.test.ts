@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
@@ -15,11 +16,7 @@ const commits = createHandFeed()
 let database: Awaited<ReturnType<typeof createApiDatabase>>
 let api: TestApi
 
-const tokenOf = (symbol: string) => {
-  const token = database.registry.tokens.find((one) => one.symbol === symbol)
-  if (token === undefined) throw new Error(`the registry has no ${symbol}`)
-  return token
-}
+const tokenOf = (symbol: string) => getToken(database.registry, symbol)
 const responseOf = (path: string) => {
   const route = routes.find((one) => one.path === path)
   if (route === undefined) throw new Error(`no route ${path}`)

@@ -3,6 +3,7 @@ import { problemBody } from '../../api/problem/problem.ts'
 import { createRandom } from '../support/random.ts'
 import { compareAnswers } from './compare.ts'
 import { type FuzzRequest, type Known, toRequest } from './requests.ts'
+import { toNext } from '../support/next-page.ts'
 
 /** What came of it: answers by status, and each request whose answer is not one that may be. */
 export interface FuzzResult {
@@ -45,7 +46,7 @@ function judge({ route, url }: FuzzRequest, response: Response, body: Buffer): s
 
 /** Takes from an answer what later requests may ask for. */
 function learn(known: Known, { route }: FuzzRequest, response: Response, body: Buffer): void {
-  const [, next] = /<\?([^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '') ?? []
+  const next = toNext(response.headers.get('link'))?.slice(1)
   if (next !== undefined) known.next.set(route.path, next)
   if (known.ids.length > 400 || !/^\/data\/(tokens|daos)$/.test(route.path) || response.status !== 200) return
   if (!(response.headers.get('content-type') ?? '').startsWith('application/json')) return

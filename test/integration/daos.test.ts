@@ -11,6 +11,7 @@ import daos from '../../workers/jobs/daos.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { getDao } from '../support/entities.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
@@ -54,7 +55,7 @@ const written = async () => {
   const sql = 'SELECT count() AS n FROM daos'
   return (await pipeline.database.db.rows({ name: 'count', sql, schema: z.object({ n: z.number() }) }))[0]?.n
 }
-const curatedOf = (slug: string) => pipeline.registry.daoBySlug.get(slug) as Dao
+const curatedOf = (slug: string) => getDao(pipeline.registry, slug)
 const propose = async (dao: Dao, links: { field: string; source: string; value: string }[]) => {
   const observed_at = new Date(MORNING).toISOString()
   const rows = links.map((link) => ({ dao: dao.key, observed_at, ...link }))

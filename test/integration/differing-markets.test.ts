@@ -7,6 +7,7 @@ import { loadRegistry } from '../../shared/registry/registry.ts'
 import prices from '../../workers/jobs/prices.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import { runJob } from '../../workers/run/run-job.ts'
+import { getToken } from '../support/entities.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { createSimulatedWorld } from '../upstream/simulated.ts'
 
@@ -168,7 +169,7 @@ describe('history of providers whose markets differ', () => {
     const payload = { kind: 'range', from, to, interval: '1h', entities }
     return runJob(prices, prices.connect(pipeline.context), pipeline.context, payload)
   }
-  const tokenOf = (symbol: string) => tokens.find((token) => token.symbol === symbol)
+  const tokenOf = (symbol: string) => getToken({ tokens }, symbol)
 
   it('has points that one of them said, at the time at which it said them', async () => {
     // UNI is given by the first, AAVE by the second while the first is away.

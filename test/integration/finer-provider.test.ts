@@ -8,6 +8,7 @@ import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import type { RunnerContext } from '../../workers/run/runner.ts'
 import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { getToken } from '../support/entities.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
@@ -18,7 +19,7 @@ let pipeline: Pipeline
 let token: Token
 beforeAll(async () => {
   pipeline = await createPipeline({ now: NOW })
-  token = pipeline.registry.tokens.find((one) => one.symbol === 'UNI') as Token
+  token = getToken(pipeline.registry, 'UNI')
 })
 afterAll(() => pipeline?.close())
 

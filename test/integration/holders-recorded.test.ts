@@ -5,6 +5,7 @@ import { holdersHistoricRoute } from '../../api/routes/tokens/holders/historic.t
 import { holderLabelsHistoricRoute } from '../../api/routes/tokens/holders/historic-labels.ts'
 import { type HoldersRecord, holdersRoute } from '../../api/routes/tokens/holders.ts'
 import holders from '../../workers/jobs/holders.ts'
+import { getDao } from '../support/entities.ts'
 import { toPendingReport } from '../support/pending-report.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
 
@@ -56,7 +57,7 @@ describe.skipIf(recorded === undefined)('the recorded holders of UNI', () => {
     }
     expect(topHolders[0]?.amount).toBe(173403155.2047184)
     const top10 = recorded.holders.slice(0, 10).reduce((sum, { share }) => sum + Math.round(share * 100), 0)
-    const treasuries = pipeline.registry.daoBySlug.get('uniswap')?.treasuries.map(({ address }) => address) ?? []
+    const treasuries = getDao(pipeline.registry, 'uniswap').treasuries.map(({ address }) => address)
     const sumOf = (owners: readonly string[]) =>
       recorded.holders
         .filter(({ address }) => owners.includes(address))

@@ -6,6 +6,7 @@ import { type BasketIndex, type Composition, toComposition } from '../../shared/
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import index from '../../workers/jobs/index-points.ts'
 import { runJob } from '../../workers/run/run-job.ts'
+import { getToken } from '../support/entities.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 import { createServedPipeline, type ServedPipeline } from '../support/served-pipeline.ts'
@@ -59,11 +60,7 @@ let points: readonly Point[]
 /** UNI and AAVE all the time, ENS until it has no more prices, YFI from the second change on; the last is still to come. */
 function toBasket(): BasketIndex {
   const registry = loadRegistry()
-  const elementOf = (symbol: string, quantity: string) => {
-    const token = registry.tokens.find((one) => one.symbol === symbol)
-    if (token === undefined) throw new Error(`the registry has no ${symbol}`)
-    return { token, quantity }
-  }
+  const elementOf = (symbol: string, quantity: string) => ({ token: getToken(registry, symbol), quantity })
   const [UNI, AAVE, ENS, YFI] = ['UNI', 'AAVE', 'ENS', 'YFI'] as const
   const list = [
     toComposition(registry.index.launch, [elementOf(UNI, '3.5'), elementOf(AAVE, '0.25'), elementOf(ENS, '1')]),

@@ -5,6 +5,7 @@ import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, startApi, type TestApi } from '../support/api.ts'
+import { getToken } from '../support/entities.ts'
 import { type Assistant, connectTo, storePastHolders } from '../support/mcp.ts'
 import type { Pipeline } from '../support/pipeline.ts'
 import { createSite, SITE_NOW } from '../support/site.ts'
@@ -182,7 +183,7 @@ WHERE dao = (SELECT key FROM daos FINAL WHERE name = 'Uniswap' AND live) AND NOT
   })
 
   it('where data is missing, and why', async () => {
-    const id = site.registry.tokens.find(({ symbol }) => symbol === 'UNI')?.id
+    const { id } = getToken(site.registry, 'UNI')
     const { data } = await assistant.tell('series', {
       ...{ topic: 'tokens/historic-financial', of: id, members: ['quote.USD.price'], interval: '1h' },
       ...{ start: '2026-05-02', end: '2026-05-04' },

@@ -11,6 +11,7 @@ import type { Dao, Token } from '../../shared/registry/entities.ts'
 import { findComposition, toComposition } from '../../shared/registry/index-records.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { getDao, getToken } from '../support/entities.ts'
 import type { Pipeline } from '../support/pipeline.ts'
 import { createRandom } from '../support/random.ts'
 import { createSite, SITE_NOW } from '../support/site.ts'
@@ -167,7 +168,7 @@ describe('/data/daos/profile', () => {
   })
 
   it('is about one DAO, by id or name', async () => {
-    const aave = pipeline.registry.daoBySlug.get('aave') as Dao
+    const aave = getDao(pipeline.registry, 'aave')
     expect(await read('daos/profile', { name: 'aave' })).toBe(await read('daos/profile', { id: aave.id }))
     expect((await ask('daos/profile', {})).status).toBe(400)
     expect((await ask('daos/profile', { id: 'f'.repeat(24) })).status).toBe(404)
@@ -175,14 +176,14 @@ describe('/data/daos/profile', () => {
   })
 
   it('changes with each of its sections, and is as new as the newest', async () => {
-    const id = (pipeline.registry.daoBySlug.get('aave') as Dao).id
+    const { id } = getDao(pipeline.registry, 'aave')
     const first = await ask('daos/profile', { id })
     const token = await ask('tokens', { name: 'Aave', limit: '1' })
     expect(first.headers.get('x-data-as-of')).toBe(token.headers.get('x-data-as-of'))
     const [record] = await db.rows({
       name: 'holders',
       sql: 'SELECT token, total_holders AS count FROM token_holders_latest FINAL WHERE token = {token: UInt64}',
-      params: { token: pipeline.registry.tokens.find(({ symbol }) => symbol === 'AAVE')?.key },
+      params: { token: getToken(pipeline.registry, 'AAVE').key },
       schema: z.object({ token: z.number(), count: z.number() }),
     })
     const at = new Date(SITE_NOW - 1000).toISOString()

@@ -6,6 +6,7 @@ import { z } from 'zod'
 import { toBatches } from '../../shared/batches.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeQuotes } from '../support/quotes.ts'
 
 const dataDir = resolve(process.env.UPSTREAM_DATA_DIR || join(import.meta.dirname, '../../../shared/data'))
@@ -62,7 +63,7 @@ describe.skipIf(!present)('candles over the real prices of eight months', () => 
     const config = createTestConfig()
     database = await createApiDatabase(config)
     for (const symbol of SYMBOLS) {
-      const key = database.registry.tokens.find((token) => token.symbol === symbol)?.key ?? 0
+      const key = getToken(database.registry, symbol).key
       const quotes = readCandles(symbol, '5m').flatMap(toQuotes(key))
       for (const batch of toBatches(quotes, 50_000)) await storeQuotes(database.writer, batch)
     }
@@ -76,7 +77,7 @@ describe.skipIf(!present)('candles over the real prices of eight months', () => 
   it.each(SYMBOLS.flatMap((symbol) => (['1h', '1d'] as const).map((interval) => [symbol, interval] as const)))(
     'of %s at %s are those of the exchange',
     async (symbol, interval) => {
-      const id = database.registry.tokens.find((token) => token.symbol === symbol)?.id ?? ''
+      const { id } = getToken(database.registry, symbol)
       const query = new URLSearchParams({ id, interval, start: '2024-01-01', end: new Date(END).toISOString() })
       const response = await fetch(`${api.url}/data/tokens/historic-ohlc?${query}`)
       const { data } = answered.parse(await response.json())

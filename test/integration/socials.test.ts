@@ -16,6 +16,7 @@ import twitter from '../../workers/jobs/twitter.ts'
 import twitterSentiment from '../../workers/jobs/twitter-sentiment.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, type HandFeed, startApi, type TestApi } from '../support/api.ts'
+import { getDao } from '../support/entities.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 
 const DAY = 86_400_000
@@ -77,11 +78,7 @@ const stored = () =>
       }),
     ),
   )
-const daoOf = (slug: string) => {
-  const dao = pipeline.registry.daoBySlug.get(slug)
-  if (dao === undefined) throw new Error(`the registry has no ${slug}`)
-  return dao
-}
+const daoOf = (slug: string) => getDao(pipeline.registry, slug)
 
 describe('social counts and sentiment from provider to answer', () => {
   it('stores the day of every network, each a dataset of its own', async () => {

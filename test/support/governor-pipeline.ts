@@ -7,9 +7,11 @@ import governors from '../../workers/jobs/governors.ts'
 import type { Chain } from '../upstream/chain.ts'
 import { encodeProposal } from '../upstream/governor-logs.ts'
 import { FIRST_BLOCK, nowAt } from '../upstream/small-chain.ts'
+import { getDao } from './entities.ts'
 import type { Vote } from './governance-records.ts'
 import { governorOf, toYoungRegistry } from './governor-chain.ts'
 import { createServedPipeline, type ServedPipeline } from './served-pipeline.ts'
+import { toNext } from './next-page.ts'
 
 /** A proposal on a governor, as it is told where its source is asked for. */
 interface Proposal {
@@ -32,7 +34,7 @@ export const ENS = governorOf(registry, 'ens', 'openzeppelin')
 export const HOP = governorOf(registry, 'hop', 'openzeppelin')
 export const TRUEFI = governorOf(registry, 'truefi', 'openzeppelin')
 
-export const idOf = (slug: string) => registry.daoBySlug.get(slug)?.id ?? ''
+export const idOf = (slug: string) => getDao(registry, slug).id
 export const askFor = (slug: string, source = 'governor') => `?id=${idOf(slug)}&source=${source}&limit=1000`
 
 export const AUTHOR = `0x${'b'.repeat(40)}`
@@ -96,7 +98,7 @@ function createReader({ url, database }: ServedPipeline) {
       for (let next: string | undefined = askFor(slug); next !== undefined; ) {
         const response = await ask(`/votes${next}`)
         votes.push(...((await response.json()) as Vote[]))
-        next = /<(\?[^>]*)>; rel="next"/.exec(response.headers.get('link') ?? '')?.[1]
+        next = toNext(response.headers.get('link'))
       }
       return votes
     },

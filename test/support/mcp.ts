@@ -6,6 +6,7 @@ import {
   type Transport,
 } from '@modelcontextprotocol/client'
 import { DAY_MS } from '../../shared/intervals.ts'
+import { getToken } from './entities.ts'
 import type { Pipeline } from './pipeline.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -85,7 +86,7 @@ export function sendTo(url: string, { headers, body = '{}', path = '/mcp', metho
 
 /** Two more days of holders of a token, from which on they can be told to have changed. */
 export async function storePastHolders({ database, registry }: Pipeline, symbol: string, today: number): Promise<void> {
-  const token = registry.tokens.find((one) => one.symbol === symbol)?.key
+  const token = getToken(registry, symbol).key
   const holders = [{ address: `0x${'1'.repeat(40)}`, amount: 5, amount_usd: null, share: 40 }]
   const rows = [1, 2].map((ago) => ({
     ...{ token, observed_at: new Date(today - ago * DAY_MS).toISOString(), total_holders: 1_000 - 10 * ago },

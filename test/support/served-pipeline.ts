@@ -5,6 +5,7 @@ import { createDatabase } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, type HandFeed, startApi } from './api.ts'
+import { getToken } from './entities.ts'
 import { createHandLog } from './hand-log.ts'
 import { createPipeline, type Pipeline, type PipelineOptions } from './pipeline.ts'
 
@@ -42,11 +43,7 @@ export async function createServedPipeline(options: PipelineOptions & { now: num
       log.commit(job.dataset.name)
       return report
     },
-    tokenOf: (symbol) => {
-      const token = registry.tokens.find((one) => one.symbol === symbol)
-      if (token === undefined) throw new Error(`the registry has no ${symbol}`)
-      return token
-    },
+    tokenOf: (symbol) => getToken(registry, symbol),
     close: async () => {
       await api.close()
       await db.close()

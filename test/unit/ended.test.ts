@@ -8,14 +8,11 @@ import { toDue } from '../../workers/backfill/ask.ts'
 import { planBackfill } from '../../workers/backfill/plan.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { toEntities } from '../../workers/run/payload.ts'
+import { getToken } from '../support/entities.ts'
 
 const DAY = 86_400_000
 const [registry, config] = [loadRegistry(), parseConfig({})]
-const tokenOf = (symbol: string) => {
-  const token = registry.tokens.find((one) => one.symbol === symbol)
-  if (token === undefined) throw new Error(`no ${symbol}`)
-  return token
-}
+const tokenOf = (symbol: string) => getToken(registry, symbol)
 const maker = tokenOf('MKR')
 const END = maker.until ?? Number.NaN
 

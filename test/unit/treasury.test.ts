@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { type DaoTreasuryRow, daoTreasuryRow, sumValues } from '../../shared/datasets/treasury.ts'
-import type { Dao } from '../../shared/registry/entities.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import { checkAnswer } from '../../workers/providers/answer.ts'
 import { createKinds } from '../../workers/providers/asset-kinds.ts'
@@ -11,6 +10,7 @@ import { balancesData, countSpam, toPositions } from '../../workers/providers/go
 import { portfolioData, toDailyPositions } from '../../workers/providers/goldrush/portfolio.ts'
 import { type Holding, mergeHoldings, toTreasuryRow } from '../../workers/providers/treasury-holdings.ts'
 import { readFixture } from '../samples.ts'
+import { getDao } from '../support/entities.ts'
 
 const TODAY = Date.UTC(2024, 4, 6)
 const DAY = 86_400_000
@@ -155,7 +155,7 @@ describe('a treasury row', () => {
 
 describe('what a holding is', () => {
   const registry = loadRegistry()
-  const daoOf = (slug: string) => registry.daoBySlug.get(slug) as Dao
+  const daoOf = (slug: string) => getDao(registry, slug)
   const kindOf = createKinds(registry)(daoOf('uniswap'))
   const uni = registry.tokens.find(({ dao: slug }) => slug === 'uniswap')?.contractAddress ?? ''
   const usdc = '0xa0b86991c6218b36c1d19d4a2e9eb0ce3606eb48'
