@@ -3,10 +3,12 @@ import { routes } from '../../api/routes.ts'
 import { INTERVAL_SECONDS, INTERVALS, type Interval, toBucketStart } from '../../shared/intervals.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { getToken } from '../support/entities.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 import { readTable } from '../support/tables.ts'
+import { toNext } from '../support/next-page.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')
@@ -18,53 +20,24 @@ let api: TestApi
 
 type Point = Record<string, unknown>
 
-interface Series {
-  readonly path: string
-  readonly query: string
-  /** The member that says when. */
-  readonly time: string
-  readonly intervals: readonly Interval[]
-  /** What a wide range begins with. */
-  readonly start: string
-}
+/** Before all that is stored. */
+const START = '2024-02-20'
+const TIMES = ['timestamp', 'recordedAt', 'lastUpdated', 'createdAt']
 
-const SERIES: readonly Series[] = [
-  {
-    ...{ path: '/data/tokens/historic-financial', query: 'name=aave', time: 'timestamp' },
-    ...{ intervals: INTERVALS, start: '2024-02-20' },
-  },
-  {
-    ...{ path: '/data/tokens/historic-ohlc', query: 'name=aave', time: 'timestamp' },
-    ...{ intervals: INTERVALS.slice(1), start: '2024-02-20' },
-  },
-  {
-    ...{ path: '/data/tokens/historic-dex-ohlcv', query: 'name=aave', time: 'timestamp' },
-    ...{ intervals: INTERVALS, start: '2024-03-02' },
-  },
-  { path: '/data/index/historic', query: '', time: 'createdAt', intervals: INTERVALS, start: '2024-03-02' },
-  { path: '/data/aggregated/market-cap', query: '', time: 'recordedAt', intervals: ['1d', '7d'], start: '2024-02-01' },
-  {
-    path: '/data/aggregated/treasury-value',
-    query: '',
-    time: 'recordedAt',
-    intervals: ['1d', '7d'],
-    start: '2024-02-01',
-  },
-  ...['twitter', 'discord', 'telegram'].map((leaf) => ({
-    ...{
-      path: `/data/daos/socials/historic-${leaf}`,
-      query: 'name=aave',
-      time: leaf === 'telegram' ? 'recordedAt' : 'lastUpdated',
-    },
-    ...{ intervals: ['1d', '7d'] as const, start: '2024-02-20' },
-  })),
-]
+/** Every route that is asked as a series is. */
+const SERIES = routes.flatMap(({ path, query, record }) => {
+  if (query.fill === undefined || query.interval === undefined) return []
+  const time = TIMES.find((name) => name in (record?.shape ?? {}))
+  if (time === undefined) throw new Error(`${path}: nothing says when a point is`)
+  const intervals = INTERVALS.filter((one) => query.interval?.safeParse(one).success)
+  return [{ path, query: 'name' in query ? 'name=aave' : '', time, intervals }]
+})
 
 beforeAll(async () => {
   const config = createTestConfig()
   database = await createApiDatabase(config)
   await storeEveryDataset(database.writer, database.registry, NOW)
-  const token = database.registry.tokens.find(({ symbol }) => symbol === 'AAVE')?.key ?? 0
+  const token = getToken(database.registry, 'AAVE').key
   const random = createRandom(SEED)
   const times = Array.from({ length: 4500 }, (_, n) => NOW - 16 * DAY + n * 300_000 + random.below(200_000))
   const kept = times.filter((at) => at < NOW - 10 * 60_000 && Math.floor(at / 7_200_000) % 5 !== 0)
@@ -88,15 +61,15 @@ async function ask(path: string, query: string): Promise<{ points: Point[]; head
   return { points: Array.isArray(body) ? body : (body as { data: Point[] }).data, headers: response.headers, body }
 }
 const count = ({ headers }: { headers: Headers }, name: string) => Number(headers.get(`x-series-${name}`))
-const toNext = (headers: Headers) => /<\?([^>]*)>; rel="next"/.exec(headers.get('link') ?? '')?.[1]
+const toNextQuery = (headers: Headers) => toNext(headers.get('link'))?.slice(1)
 const join = (...parts: string[]) => parts.filter((part) => part !== '').join('&')
 
-describe.each(SERIES)('$path', ({ path, query, time, intervals, start }) => {
+describe.each(SERIES)('$path', ({ path, query, time, intervals }) => {
   const at = (point: Point) => Date.parse(String(point[time]))
-  const of = (interval: Interval, ...more: string[]) => join(query, `interval=${interval}`, `start=${start}`, ...more)
+  const of = (interval: Interval, ...more: string[]) => join(query, `interval=${interval}`, `start=${START}`, ...more)
 
   it('goes either way, in every format', async () => {
-    for (const interval of [intervals[0], intervals.at(-1)] as Interval[]) {
+    for (const interval of new Set([intervals[0], intervals.at(-1)] as Interval[])) {
       const [asc, desc] = [await ask(path, of(interval, 'order=asc')), await ask(path, of(interval, 'order=desc'))]
       expect(asc.points.length).toBeGreaterThan(0)
       expect([...desc.points].reverse()).toEqual(asc.points)
@@ -116,7 +89,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, start }) => {
         const filled = await ask(path, of(interval, `order=${order}`, 'fill=null'))
         const step = INTERVAL_SECONDS[interval] * 1000
         const times = filled.points.map((point) => toBucketStart(at(point), interval)).sort((a, b) => a - b)
-        expect(times[0]).toBe(toBucketStart(Date.parse(start) - 1, interval) + step)
+        expect(times[0]).toBe(toBucketStart(Date.parse(START) - 1, interval) + step)
         expect(times).toEqual(times.map((_, n) => (times[0] ?? 0) + n * step))
         expect(times.at(-1)).toBe(toBucketStart(NOW, interval))
         expect(count(filled, 'points') + count(filled, 'missing')).toBe(filled.points.length)
@@ -141,17 +114,9 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, start }) => {
     for (const points of [2, 5, 12, 60, 1000, 10_000]) {
       const expected =
         [...intervals].reverse().find((interval) => (counts.get(interval) ?? 0) >= points) ?? intervals[0]
-      const { headers, points: found } = await ask(path, join(query, `start=${start}`, `points=${points}`))
+      const { headers, points: found } = await ask(path, join(query, `start=${START}`, `points=${points}`))
       expect(headers.get('x-series-interval'), `${points} of ${JSON.stringify([...counts])}`).toBe(expected)
       expect(found).toEqual((await ask(path, of(expected as Interval))).points)
-    }
-  })
-
-  it('refuses to fill the time before all history', async () => {
-    for (const start of ['2022-01-31', '0001-01-01']) {
-      const response = await fetch(`${api.url}/data/aggregated/market-cap?interval=1d&fill=null&start=${start}`)
-      expect(response.status, start).toBe(400)
-      expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'start' })
     }
   })
 
@@ -163,7 +128,7 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, start }) => {
 
   it('keeps to its range', async () => {
     const end = '2024-03-09T18:00:00Z'
-    const { points } = await ask(path, join(query, 'interval=1d', `start=${start}`, `end=${end}`))
+    const { points } = await ask(path, join(query, 'interval=1d', `start=${START}`, `end=${end}`))
     const whole = (await ask(path, of('1d'))).points
     const inside = whole.filter((point) => at(point) < Date.parse(end))
     expect([...points].sort((a, b) => at(a) - at(b))).toEqual([...inside].sort((a, b) => at(a) - at(b)))
@@ -178,6 +143,14 @@ describe.each(SERIES)('$path', ({ path, query, time, intervals, start }) => {
 })
 
 describe('series', () => {
+  it('refuses to fill the time before all history', async () => {
+    for (const start of ['2022-01-31', '0001-01-01']) {
+      const response = await fetch(`${api.url}/data/aggregated/market-cap?interval=1d&fill=null&start=${start}`)
+      expect(response.status, start).toBe(400)
+      expect(await response.json()).toMatchObject({ code: 'invalid_parameter', param: 'start' })
+    }
+  })
+
   it('of a coarse interval hold points of the finest', async () => {
     const query = 'start=2024-03-08'
     const fine = (await ask('/data/index/historic', query)).points
@@ -203,7 +176,7 @@ describe('series', () => {
       while (next !== undefined) {
         const page = await ask('/data/tokens/historic-financial', next)
         together.push(...page.points)
-        next = toNext(page.headers)
+        next = toNextQuery(page.headers)
       }
       expect(together, more).toEqual(whole)
     }
@@ -211,7 +184,7 @@ describe('series', () => {
 
   it('go on at the interval that was chosen for the first page, whatever is stored since', async () => {
     const [path, of] = ['/data/tokens/historic-financial', 'name=uniswap&start=2024-03-10&order=desc']
-    const token = database.registry.tokens.find(({ symbol }) => symbol === 'UNI')?.key ?? 0
+    const token = getToken(database.registry, 'UNI').key
     const store = (...times: string[]) =>
       storeQuotes(
         database.writer,
@@ -223,11 +196,11 @@ describe('series', () => {
     await store('02:00')
     expect((await ask(path, `${of}&points=3`)).headers.get('x-series-interval')).toBe('1h')
     const together = [...first.points]
-    for (let next = toNext(first.headers); next !== undefined; ) {
+    for (let next = toNextQuery(first.headers); next !== undefined; ) {
       const page = await ask(path, next)
       expect(page.headers.get('x-series-interval')).toBe('30m')
       together.push(...page.points)
-      next = toNext(page.headers)
+      next = toNextQuery(page.headers)
     }
     expect(together).toEqual((await ask(path, `${of}&interval=30m`)).points)
   })
@@ -242,7 +215,7 @@ describe('series', () => {
     while (next !== undefined) {
       const page = await ask(path, next)
       together.push(...page.points)
-      next = toNext(page.headers)
+      next = toNextQuery(page.headers)
     }
     expect(together).toEqual(up)
   })
