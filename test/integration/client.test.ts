@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { routes } from '../../api/routes.ts'
 import type { DaoData } from '../../clients/typescript/src/index.ts'
+import { groupBy } from '../../shared/group-by.ts'
 import { type ClientPackage, loadClientPackage } from '../support/client-package.ts'
 import { type Demo, startDemo } from '../support/demo.ts'
 import { documentedRequests } from '../support/documented.ts'
@@ -33,8 +34,8 @@ type Method = ((query: object) => Promise<unknown>) & {
   download(format: string, query: object): Promise<Response>
 }
 
-const methodOf = ({ tag, operation }: { tag: string; operation: string }) =>
-  Reflect.get(Reflect.get(api, tag.toLowerCase()), operation) as Method
+const methodOf = (client: DaoData, { tag, operation }: { tag: string; operation: string }) =>
+  Reflect.get(Reflect.get(client, tag.toLowerCase()), operation) as Method
 
 /** What a request is asked with, as the client takes it. */
 function toQuery(path: string, url: string): { format: string; query: Record<string, string | string[]> } {
@@ -46,26 +47,54 @@ function toQuery(path: string, url: string): { format: string; query: Record<str
   return { format, query }
 }
 
+/** What an address asks for, in whatever order its parameters are. */
+function toParts(url: string) {
+  const { origin, pathname, searchParams } = new URL(url)
+  return { at: origin + pathname, parameters: [...searchParams].sort(([a], [b]) => a.localeCompare(b)) }
+}
+
+/** The documented addresses of each route, the plainest first. */
+const ofRoutes = [...groupBy(documentedRequests, ({ route }) => route)].map(([route, requests]) => ({
+  route,
+  urls: requests.map(({ url }) => url),
+}))
+
 describe('a client of the service', () => {
   it('has a method for every operation, and no other', () => {
     const methods = Object.entries(api).flatMap(([tag, all]) => Object.keys(all).map((name) => `${tag} ${name}`))
     expect(methods.sort()).toEqual(routes.map(({ tag, operation }) => `${tag.toLowerCase()} ${operation}`).sort())
   })
 
-  it.each(documentedRequests)('$url is answered as anybody else is', async ({ route, url }) => {
-    const { format, query } = toQuery(route.path, url)
-    const method = methodOf(route)
-    if (format !== 'json') {
-      const [file, other] = [await method.download(format, query), await fetch(demo.url + url)]
-      expect(other.status).toBe(200)
-      return expect(Buffer.from(await file.arrayBuffer())).toEqual(Buffer.from(await other.arrayBuffer()))
+  it.each(ofRoutes)('asks for $route.path as it was told to, with every parameter', async ({ route, urls }) => {
+    const sent: string[] = []
+    const recording: typeof fetch = async (input) => {
+      sent.push(String(input))
+      return new Response('[]', { headers: { 'content-type': 'application/json' } })
     }
-    const answer = await method(query)
-    const other = await fetch(method.url(query))
+    const method = methodOf(built.client.createDaoData({ baseUrl: demo.url, fetch: recording }), route)
+    for (const url of urls) {
+      const { format, query } = toQuery(route.path, url)
+      await (format === 'json' ? method(query) : method.download(format, query))
+    }
+    expect(sent.map(toParts)).toEqual(urls.map((url) => toParts(demo.url + url)))
+  })
+
+  it.each(ofRoutes)('is answered at $route.path as anybody else is', async ({ route, urls }) => {
+    const [url = '', file] = [urls[0], urls.find((one) => one.includes('format='))]
+    const method = methodOf(api, route)
+    const other = await fetch(demo.url + url)
     expect(other.status).toBe(200)
-    if (route.volatile) return void route.response.parse(answer)
-    const isJson = other.headers.get('content-type')?.startsWith('application/json')
-    expect(answer).toEqual(isJson ? await other.json() : await other.text())
+    const answer = await method(toQuery(route.path, url).query)
+    if (route.volatile) route.response.parse(answer)
+    else {
+      const isJson = other.headers.get('content-type')?.startsWith('application/json')
+      expect(answer).toEqual(isJson ? await other.json() : await other.text())
+    }
+    if (file === undefined) return
+    const { format, query } = toQuery(route.path, file)
+    const [mine, theirs] = [await method.download(format, query), await fetch(demo.url + file)]
+    expect(theirs.status).toBe(200)
+    expect(Buffer.from(await mine.arrayBuffer())).toEqual(Buffer.from(await theirs.arrayBuffer()))
   })
 
   it.each([
