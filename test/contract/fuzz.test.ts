@@ -23,12 +23,12 @@ afterAll(async () => {
   await database?.drop()
 })
 
-it.each(['with memory', 'without memory'])('answers whatever it is asked, %s', async (which) => {
-  const url = (which === 'with memory' ? memory : engine)?.url ?? ''
-  const { statuses, faults } = await runFuzz({ url, requests: 600, seed: 20240310, atOnce: 4, now: NOW })
+it('answers whatever it is asked, and from memory the same bytes as without one', async () => {
+  const [url, against] = [memory?.url ?? '', engine?.url ?? '']
+  const { statuses, faults } = await runFuzz({ url, against, requests: 400, seed: 20240310, atOnce: 4, now: NOW })
   expect(faults).toEqual([])
-  expect(statuses.get(200)).toBeGreaterThan(100)
-  expect(statuses.get(400)).toBeGreaterThan(50)
+  expect(statuses.get(200)).toBeGreaterThan(70)
+  expect(statuses.get(400)).toBeGreaterThan(35)
   expect(statuses.get(404)).toBeGreaterThan(0)
 })
 
