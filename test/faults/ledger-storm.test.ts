@@ -7,14 +7,14 @@ import { toBucket, toBuckets, toTimes } from '../../shared/coverage/grid.ts'
 import { readCoverage } from '../../shared/coverage/ledger.ts'
 import { OPEN_END, readNotes } from '../../shared/coverage/notes.ts'
 import { EVERYBODY, readWanted, toDueEnd, toWantedRuns, want } from '../../shared/coverage/wanted.ts'
-import { DAY_MS, HOUR_MS, toBucketStart } from '../../shared/intervals.ts'
+import { DAY_MS, HOUR_MS } from '../../shared/intervals.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { silent } from '../support/silent.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
-import { countDifferences } from './roll-up-differences.ts'
+import { itIsConsistent } from './consistent.ts'
 import { toClock, toClockTime, toSlotTime } from './slot-clock.ts'
 import { loadSmallRegistry } from './small-registry.ts'
 import { createStage, type Stage } from './stage.ts'
@@ -205,21 +205,5 @@ describe('a storm of kills, emptied queues and overlapping back-fills', () => {
     expect(untrue).toEqual([])
   })
 
-  it('keeps roll-ups that are what the stored series give', async () => {
-    const { db } = stage.database
-    const { daos: _, ...rollUps } = await countDifferences(db, stage.config.clickhouse.database, toSlotTime('1h', LAST))
-    expect(Object.entries(rollUps).filter(([, count]) => count !== 0)).toEqual([])
-  })
-
-  it.each(['index', 'market-cap', 'treasury-value'])(
-    'keeps %s as a computation from the stored series gives it',
-    async (name) => {
-      const job = jobs.find((one) => one.name === name) as Job
-      const clock = toClock(job)
-      const span = { from: toBucketStart(begin - DAY_MS, '1d'), to: toSlotTime(clock, SLOTS) }
-      expect(await stage.collectAlone(job, { kind: 'range', ...span, interval: job.cadence })).toMatchObject({
-        rows: 0,
-      })
-    },
-  )
+  itIsConsistent(() => stage, { slots: SLOTS, since: () => begin - DAY_MS })
 })

@@ -4,7 +4,7 @@ import { toBucketStart } from '../../shared/intervals.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { toNoiseKey, unit } from '../upstream/noise.ts'
-import { countDifferences } from './roll-up-differences.ts'
+import { itIsConsistent } from './consistent.ts'
 import { toClock, toSlotId, toSlotTime } from './slot-clock.ts'
 import { createStage, type Stage } from './stage.ts'
 import { countUnlike, readSlotNumbers, readSlots } from './stored-slots.ts'
@@ -134,29 +134,7 @@ describe('three workers and two schedulers that are killed at random and replace
     expect(found).toEqual([days.from, days.from + 86_400_000])
   })
 
-  it('keep roll-ups that are what the stored series give', async () => {
-    const { db } = stage.database
-    const differences = await countDifferences(db, stage.config.clickhouse.database, toSlotTime('1h', LAST))
-    // The DAOs' records are the registry's: what providers propose for them is compared below.
-    const { daos: _, ...rollUps } = differences
-    expect(Object.keys(rollUps)).toEqual(
-      expect.arrayContaining(['token_price_rollups', 'token_holders_latest', 'dex_trade_days', 'dex_data']),
-    )
-    expect(Object.entries(rollUps).filter(([, count]) => count !== 0)).toEqual([])
-  })
-
-  // These jobs store only what differs from what is stored, so a slot without rows is no fault.
-  it.each(['index', 'market-cap', 'treasury-value'])(
-    'keep %s as a computation from the stored series gives it',
-    async (name) => {
-      const job = find(name)
-      const clock = toClock(job)
-      const span = { from: toBucketStart(toSlotTime(clock, 0), '1d'), to: toSlotTime(clock, SLOTS) }
-      expect(await stage.collectAlone(job, { kind: 'range', ...span, interval: job.cadence })).toMatchObject({
-        rows: 0,
-      })
-    },
-  )
+  itIsConsistent(() => stage, { slots: SLOTS, since: (clock) => toSlotTime(clock, 0) })
 })
 
 describe('what is stored', () => {
