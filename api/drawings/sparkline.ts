@@ -1,4 +1,4 @@
-import { INTERVAL_SECONDS } from '../../../shared/intervals.ts'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 
 interface SparkPoint {
   /** Unix milliseconds. */

@@ -6,10 +6,10 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { createTestConfig } from '../support/database.ts'
 import { getToken } from '../support/entities.ts'
 import { storeEveryDataset } from '../support/every-dataset.ts'
+import { toNext } from '../support/next-page.ts'
 import { storeQuotes } from '../support/quotes.ts'
 import { createRandom } from '../support/random.ts'
 import { readTable } from '../support/tables.ts'
-import { toNext } from '../support/next-page.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')

@@ -11,8 +11,8 @@ import { FAILING_PROVIDERS, toFailingText } from '../../shared/store/failing-pro
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getToken } from '../support/entities.ts'
-import { storeQuotes } from '../support/quotes.ts'
 import { toNext } from '../support/next-page.ts'
+import { storeQuotes } from '../support/quotes.ts'
 
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 const MINUTE = 60_000

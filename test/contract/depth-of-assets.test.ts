@@ -10,8 +10,8 @@ import { type Holding, toTreasuryRow } from '../../workers/providers/treasury-ho
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getDao, getToken } from '../support/entities.ts'
-import { createRandom } from '../support/random.ts'
 import { toNext } from '../support/next-page.ts'
+import { createRandom } from '../support/random.ts'
 
 const TODAY = Date.parse('2024-05-06T00:00:00Z')
 const HOUR = 3_600_000

@@ -12,8 +12,8 @@ import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../su
 import { createTestConfig } from '../support/database.ts'
 import { getToken } from '../support/entities.ts'
 import { storeMarket } from '../support/market.ts'
-import { toNoiseKey, unit } from '../upstream/noise.ts'
 import { toNext } from '../support/next-page.ts'
+import { toNoiseKey, unit } from '../upstream/noise.ts'
 
 const STEP = 300_000
 const BEGIN = Date.parse('2026-12-01T00:02:00Z')

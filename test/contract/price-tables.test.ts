@@ -4,8 +4,8 @@ import type { Token } from '../../shared/registry/entities.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { storeMarket } from '../support/market.ts'
-import { readTable } from '../support/tables.ts'
 import { toNext } from '../support/next-page.ts'
+import { readTable } from '../support/tables.ts'
 
 /** A clock that stands: nothing here depends on the time of the run. */
 const NOW = Date.parse('2024-03-10T12:02:00Z')

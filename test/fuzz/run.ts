@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { problemBody } from '../../api/problem/problem.ts'
+import { toNext } from '../support/next-page.ts'
 import { createRandom } from '../support/random.ts'
 import { compareAnswers } from './compare.ts'
 import { type FuzzRequest, type Known, toRequest } from './requests.ts'
-import { toNext } from '../support/next-page.ts'
 
 /** What came of it: answers by status, and each request whose answer is not one that may be. */
 export interface FuzzResult {

@@ -10,8 +10,8 @@ import { FIRST_BLOCK, nowAt } from '../upstream/small-chain.ts'
 import { getDao } from './entities.ts'
 import type { Vote } from './governance-records.ts'
 import { governorOf, toYoungRegistry } from './governor-chain.ts'
-import { createServedPipeline, type ServedPipeline } from './served-pipeline.ts'
 import { toNext } from './next-page.ts'
+import { createServedPipeline, type ServedPipeline } from './served-pipeline.ts'
 
 /** A proposal on a governor, as it is told where its source is asked for. */
 interface Proposal {

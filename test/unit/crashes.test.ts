@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
 import type { Lane } from '../../shared/queue/lanes.ts'
 import { createCrashWatch } from '../../workers/run/crashes.ts'
-import type { Queued } from '../../workers/run/job-notes.ts'
+import type { Queued } from '../../shared/queue/job-notes.ts'
 import { silent } from '../support/silent.ts'
 
 /** Redis that says that no worker has ended unasked, or that is away. */

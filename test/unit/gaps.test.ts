@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { planBackfill } from '../../workers/commands/backfill.ts'
+import { planBackfill } from '../../workers/backfill/plan.ts'
 import { toRequest } from '../../workers/commands/find-gaps.ts'
 import holders from '../../workers/jobs/holders.ts'
 import prices from '../../workers/jobs/prices.ts'

@@ -66,7 +66,7 @@ const TOO_OFTEN = /rate.?limit|too many requests|requests? (?:rate|count|per sec
 export const isThrottled = ({ code, message }: RpcError): boolean => code === 429 || TOO_OFTEN.test(message)
 
 /** Whether another try may succeed. */
-export const isPassing = (error: RpcError): boolean => PASSING_CODES.has(error.code) || isThrottled(error)
+const isPassing = (error: RpcError): boolean => PASSING_CODES.has(error.code) || isThrottled(error)
 
 /** A node's refusal as the error that callers decide by. */
 export function toRpcError(name: string, method: string, error: RpcError): DataError {
