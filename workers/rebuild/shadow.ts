@@ -52,7 +52,7 @@ export function toShadow(db: Database, table: string): Shadow {
     create: (feed) => createFed(name, feed),
     keepArriving: (feed) => createFed(arriving, feed),
     storeArrived: async () => {
-      const columns = (await readShared(db, arriving, table)).map(quoteName).join(', ')
+      const columns = (await readShared(db, arriving, table)).join(', ')
       await run('store-arrived', `INSERT INTO ${table} (${columns}) SELECT ${columns} FROM ${arriving}`)
     },
     swap: () => run('swap', `EXCHANGE TABLES ${storedLive} AND ${stored}${on}`),
