@@ -2,9 +2,9 @@ import { EventEmitter } from 'node:events'
 import type { Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { describe, expect, it } from 'vitest'
+import type { Queued } from '../../shared/queue/job-notes.ts'
 import type { Lane } from '../../shared/queue/lanes.ts'
 import { createCrashWatch } from '../../workers/run/crashes.ts'
-import type { Queued } from '../../shared/queue/job-notes.ts'
 import { silent } from '../support/silent.ts'
 
 /** Redis that says that no worker has ended unasked, or that is away. */
