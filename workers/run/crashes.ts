@@ -76,7 +76,7 @@ export function createCrashWatch(worker: Worker, { redis, prefix, log, lane }: C
     const isAlone = before === undefined || ended - before.ended <= 1
     const judged = (before?.judged ?? 0) + 1
     const blamed = isAlone ? (before?.blamed ?? 0) + 1 : 1
-    await askRedis('crashes of a job', () => addNotes(queued, { crashes: { seen, judged, blamed, ended } }))
+    await addNotes(queued, { crashes: { seen, judged, blamed, ended } })
     if (blamed < MOST_BLAMED && judged < MOST_JUDGED) return
     const others = blamed < MOST_BLAMED ? 'whoever is to blame' : 'while no other worker did'
     throw new UnrecoverableError(
