@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import { existsSync, unwatchFile, watchFile } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { toReason } from '../../shared/errors.ts'
 import { type Allowance, allowance } from '../../shared/keys/allowance.ts'
 import { readKeys, type StoredKey, toKeyHash, toKeyId } from '../../shared/keys/key-file.ts'
@@ -43,22 +43,38 @@ const readKnown = (path: string) =>
  * @throws DataError `config` when it is wrong at the start.
  */
 export function openKeyRing(path: string, log: Logger): KeyRing {
+  // Before it is read: what changes in between counts as a change.
+  let seen = toState(path)
   const isThere = existsSync(path)
   if (!isThere) log.warn({ path }, 'API_KEYS_FILE: there is no such file yet: every key is refused')
   let known = isThere ? readKnown(path) : new Map<string, Known>()
-  const read = () => {
+  const look = () => {
+    const state = toState(path)
+    if (state === seen) return
+    seen = state
     try {
       known = readKnown(path)
     } catch (error) {
       log.error({ reason: toReason(error) }, 'the file of keys cannot be read: the keys stay as they were')
     }
   }
-  watchFile(path, { interval: LOOK_MS, persistent: false }, read)
+  const timer = setInterval(look, LOOK_MS)
+  timer.unref()
   return {
     find: (key) => {
       const one = known.get(toKeyId(key) ?? '')
       return one !== undefined && timingSafeEqual(one.hash, toKeyHash(key)) ? one : undefined
     },
-    close: () => unwatchFile(path, read),
+    close: () => clearInterval(timer),
+  }
+}
+
+/** What is another one whenever a file is. Node's own watching takes a file that is made while it begins for one that was there. */
+function toState(path: string): string {
+  try {
+    const { ino, mtimeNs, size } = statSync(path, { bigint: true })
+    return `${ino} ${mtimeNs} ${size}`
+  } catch (error) {
+    return toReason(error)
   }
 }

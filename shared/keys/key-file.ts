@@ -46,8 +46,8 @@ export function readKeys(path: string): readonly StoredKey[] {
 }
 
 /**
- * Replaces the file at once, or makes it where there is none yet: who reads it meanwhile reads the old or the new one. The new one is made under a name that
- * only one process can take, so that of two changes at a time none is lost.
+ * Replaces the file at once, or makes it where there is none yet: who reads it meanwhile reads the old or the new one. The new
+ * one is made under a name that only one process can take, so that of two changes at a time none is lost.
  * @throws DataError `config` when another process changes the file, or was killed while it did.
  */
 export function changeKeys(path: string, change: (keys: readonly StoredKey[]) => readonly StoredKey[]): void {
