@@ -77,10 +77,10 @@ async function read(now = NOW): Promise<Completeness> {
 
 describe('how complete a dataset is', () => {
   it('is nothing before anything is stored, and all when everything due is', async () => {
-    expect(await read()).toEqual({ expected: 0, stored: 0, complete: 0, lacking: [], lost: [] })
+    expect(await read()).toEqual({ expected: 0, stored: 0, complete: 0, lacking: [], lost: [], isUnserved: false })
     await storeAll()
     const expected = daos.length * DAYS
-    expect(await read()).toEqual({ expected, stored: expected, complete: 1, lacking: [], lost: [] })
+    expect(await read()).toEqual({ expected, stored: expected, complete: 1, lacking: [], lost: [], isUnserved: false })
   })
 
   it('counts entities that nothing at all is known of, and not what is known to be nothing', async () => {
