@@ -29,8 +29,8 @@ import type { WholeFile, WholeFiles } from './whole-files.ts'
 const MAX_STATEMENTS = 64
 /** Most long answers on their way at once: each holds memory and perhaps a file. */
 const MAX_DOWNLOADS = 256
-/** Most of them that one client has: with all of them waiting for it the others still find statements and places. */
-const MAX_OF_CLIENT = 48
+/** Most of them that one client has, so that others find places while it reads all of its own slowly. */
+const MAX_OF_CLIENT = 128
 /** When a client may have one more, in seconds, unless one of its others ends before. */
 const RETRY_AFTER = '10'
 
@@ -164,7 +164,7 @@ function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
  */
 export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
   const downloads = createPlaces(readers, MAX_DOWNLOADS, MAX_OF_CLIENT)
-  const statements = createPlaces(readers, MAX_STATEMENTS, MAX_OF_CLIENT)
+  const statements = createPlaces(readers, MAX_STATEMENTS, MAX_STATEMENTS)
   const deliver = async (
     { response }: Exchange,
     { asker, answer, left }: { asker: Asker; answer: StreamAnswer; left: AbortSignal },

@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ask, askForDays, begin, ERROR, type MarketApi, startMarketApi } from './market-api.ts'
 
-/** As many as the API serves one client at once. */
-const READERS = 48
+/** As many as the API serves at once. */
+const READERS = 64
 const PACE = { bytes: 64 * 1024, ms: 6_000 }
 const DAYS = 200
 

@@ -61,11 +61,14 @@ beforeAll(async () => {
 })
 afterAll(() => demo?.close())
 
-/** The registry's records are made by the clock of the machine, whenever this runs: they show the demo's moment. */
+/**
+ * The registry's records, and what is told of changes, are made by the clock of the machine, whenever this runs: they show the
+ * demo's moment.
+ */
 const settle = (text: string): unknown =>
   JSON.parse(text, (name, value) => {
-    const isOfRegistry = (name === 'createdAt' || name === 'updatedAt') && Date.parse(value) > DEMO_NOW
-    return isOfRegistry ? new Date(DEMO_NOW).toISOString() : value
+    const isOfMachine = ['createdAt', 'updatedAt', 'at'].includes(name) && Date.parse(value) > DEMO_NOW
+    return isOfMachine ? new Date(DEMO_NOW).toISOString() : value
   })
 
 describe('the examples of the OpenAPI document', () => {

@@ -53,7 +53,7 @@ it('a client has so many long answers at once and takes none from others', async
       const head = { headers: [] } as never
       sendStream(toExchange(response), { client, route: 'r' }, answer, head, 0, left.signal).catch(reject)
     })
-  const begun = await Promise.all(Array.from({ length: 48 }, () => begin('a')))
+  const begun = await Promise.all(Array.from({ length: 128 }, () => begin('a')))
   await expect(begin('a')).rejects.toMatchObject({ code: 'rate_limited' })
   const other = await begin('b')
   slow.push(other)
