@@ -54,27 +54,6 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
     await close()
   })
 
-  it('brings whoever returns back to the row, and whoever turns the page to its beginning', async () => {
-    const { page, close } = await open('/tokens')
-    await page.getByRole('link', { name: 'Next page' }).waitFor()
-    const row = page.locator('tbody tr').nth(84).getByRole('link')
-    await row.scrollIntoViewIfNeeded()
-    const [name, place] = [await row.textContent(), await page.evaluate<number>('scrollY')]
-    expect(place).toBeGreaterThan(1_000)
-    await row.click()
-    await page.getByRole('heading', { level: 1, name: String(name) }).waitFor()
-    await page.goBack()
-    await expect.poll(() => page.evaluate<number>('scrollY')).toBe(place)
-    await page.getByRole('link', { name: 'Next page' }).click()
-    const table = page.getByRole('region', { name: 'Table: Tokens' })
-    await expect.poll(() => table.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
-    await expect
-      .poll(() => table.evaluate((element) => Math.round(element.getBoundingClientRect().top)))
-      .toBeGreaterThanOrEqual(0)
-    expect(await page.evaluate<number>('scrollY')).toBeLessThan(place)
-    await close()
-  })
-
   it('shows the columns that are chosen, says so in the address, and opens them as CSV', async () => {
     // Columns are the same over few rows, which are drawn anew at each of so many clicks.
     const { page, close } = await open('/tokens?category=dex')
