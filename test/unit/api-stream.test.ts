@@ -19,11 +19,6 @@ const answer = {
   holds: async () => true,
 } as unknown as StreamAnswer
 
-const asThey: Spools = {
-  through: async function* (source) {
-    yield* source as AsyncIterable<Buffer>
-  },
-}
 /** As a disk with room takes it: ClickHouse is done at once, however slowly the client reads. */
 const onDisk: Spools = {
   through: async function* (source, { ended }) {
