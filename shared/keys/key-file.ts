@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto'
-import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { z } from 'zod'
 import { DataError, toReason } from '../errors.ts'
+import { replaceFile } from '../replace-file.ts'
 import { allowance } from './allowance.ts'
 
 /** Nobody but its owner has to read the file. */
@@ -46,29 +47,15 @@ export function readKeys(path: string): readonly StoredKey[] {
 }
 
 /**
- * Replaces the file at once, or makes it where there is none yet: who reads it meanwhile reads the old or the new one. The new
- * one is made under a name that only one process can take, so that of two changes at a time none is lost.
- * @throws DataError `config` when another process changes the file, or was killed while it did.
+ * Changes the keys of a file, which is made where there is none yet.
+ * @throws DataError `config` when the file is not one of keys, or as `replaceFile`.
  */
 export function changeKeys(path: string, change: (keys: readonly StoredKey[]) => readonly StoredKey[]): void {
-  const next = `${path}.new`
-  try {
-    writeFileSync(next, '', { mode: MODE, flag: 'wx' })
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST')
-      throw new DataError('config', `API_KEYS_FILE: ${toReason(cause)}`, { cause })
-    throw new DataError('config', `${next} is there: another change is under way; remove it if none is`, { cause })
+  const make = () => {
+    const keys = change(existsSync(path) ? readKeys(path) : [])
+    return `${JSON.stringify(file.parse({ keys }), null, 2)}\n`
   }
-  try {
-    writeFileSync(
-      next,
-      `${JSON.stringify(file.parse({ keys: change(existsSync(path) ? readKeys(path) : []) }), null, 2)}\n`,
-    )
-    renameSync(next, path)
-  } catch (error) {
-    rmSync(next, { force: true })
-    throw error
-  }
+  replaceFile(path, make, { code: 'config', mode: MODE })
 }
 
 /** A new key, and what is stored of it. The id stands in logs, the rest is secret. */

@@ -1,7 +1,8 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { DataError, toReason } from '../errors.ts'
+import { DataError } from '../errors.ts'
+import { replaceFile } from '../replace-file.ts'
 import { type Composition, toComposition, toElements } from './index-records.ts'
 import { compositionRecord, type ElementRecord, elementRecord } from './index-schema.ts'
 import type { Registry } from './registry.ts'
@@ -56,30 +57,18 @@ export function planRebalance(proposed: unknown, at: string, registry: Registry)
 const indexFile = z.looseObject({ compositions: z.array(z.looseObject({ validFrom: z.string() })) })
 
 /**
- * Adds a composition to index.json of a registry's folder. Readers see the file as it was or as it is, never half of it. The
- * new one is made under a name that only one process can take, so that of two changes at a time none is lost.
- * @throws DataError `registry` when another process changes the file, was killed while it did, or has added a later one.
+ * Adds a composition to index.json of a registry's folder.
+ * @throws DataError `registry` when one that is not earlier was added meanwhile, or as `replaceFile`.
  */
 export function addComposition(dir: string, record: Rebalance['record']): void {
   const path = join(dir, 'index.json')
-  const next = `${path}.new`
-  try {
-    writeFileSync(next, '', { flag: 'wx' })
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code !== 'EEXIST') throw new DataError('registry', toReason(cause), { cause })
-    throw new DataError('registry', `${next} is there: another change is under way; remove it if none is`, { cause })
-  }
-  try {
+  const make = () => {
     const content = indexFile.parse(JSON.parse(readFileSync(path, 'utf8')))
     const last = content.compositions.at(-1)
     // It was planned from the file as it was before.
     if (last !== undefined && Date.parse(last.validFrom) >= Date.parse(record.validFrom))
       throw new DataError('registry', `a composition from ${last.validFrom} on was added meanwhile`)
-    const changed = { ...content, compositions: [...content.compositions, record] }
-    writeFileSync(next, `${JSON.stringify(changed, null, 2)}\n`)
-    renameSync(next, path)
-  } catch (error) {
-    rmSync(next, { force: true })
-    throw error
+    return `${JSON.stringify({ ...content, compositions: [...content.compositions, record] }, null, 2)}\n`
   }
+  replaceFile(path, make, { code: 'registry' })
 }
