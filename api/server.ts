@@ -89,10 +89,10 @@ export function createApiServer(options: AppOptions): Server {
   readers.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
-    const response = pipelining.currentOf(socket)
-    // Anything that is written now would be read as a part of the answer that is under way.
-    if (response?.writableFinished === false) breakOff(response)
-    else refuse(socket, toRequestProblem(error.code))
+    const response = pipelining.unfinishedOf(socket)
+    // Anything that is written now would be read as a part of the answer that is under way, or as the next one's.
+    if (response === undefined) refuse(socket, toRequestProblem(error.code))
+    else breakOff(response)
   })
   return server
 }

@@ -29,8 +29,8 @@ export interface Pipelining {
    * that sends too many ahead is broken off.
    */
   take(request: IncomingMessage, response: ServerResponse, answer: Answer): void
-  /** The response that a connection is busy with, or the last one that it was. */
-  currentOf(socket: Duplex): ServerResponse | undefined
+  /** What a connection is busy with, as long as anything that is written there would be read as a part of an answer. */
+  unfinishedOf(socket: Duplex): ServerResponse | undefined
 }
 
 /**
@@ -44,8 +44,8 @@ export function createPipelining(): Pipelining {
     const one = connection.waiting.shift()
     if (one === undefined) return
     const { request, response, answer } = one
-    // The connection has ended.
-    if (response.socket === null || response.destroyed) {
+    // The connection has ended, or is ending with a refusal.
+    if (response.socket === null || response.destroyed || !request.socket.writable) {
       connection.waiting.length = 0
       return
     }
@@ -71,6 +71,11 @@ export function createPipelining(): Pipelining {
       }
       if (waiting.push({ request, response, answer }) === 1) current.once('close', () => next(connection))
     },
-    currentOf: (socket) => connections.get(socket)?.current,
+    unfinishedOf: (socket) => {
+      const connection = connections.get(socket)
+      if (connection === undefined) return undefined
+      const { current, waiting } = connection
+      return waiting.length > 0 || !current.writableFinished ? current : undefined
+    },
   }
 }

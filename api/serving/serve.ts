@@ -132,7 +132,7 @@ async function tryAgain<T>(isSent: () => boolean, work: () => Promise<T>): Promi
   }
 }
 
-/** Most memory of answers that are not kept and wait for their clients, which may be on as many connections as they like. */
+/** Most memory of answers that were just made and wait for their clients, which may be on as many connections as they like. */
 const MOST_UNSENT_BYTES = 128 * 1024 * 1024
 
 /** An answer, where it is from, and whether this request alone has it. */
@@ -208,11 +208,9 @@ export function createServing(
     if (settled.connect !== undefined) return settled.connect(exchange)
     const { answer, from, isPassing } = await find(route, settled, asker, left)
     if ('open' in answer) return sendStream(exchange, asker, answer, toHead(route, answer), now(), left())
-    if (isPassing === true) {
-      unsent.take(exchange.response, answer.body.length)
-      // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
-      exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
-    }
+    // Closed is when all of it was handed over, or its reader left: nobody reads it any more.
+    if (isPassing === true) exchange.response.once('close', () => memory.bodies.giveBack(answer.body))
+    if (from !== 'cache') unsent.take(exchange.response, answer.body)
     const { format, isNamed } = asked
     if (exchange.extra.length === 0) known.add(url, { route, key: settled.key, basis: settled.basis, format, isNamed })
     await sendReady(exchange, answer, now(), from)

@@ -29,7 +29,11 @@ import type { WholeFile, WholeFiles } from './whole-files.ts'
 const MAX_STATEMENTS = 64
 /** Most long answers on their way at once: each holds memory and perhaps a file. */
 const MAX_DOWNLOADS = 256
-/** Most of them that one client has, so that others find places while it reads all of its own slowly. */
+/**
+ * Most of them that one client has, so that others find places while it reads all of its own slowly. Of statements there is
+ * no such share: only where the disk has no room are they as slow as their clients, and sixty-four slow readers of one
+ * address are then served like any.
+ */
 const MAX_OF_CLIENT = 128
 /** When a client may have one more, in seconds, unless one of its others ends before. */
 const RETRY_AFTER = '10'
@@ -89,8 +93,8 @@ export type SendStream = (
   left: AbortSignal,
 ) => Promise<void>
 
-/** Places for the responses of long answers, so many in all and so many for a client. */
-function createPlaces(readers: Readers, most: number, perClient: number) {
+/** Places for the responses of long answers, so many in all and so many for a client; without that, as for all. */
+function createDownloadPlaces(readers: Readers, most: number, perClient = most) {
   const taken = new Map<ServerResponse, string>()
   /** Closes the slowest of these; tells whether one of them was slow. */
   const makeRoom = (among: Iterable<ServerResponse>): boolean => {
@@ -163,8 +167,8 @@ function toForm({ request }: Exchange, { format, digest }: StreamAnswer) {
  * Problem `unavailable` when too many wait, `rate_limited` when too many are one client's; the reason of `left` when the client leaves.
  */
 export function createStreaming({ readers, spools, files, queue }: StreamingOptions): SendStream {
-  const downloads = createPlaces(readers, MAX_DOWNLOADS, MAX_OF_CLIENT)
-  const statements = createPlaces(readers, MAX_STATEMENTS, MAX_STATEMENTS)
+  const downloads = createDownloadPlaces(readers, MAX_DOWNLOADS, MAX_OF_CLIENT)
+  const statements = createDownloadPlaces(readers, MAX_STATEMENTS)
   const deliver = async (
     { response }: Exchange,
     { asker, answer, left }: { asker: Asker; answer: StreamAnswer; left: AbortSignal },

@@ -2,33 +2,42 @@ import type { ServerResponse } from 'node:http'
 import { toUnavailable } from '../problem/problem.ts'
 import type { Readers } from './slow-readers.ts'
 
-/** Answers that are sent once and not kept, until their clients have taken them: a budget of memory for all of them. */
+/** Answers that were just made, until their clients have taken them: a budget of memory for all of them. */
 export interface Unsent {
   /**
-   * Counts an answer of so many bytes until its response closes. Where there are too many the slowest client is closed.
+   * Counts an answer's bytes until its response closes; those that several clients wait for once. Where there are too many
+   * the slowest client is closed.
    * @throws Problem `unavailable` when none of the clients is slow.
    */
-  take(response: ServerResponse, bytes: number): void
+  take(response: ServerResponse, body: Buffer): void
 }
 
 export function createUnsent(readers: Pick<Readers, 'closeSlowest'>, mostBytes: number): Unsent {
-  const held = new Map<ServerResponse, number>()
+  const held = new Map<ServerResponse, Buffer>()
+  const holders = new Map<Buffer, number>()
   let total = 0
   const release = (response: ServerResponse) => {
-    total -= held.get(response) ?? 0
+    const body = held.get(response)
+    if (body === undefined) return
     held.delete(response)
+    const left = (holders.get(body) ?? 1) - 1
+    if (left > 0) return void holders.set(body, left)
+    holders.delete(body)
+    total -= body.length
   }
+  const toMore = (body: Buffer) => (holders.has(body) ? 0 : body.length)
   return {
-    take: (response, bytes) => {
+    take: (response, body) => {
       // Of one whose client has left already nobody would say that it closes.
       if (response.destroyed) return
-      while (total + bytes > mostBytes) {
+      while (total + toMore(body) > mostBytes) {
         const slowest = readers.closeSlowest(held.keys())
         if (slowest === undefined) throw toUnavailable('Too much waits for clients that read slowly.')
         release(slowest)
       }
-      held.set(response, bytes)
-      total += bytes
+      total += toMore(body)
+      held.set(response, body)
+      holders.set(body, (holders.get(body) ?? 0) + 1)
       response.once('close', () => release(response))
     },
   }

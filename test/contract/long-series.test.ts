@@ -168,6 +168,22 @@ it('breaks off when what comes behind its request is none, and nothing is writte
   expect(answer.endsWith('\r\n0\r\n\r\n')).toBe(false)
 })
 
+it('a kept answer is not followed by a refusal that would be read as the answer behind it', async () => {
+  const short = '/data/chains'
+  await (await fetch(api.url + short)).text()
+  const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
+  const request = `GET ${short} HTTP/1.1\r\nHost: a\r\n\r\n`
+  socket.write(`${request}${request}what?\r\n\r\n`)
+  const read: Buffer[] = []
+  // The connection is broken off.
+  await expect(
+    (async () => {
+      for await (const bytes of socket) read.push(bytes as Buffer)
+    })(),
+  ).rejects.toThrow(/ECONNRESET/)
+  expect(String(Buffer.concat(read))).not.toContain(' 400 ')
+})
+
 it.each([
   ['without a Host', 'GET /data/tokens HTTP/1.1'],
   ['that expects wonders', 'GET /data/tokens HTTP/1.1\r\nHost: a\r\nExpect: wonders'],

@@ -8,15 +8,18 @@ it('holds so many bytes for clients that do not read, and closes the slowest for
   const slow: ServerResponse[] = []
   const unsent = createUnsent({ closeSlowest: (among) => [...among].find((one) => slow.includes(one as never)) }, 100)
   const [first, second, third] = [create(), create(), create()]
-  unsent.take(first, 60)
-  unsent.take(create(true), 60)
-  unsent.take(second, 40)
-  expect(() => unsent.take(third, 1)).toThrow(expect.objectContaining({ code: 'unavailable' }))
+  const body = Buffer.alloc(60)
+  unsent.take(first, body)
+  unsent.take(create(true), Buffer.alloc(60))
+  unsent.take(second, Buffer.alloc(40))
+  expect(() => unsent.take(third, Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))
+  // Who waits for the same bytes takes none.
+  unsent.take(create(), body)
   second.emit('close')
-  unsent.take(third, 40)
+  unsent.take(third, Buffer.alloc(40))
   slow.push(first)
-  unsent.take(create(), 60)
+  unsent.take(create(), Buffer.alloc(60))
   // Closed in favour of that one, it counts no second time.
   first.emit('close')
-  expect(() => unsent.take(create(), 1)).toThrow(expect.objectContaining({ code: 'unavailable' }))
+  expect(() => unsent.take(create(), Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))
 })
