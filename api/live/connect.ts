@@ -17,7 +17,7 @@ const HEADERS = [
 
 interface Options {
   readonly commitLog: CommitLog
-  readonly bounds: { readonly all: number; readonly perAddress: number }
+  readonly bounds: { readonly all: number; readonly perClient: number }
   readonly toClient: ToClient
   readonly gauge: Gauge
   readonly heartbeatMs?: number | undefined

@@ -129,7 +129,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       // Each keeps a core of the database busy while it is written.
       downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
-      streams: { all: s.STREAM_CLIENTS, perAddress: s.STREAM_CLIENTS_PER_ADDRESS },
+      streams: { all: s.STREAM_CLIENTS, perClient: s.STREAM_CLIENTS_PER_ADDRESS },
       mcpHosts: s.MCP_HOSTS,
       mcpKey: s.MCP_API_KEY,
       trustedProxies: s.TRUSTED_PROXIES,

@@ -224,7 +224,7 @@ describe('the stream', () => {
   })
 
   it('has so many places for an address, and so many in all', async () => {
-    const streams = { all: 3, perAddress: 2 }
+    const streams = { all: 3, perClient: 2 }
     const { open, url } = await start({ config: { ...config, api: { ...config.api, streams } } })
     const [first] = [await open(), await open()]
     const refused = await fetch(`${url}/data/stream`)
@@ -245,7 +245,7 @@ describe('the stream', () => {
   })
 
   it('has its places back from who asked for several on one connection', async () => {
-    const streams = { all: 3, perAddress: 3 }
+    const streams = { all: 3, perClient: 3 }
     const { open, url } = await start({ config: { ...config, api: { ...config.api, streams } } })
     const { hostname, port } = new URL(url)
     const socket = connect(Number(port), hostname)
