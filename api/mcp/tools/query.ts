@@ -74,7 +74,9 @@ function toParameters(
   const unknown = fields?.filter((path) => !known.has(path)) ?? []
   if (unknown.length > 0)
     throw new Mistake(`"${topic.name}" has no ${unknown.join(', ')}: describe it to see its members.`)
-  const top = fields && [...new Set(fields.map((path) => path.split(/\[|\./)[0] ?? path))]
+  // By whose it is, nobody of several has to be asked for again.
+  const whose = topic.takes === 'several' ? ['_id', 'name'].filter((path) => known.has(path)) : []
+  const top = fields && [...new Set([...whose, ...fields.map((path) => path.split(/\[|\./)[0] ?? path)])]
   return {
     ...toOf(of),
     ...where,
@@ -157,6 +159,8 @@ function toData(call: QueryCall, isEach: boolean, came: readonly Came[], failed:
   return { made, shown, all, found: records.length }
 }
 
+const UNTOLD: Reply = { text: '', headers: new Headers() }
+
 /** Those of several that no record fits. What is not seen among records may be on another page: it is asked for alone. */
 async function findMissing(call: QueryCall, topic: Topic, came: readonly Came[]): Promise<readonly Failed[]> {
   const { source, input: asked } = call
@@ -167,8 +171,15 @@ async function findMissing(call: QueryCall, topic: Topic, came: readonly Came[])
   const seen = new Set(names.map((name) => (typeof name === 'string' ? name.toLowerCase() : undefined)))
   const others = of.filter((one) => !seen.has(one.toLowerCase()))
   const askAny: Source['ask'] = async (path, signal) => {
-    const reply = await source.ask(path, signal)
-    if (toRecords(reply).length > 0) return reply
+    try {
+      const reply = await source.ask(path, signal)
+      if (toRecords(reply).length > 0) return reply
+    } catch (error) {
+      // Of whom nothing could be asked just now it is not known that there is none.
+      const isUntold = error instanceof Refused && error.problem.code !== 'not_found' && !signal.aborted
+      if (!isUntold) throw error
+      return UNTOLD
+    }
     throw new Refused({ code: 'not_found', detail: 'No record fits.' })
   }
   const toAny = (one: string) => ({ ...toOf([one]), ...where, filter, fields: '_id', limit: '1' })
