@@ -54,6 +54,28 @@ describe.skipIf(!hasBrowser)('lists in a browser', () => {
     await close()
   })
 
+  it('brings whoever returns back to the row, and whoever turns the page to its beginning', async () => {
+    const { page, close } = await open('/tokens')
+    await page.getByRole('link', { name: 'Next page' }).waitFor()
+    const row = page.locator('tbody tr').nth(84).getByRole('link')
+    await row.scrollIntoViewIfNeeded()
+    const [name, place] = [await row.textContent(), await page.evaluate<number>('scrollY')]
+    expect(place).toBeGreaterThan(1_000)
+    await row.click()
+    await page.getByRole('heading', { level: 1, name: String(name) }).waitFor()
+    await page.goBack()
+    await expect.poll(() => page.evaluate<number>('scrollY')).toBe(place)
+    await page.getByRole('link', { name: 'Next page' }).click()
+    await page.waitForURL('**/tokens?cursor=*')
+    const table = page.getByRole('region', { name: 'Table: All tokens' })
+    await expect.poll(() => table.evaluate((element) => element === element.ownerDocument.activeElement)).toBe(true)
+    expect(await page.evaluate<number>('scrollY')).toBeLessThan(place)
+    // Who types leaves the page for another list, and goes on typing.
+    await page.getByLabel('Name').pressSequentially('unisw')
+    await expect.poll(() => names(page)).toEqual(['Uniswap UNI'])
+    await close()
+  })
+
   it('shows the columns that are chosen, says so in the address, and opens them as CSV', async () => {
     // Columns are the same over few rows, which are drawn anew at each of so many clicks.
     const { page, close } = await open('/tokens?category=dex')

@@ -65,7 +65,7 @@ export function Gaps() {
   const dataset = chosen<Named>('dataset', COVERED, 'prices')
   const range = chosen('range', RANGES, '30d')
   const start = useStart(range, range === '24h' ? '1h' : '1d')
-  const question = toQuestion('/data/status/coverage', { dataset, start })
+  const question = toQuestion('/data/status/coverage', { dataset, start }, range)
   const coverage = useAnswer(question)
   const gaps = coverage.given?.data.filter(isGap).slice(0, MOST_GAPS) ?? []
   const names = useNames(dataset, gaps)

@@ -125,7 +125,7 @@ function Records<T extends { readonly _id: string }>(props: {
         keyOf={({ _id }) => _id}
         sorting={sorting}
         isSteady
-        page={query.value.get('cursor') ?? ''}
+        place={{ list: withQuery({ cursor: undefined }), page: query.value.get('cursor') ?? '' }}
       />
       <Pages shown={data.length} total={total} next={next} order={order} />
     </>

@@ -72,19 +72,20 @@ export function RecordTable<T>(props: {
   sorting?: Sorting
   /** Its columns are as wide whatever is in them: values that change move nothing. */
   isSteady?: boolean
-  /** Which page of a list it is: whoever turns it reads on from its beginning. */
-  page?: string
+  /** Which page of which list it is: whoever turns it reads on from its beginning. Of another list nobody turned one. */
+  place?: { readonly list: string; readonly page: string }
 }) {
-  const { columns, sorting, page } = props
+  const { columns, sorting } = props
+  const { list, page } = props.place ?? {}
   const section = useRef<HTMLElement>(null)
-  const before = useRef(page)
+  const before = useRef({ list, page })
   useEffect(() => {
-    if (before.current === page) return
-    before.current = page
-    if (isReturning()) return
+    const isTurned = before.current.list === list && before.current.page !== page
+    before.current = { list, page }
+    if (!isTurned || isReturning()) return
     section.current?.scrollIntoView()
     section.current?.focus({ preventScroll: true })
-  }, [page])
+  }, [list, page])
   const records = useIsWhole() ? props.records : props.records.slice(0, FIRST_ROWS)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached by the keyboard.
