@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { Range } from '../../workers/job/define-job.ts'
 import { coinmarketcap } from '../../workers/providers/coinmarketcap/prices.ts'
 import { sendJson } from '../provider-server.ts'
@@ -169,28 +170,38 @@ describe('coinmarketcap', () => {
     expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[1, 'provider_exhausted']])
   })
 
-  it('has what the plan reaches back to of a longer range, and asks no more once older days are beyond it', async () => {
-    const now = start + 1_000 * DAY
-    const depth = now - 366 * DAY
-    const { server, source } = await connectTo(
-      coinmarketcap,
-      (_, response, url) => {
-        if (Date.parse(url.searchParams.get('time_start') ?? '') < depth) return sendJson(response, errors['1006'], 403)
-        const quotes = [{ timestamp: new Date(now - DAY).toISOString(), quote: { USD: { price: 5 } } }]
-        sendJson(response, { data: { 1: { id: 1, quotes } } })
-      },
-      'secret',
-      now + 3_600_000,
-    )
-    const { run, refused } = toRun()
-    const rows = await source.fetchHistory(toTestTokens(1), { from: start, to: now, interval: '1d' }, run)
-    expect(rows).toMatchObject([{ token: 1, price: 5 }])
-    expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[1, 'provider_unconfigured']])
-    const isoOf = (ms: number) => new Date(ms).toISOString()
-    const split = now - 364 * DAY
-    expect(paramOf(server, 'time_start')).toEqual([isoOf(split - DAY), isoOf(start - DAY)])
-    expect(paramOf(server, 'time_end')).toEqual([isoOf(now - 1000), isoOf(split - 1000)])
-  })
+  it.each([
+    ['5m', 30, 29],
+    ['1d', 365, 363],
+    ['7d', 365, 351],
+  ] as const)(
+    'has of a range by %s what a plan of %i days reaches back to, and asks no more once older days are beyond it',
+    async (interval, plan, days) => {
+      const monday = Date.UTC(2024, 10, 4)
+      const clock = monday + 3_600_000
+      const step = INTERVAL_SECONDS[interval] * 1000
+      const { server, source } = await connectTo(
+        coinmarketcap,
+        (_, response, url) => {
+          const begins = Date.parse(url.searchParams.get('time_start') ?? '')
+          if (begins < clock - plan * DAY) return sendJson(response, errors['1006'], 403)
+          const quotes = [{ timestamp: new Date(monday - step).toISOString(), quote: { USD: { price: 5 } } }]
+          sendJson(response, { data: { 1: { id: 1, quotes } } })
+        },
+        'secret',
+        clock,
+      )
+      const { run, refused } = toRun()
+      const from = monday - 400 * DAY - 6 * DAY
+      const rows = await source.fetchHistory(toTestTokens(1), { from, to: monday, interval }, run)
+      expect(rows).toMatchObject([{ token: 1, price: 5 }])
+      expect([...refused].map(([key, { code }]) => [key, code])).toEqual([[1, 'provider_unconfigured']])
+      const [newest, beyond, ...more] = paramOf(server, 'time_start').map((at) => Date.parse(at ?? ''))
+      expect(more).toEqual([])
+      expect(newest).toBe(monday - days * DAY - step)
+      expect(beyond).toBeLessThan(clock - plan * DAY)
+    },
+  )
 
   it('names the path of an answer in another shape', async () => {
     const { source } = await connectTo(coinmarketcap, (_, response) => sendJson(response, { data: [{ name: 'x' }] }))

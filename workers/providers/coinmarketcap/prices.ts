@@ -121,8 +121,10 @@ function toHistoryBatches(client: CoinMarketCap, tokens: readonly Token[], range
 
 /** A range in parts between the depths of plans, oldest first. */
 function cutAtPlans(range: Range, now: number): Range[] {
-  const days = INTERVAL_SECONDS[range.interval] * 1000 < DAY_MS ? PLAN_DAYS.fine : PLAN_DAYS.daily
-  const depths = days.map((count) => toBucketStart(now - count * DAY_MS, range.interval) + DAY_MS)
+  const stepMs = INTERVAL_SECONDS[range.interval] * 1000
+  const days = stepMs < DAY_MS ? PLAN_DAYS.fine : PLAN_DAYS.daily
+  // A call begins a step before its page.
+  const depths = days.map((count) => toBucketStart(now - count * DAY_MS, range.interval) + Math.max(DAY_MS, 2 * stepMs))
   const cuts = [range.from, ...depths.filter((at) => at > range.from && at < range.to).toReversed(), range.to]
   return cuts.slice(1).map((to, index) => ({ ...range, from: cuts[index] ?? range.from, to }))
 }

@@ -119,9 +119,10 @@ function toVoteRows(parts: readonly Vote[]): Candidate<GovernorsRow>[] {
   for (const [choice, power] of parts.flatMap(({ event }) => toPowers(event)))
     powers.set(choice, (powers.get(choice) ?? 0n) + power)
   const sum = [...powers.values()].reduce((all, power) => all + power, 0n)
-  const [only = null, ...others] = powers.keys()
+  const [only = null] = powers.keys()
+  const isSplit = powers.size > 1 || parts.some(({ event }) => SPLIT.test(event.params))
   const split = [...powers].flatMap(([choice, power]) => (choice === null ? [] : [[choice, toPower(power, decimals)]]))
-  const choice = JSON.stringify(others.length === 0 ? only : Object.fromEntries(split))
+  const choice = JSON.stringify(isSplit ? Object.fromEntries(split) : only)
   return [{ ...toPlace(first), kind: 'vote', address: first.event.voter, choice, voting_power: toPower(sum, decimals) }]
 }
 
