@@ -52,7 +52,8 @@ export function createParts(title: string, out: NodeJS.WriteStream = process.std
 
 function createBar(title: string, total: number, out: NodeJS.WriteStream, unit: string) {
   const format = `${title} [{bar}] {percentage}% | {value}/{total} ${unit} | {eta_formatted} left`
-  const bar = new SingleBar({ format, stream: out, hideCursor: true }, Presets.shades_classic)
+  // A work that fails leaves the bar as it is, and must not leave a terminal without its cursor.
+  const bar = new SingleBar({ format, stream: out, hideCursor: false }, Presets.shades_classic)
   bar.start(total, 0)
   return {
     update: (done: number) => bar.update(done),

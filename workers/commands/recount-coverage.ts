@@ -40,10 +40,19 @@ interface Recount {
   readonly repaired: boolean
 }
 
-async function recount(db: Database, dataset: Recounted, repair: boolean): Promise<Recount> {
+/** `onChange` is called as soon as the coverage is another one, whatever becomes of the rest. */
+async function recount(
+  db: Database,
+  dataset: Recounted,
+  { repair, onChange }: { readonly repair: boolean; readonly onChange: () => Promise<void> },
+): Promise<Recount> {
   const unfounded: readonly Report[] = await findUnfounded(db, dataset, createParts(`${dataset.name}: coverage`))
-  if (repair) await removeUnfounded(db, dataset, unfounded)
+  if (repair && unfounded.length > 0) {
+    await removeUnfounded(db, dataset, unfounded)
+    await onChange()
+  }
   const added = await addFromRows(db, dataset, Date.now(), createParts(`${dataset.name}: rows`))
+  if (added > 0) await onChange()
   return {
     dataset: dataset.name,
     comparable: !dataset.resumes,
@@ -87,10 +96,9 @@ async function main(): Promise<void> {
     const stores = { db, redis, prefix: config.redis.prefix }
     const recounts: Recount[] = []
     for (const dataset of selected) {
-      const counted = await recount(db, dataset, values.repair)
-      recounts.push(counted)
       // Answers say which of their data is coarser than asked for, as the coverage has it.
-      if (counted.added > 0 || counted.repaired) await publishCommit(stores, { dataset: counted.dataset })
+      const onChange = () => publishCommit(stores, { dataset: dataset.name })
+      recounts.push(await recount(db, dataset, { repair: values.repair, onChange }))
     }
     console.log(values.json ? JSON.stringify(recounts, null, 2) : toRecountTable(recounts))
     if (recounts.some(({ unfounded, repaired }) => unfounded > 0 && !repaired)) process.exitCode = UNFOUNDED

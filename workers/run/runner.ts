@@ -89,7 +89,7 @@ export function createRunner(job: Job, context: RunnerContext, lane: Lane = 'liv
   })
   const outage = createOutageLog(log, 'warn')
   worker.on('error', ({ message }) => outage.failed(message, { reason: message }, 'queue connection'))
-  worker.on('active', () => outage.works())
+  for (const event of ['active', 'drained'] as const) worker.on(event, () => outage.works())
   return worker
 }
 
@@ -138,12 +138,15 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   notePayload(payload)
   if (isOver(serving, payload)) return NOTHING
   if (payload.kind === 'range' && lane === 'live') {
-    await askRedis('a range on its way to history', () => moveToHistory(history, queued, payload))
+    await moveToHistory(history, queued, payload)
     return NOTHING
   }
   try {
-    // It may have waited for its turn until it is over.
-    const run = async () => (isOver(serving, payload) ? NOTHING : runJob(job, collectors, context, payload))
+    const run = async () => {
+      // It may have waited for its turn until its worker ends, or it is over.
+      context.handBack?.throwIfAborted()
+      return isOver(serving, payload) ? NOTHING : runJob(job, collectors, context, payload)
+    }
     return await crashes.run(queued, run)
   } catch (error) {
     // What came is stored: the next attempt is only about those who are still without an answer.
