@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { Config } from '../shared/config/config.ts'
+import { withoutOff } from '../shared/config/datasets-off.ts'
 import { EVERYBODY, want } from '../shared/coverage/wanted.ts'
 import { toReason } from '../shared/errors.ts'
 import { DAY_MS, toBucketStart } from '../shared/intervals.ts'
@@ -36,7 +37,7 @@ export async function collectPastDays(
   if (!isStandIn(context.config, options.upstream)) return outcome
   const http = createHttpClients({ log: context.log })
   const wanted: { job: Job; slot: number }[] = []
-  for (const job of JOBS) {
+  for (const job of withoutOff(JOBS, context.config.datasetsOff)) {
     const range = { from: today - options.days * DAY_MS, to: today }
     await want(context.db, job.dataset, [{ entity: EVERYBODY, ...range, interval: '1d' }])
     const stored = await readStoredDays(context.db, job)

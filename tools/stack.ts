@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Config, loadConfig, provideSettings } from '../shared/config/config.ts'
+import { isOn } from '../shared/config/datasets-off.ts'
 import { isFoundFolder, removeRunning, writeRunning } from '../shared/config/running-stack.ts'
 import { createRedactor, findSecrets } from '../shared/config/secrets.ts'
 import { toReason } from '../shared/errors.ts'
@@ -116,7 +117,7 @@ async function backfillDemo(config: Config): Promise<void> {
   const db = createDatabase(config.clickhouse, 'write')
   try {
     const stores = { db, redis, prefix: config.redis.prefix, now: Date.now }
-    const on = asks.filter(({ job }) => !config.datasetsOff.includes(job.name))
+    const on = asks.filter(({ job }) => isOn(job, config.datasetsOff))
     const outcomes = await collectAsks(on, stores, { signal: stopping.signal })
     if (stopping.signal.aborted) return
     console.log(toOutcomeTable(outcomes))

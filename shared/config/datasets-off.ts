@@ -14,6 +14,9 @@ export const datasetNames = z
     context.addIssue({ code: 'custom', message })
   })
 
+/** Whether something that is named like a dataset is collected. */
+export const isOn = ({ name }: { readonly name: string }, off: readonly string[]): boolean => !off.includes(name)
+
 /** Those of some things, named like datasets, that are collected. */
 export const withoutOff = <T extends { readonly name: string }>(all: readonly T[], off: readonly string[]): T[] =>
-  all.filter(({ name }) => !off.includes(name))
+  all.filter((one) => isOn(one, off))

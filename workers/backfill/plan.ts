@@ -1,3 +1,4 @@
+import { isOn } from '../../shared/config/datasets-off.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { Interval } from '../../shared/intervals.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
@@ -27,7 +28,7 @@ interface Request {
 export function planBackfill(request: Request, registry: Registry, now: number, off: readonly string[] = []): Ask {
   const mistakes: string[] = []
   const job = toJob(request.dataset, mistakes)
-  if (job !== undefined && off.includes(job.name)) mistakes.push(`${job.name} is not collected: DATASETS_OFF names it`)
+  if (job !== undefined && !isOn(job, off)) mistakes.push(`${job.name} is not collected: DATASETS_OFF names it`)
   const from = toTime('--from', request.from, mistakes)
   const to = request.to === undefined ? now : toTime('--to', request.to, mistakes)
   if (from !== undefined && to !== undefined && from >= to)

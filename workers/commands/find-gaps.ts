@@ -36,8 +36,8 @@ is not missing. Gaps that lie close together are told as one. Without --to it al
 Datasets that are off (DATASETS_OFF) are left out.
 
 Exit codes, for a monitor: 0 all is there, 1 it cannot be told (wrong options, a store is away), 2 a dataset is stale or
-empty (an empty one that no provider serves, as without a key, has no code), 3 something is pending or failed, or --fix left some; 3 also where both are so. What is lost can't be
-mended and has no code.
+empty (an empty one that no provider serves, as without a key, has no code), 3 something is pending or failed, or --fix left
+some; 3 also where both are so. What is lost can't be mended and has no code.
 
   --from, --to      ISO dates or date-times, UTC, to look at a part only; from is inclusive, to exclusive
   --interval        ${INTERVALS.join(', ')} the step at which it has to be there, so that what is

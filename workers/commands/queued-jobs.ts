@@ -52,7 +52,10 @@ Looks at the queues' jobs, and by default at those that failed for good: the dea
   --json
   --help`
 
-/** A job as it is listed. `at` is when it failed or finished, or since when it is worked on, else when it was enqueued, in Unix milliseconds. */
+/**
+ * A job as it is listed. `at` is when it failed or finished, or since when it is worked on, else when it was enqueued, in Unix
+ * milliseconds.
+ */
 export interface ListedJob {
   readonly dataset: string
   readonly lane: Lane

@@ -1,5 +1,6 @@
 import type { Worker } from 'bullmq'
 import { loadConfig } from '../../shared/config/config.ts'
+import { isOn } from '../../shared/config/datasets-off.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
@@ -25,7 +26,7 @@ async function checkRunning(runners: readonly Worker[]): Promise<void> {
 async function main(): Promise<void> {
   // Before it waits for anything: a queue that nobody knows will not come.
   const { worker, datasetsOff } = loadConfig()
-  const selected = selectLanes(worker.queues).filter(({ job }) => !datasetsOff.includes(job.name))
+  const selected = selectLanes(worker.queues).filter(({ job }) => isOn(job, datasetsOff))
   const program = await openProgram('worker', {
     start: async (db, config) => {
       for (const name of new Set(selected.map(({ job }) => job.name))) await recordProviders(db, name, config)

@@ -1,4 +1,5 @@
 import type { Redis } from 'ioredis'
+import { isOn } from '../../shared/config/datasets-off.ts'
 import { noteStored, toUnitMs } from '../../shared/coverage/computations.ts'
 import { type Cadence, INTERVAL_SECONDS, type TimeRange } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
@@ -33,7 +34,7 @@ export function createRecomputation(
       for (const [job, queue] of computed) {
         const ranges = toRanges(times, job.cadence, job.history?.chunkPoints ?? 1)
         await noteStored(db, job.dataset, ranges)
-        if (!off.includes(job.name)) await enqueueComputation(job, queue, ranges)
+        if (isOn(job, off)) await enqueueComputation(job, queue, ranges)
       }
     },
     close: async () => {
