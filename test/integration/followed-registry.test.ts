@@ -2,12 +2,11 @@ import { join } from 'node:path'
 import pino from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { compareInForce, putInForce, storeRegistry } from '../../clickhouse/registry.ts'
+import { putInForce, storeRegistry } from '../../clickhouse/registry.ts'
 import { noteStored, readDueUnits } from '../../shared/coverage/computations.ts'
 import { protocolTvl } from '../../shared/datasets/protocol-tvl.ts'
-import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
 import { addComposition } from '../../shared/registry/rebalance.ts'
-import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import {
   type FollowedRegistry,
@@ -19,13 +18,13 @@ import type { Logger } from '../../shared/telemetry/log.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
 import index from '../../workers/jobs/index-points.ts'
-import { jobs } from '../../workers/jobs/list.ts'
 import tvl from '../../workers/jobs/tvl.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, startApi } from '../support/api.ts'
 import { storeMarket } from '../support/market.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { createRegistryFolder, type RegistryFolder } from '../support/registry-folder.ts'
+import { readVersions, withoutVersion } from '../support/registry-versions.ts'
 import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
@@ -43,14 +42,6 @@ let changes: number
 const createListener = () =>
   pino({ level: 'info' }, { write: (line: string) => void told.push(JSON.parse(line)) }) as Logger
 const store = () => putInForce(db, silent, folder.dir)
-const versions = () =>
-  db.rows({
-    name: 'versions',
-    sql: 'SELECT version, records FROM registry_versions FINAL ORDER BY stored_at',
-    schema: z.object({ version: z.string(), records: z.number() }),
-  })
-/** A registry without what tells it from another one. */
-const withoutVersion = ({ version: _, changedAt: __, ...records }: Registry) => records
 
 beforeEach(async () => {
   told = []
@@ -67,143 +58,6 @@ afterEach(async () => {
   await pipeline.close()
 })
 
-describe('the stored registry', () => {
-  it('is that of the files, in their order', async () => {
-    const stored = await readRegistry(db)
-    expect(withoutVersion(stored)).toEqual(withoutVersion(loadRegistry(folder.dir)))
-    expect(Math.abs(stored.changedAt - Date.now())).toBeLessThan(600_000)
-  })
-
-  it('is one version however often it is stored, at once or later', async () => {
-    await Promise.all([store(), store(), store()])
-    await store()
-    const [first, ...more] = await versions()
-    expect(more).toEqual([])
-    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
-    await Promise.all([store(), store()])
-    expect((await versions()).map(({ version }) => version)).toEqual([first?.version, (await readRegistry(db)).version])
-    // What was in force once is again.
-    folder.edit('categories', (rows) => rows.slice(0, -1))
-    await store()
-    expect((await readRegistry(db)).version).toBe(first?.version)
-  })
-
-  it('is the one that was stored last, also after one of a machine whose clock was ahead', async () => {
-    const ahead =
-      'INSERT INTO registry_versions SELECT * REPLACE (now64(3) + INTERVAL 1 HOUR AS stored_at) FROM registry_versions FINAL'
-    await db.command({ name: 'ahead', sql: ahead })
-    const [first] = await versions()
-    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
-    await store()
-    expect((await readRegistry(db)).version).not.toBe(first?.version)
-    folder.edit('categories', (rows) => rows.slice(0, -1))
-    await store()
-    expect((await readRegistry(db)).version).toBe(first?.version)
-  })
-
-  it("comes into force once more where what statements join was another one's", async () => {
-    const before = followed.registry.changedAt
-    await store()
-    await followed.refresh()
-    expect(followed.registry.changedAt).toBe(before)
-    // A run of other files was stopped before its registry was in force.
-    const [token] = followed.registry.tokens
-    const others = followed.registry.tokens.map((one) => (one === token ? { ...one, name: 'Another' } : one))
-    await storeRegistry(db, { ...loadRegistry(folder.dir), tokens: others }, silent)
-    await store()
-    await followed.refresh()
-    expect(followed.registry.changedAt).toBeGreaterThan(before)
-    expect([(await versions()).length, changes]).toEqual([1, 1])
-  })
-
-  it('stays what it is where the files have mistakes', async () => {
-    const before = await readRegistry(db)
-    folder.edit('tokens', (rows) => [{ ...rows[0], dao: 'nobody' }, ...rows.slice(1)])
-    await expect(store()).rejects.toThrow(/dao: nobody is not in daos.json/)
-    expect(await readRegistry(db)).toEqual(before)
-  })
-})
-
-describe('a registry read without its DAOs', () => {
-  it('has all else as the whole has it', async () => {
-    const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
-    const { daos: _, daoById: __, daoBySlug: ___, ...rest } = whole
-    expect({ ...part }).toEqual(rest)
-    expect(() => part.daos).toThrow(/were not read/)
-  })
-
-  it('is what the jobs need that do not say that they need DAOs, and no others', async () => {
-    const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
-    for (const { dataset, entities } of jobs) {
-      for (const of of [dataset.entities, entities]) {
-        if (dataset.needsDaos && of(whole)[0] !== WHOLE_REGISTRY)
-          expect(() => of(part), dataset.name).toThrow(/were not read/)
-        else expect(of(part), dataset.name).toEqual(of(whole))
-      }
-    }
-  })
-
-  it('is refused where some of its records are not there, or of those that it leaves out', async () => {
-    const store = { name: 'one gone', settings: { mutations_sync: '1' } }
-    await db.command({ ...store, sql: "DELETE FROM registry_records WHERE list = 'daos' AND position = 0" })
-    await expect(readInForce(db, { part: 'tokens' })).rejects.toThrow(/of \d+ records of the registry's version/)
-  })
-
-  it('is followed like the whole', async () => {
-    const own = followRegistry(db, await readInForce(db, { part: 'tokens' }), { log: createListener(), part: 'tokens' })
-    folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, name: 'Another name' } : row)))
-    await store()
-    await own.refresh()
-    own.stop()
-    expect(own.registry.tokens.filter(({ name }) => name === 'Another name')).toHaveLength(1)
-    expect(() => own.registry.daos).toThrow(/were not read/)
-    expect(told.map(({ msg }) => msg)).toContain('a new registry is in force')
-  })
-})
-
-describe('what would come into force', () => {
-  it('is told record by record', async () => {
-    expect(await compareInForce(db, folder.dir)).toEqual([])
-    const [gone, changed] = ['made-up-1', 'made-up-2'].map((slug) => ({ slug, name: slug }))
-    folder.edit('categories', (rows) => [...rows, ...[gone, changed].map((one) => ({ ...one }))])
-    await store()
-    folder.edit('categories', (rows) => [
-      ...rows.slice(0, -2),
-      { ...changed, name: 'Another name' },
-      { slug: 'made-up-3', name: 'Made up' },
-    ])
-    folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, cmcId: '1' } : row)))
-    folder.edit('chains', (rows) => rows.toReversed())
-    expect(await compareInForce(db, folder.dir)).toEqual([
-      'categories: made-up-1 gone',
-      'categories: made-up-2 changed',
-      'categories: made-up-3 added',
-      'chains: in another order',
-      'tokens: UNI (ethereum/0x1f9840a85d5af5bf1d1762f925bdaddc4201f984) changed',
-    ])
-    await store()
-    expect(await compareInForce(db, folder.dir)).toEqual([])
-  })
-
-  it('is told of what statements join too, where a migrate was stopped and its files were taken back', async () => {
-    const change = (cmcId: string, mission: string) => {
-      folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, cmcId } : row)))
-      folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, mission } : row)))
-    }
-    change('2', 'Another mission')
-    await store()
-    change('1', 'One that never came into force')
-    await storeRegistry(db, loadRegistry(folder.dir), silent)
-    change('2', 'Another mission')
-    expect(await compareInForce(db, folder.dir)).toEqual([
-      'tokens: UNI (0x1f9840a85d5af5bf1d1762f925bdaddc4201f984) differs in the table',
-      'daos: uniswap differs in the table',
-    ])
-    await store()
-    expect(await compareInForce(db, folder.dir)).toEqual([])
-  })
-})
-
 describe('whoever follows the registry', () => {
   it('has another one when it is stored, and is told once', async () => {
     await followed.refresh()
@@ -217,6 +71,21 @@ describe('whoever follows the registry', () => {
     expect(before.daoBySlug.get('uniswap')?.name).toBe('Uniswap')
     expect(withoutVersion({ ...followed.registry })).toEqual(withoutVersion(await readRegistry(db)))
     expect(told.filter(({ msg }) => msg === 'a new registry is in force')).toHaveLength(1)
+  })
+
+  it("hears of the same once more where what statements join was another one's", async () => {
+    const before = followed.registry.changedAt
+    await store()
+    await followed.refresh()
+    expect(followed.registry.changedAt).toBe(before)
+    // A run of other files was stopped before its registry was in force.
+    const [token] = followed.registry.tokens
+    const others = followed.registry.tokens.map((one) => (one === token ? { ...one, name: 'Another' } : one))
+    await storeRegistry(db, { ...loadRegistry(folder.dir), tokens: others }, silent)
+    await store()
+    await followed.refresh()
+    expect(followed.registry.changedAt).toBeGreaterThan(before)
+    expect([(await readVersions(db)).length, changes]).toEqual([1, 1])
   })
 
   it('keeps the one before until all records of a new one are there', async () => {
@@ -265,6 +134,17 @@ if(list = 'chains' AND position = 0, '{"slug":"ethereum","colour":"blue"', recor
     await store()
     await followed.refresh()
     expect(followed.registry.categoryBySlug.get('made-up')?.name).toBe('Made up')
+  })
+
+  it('has a part of it like the whole', async () => {
+    const own = followRegistry(db, await readInForce(db, { part: 'tokens' }), { log: createListener(), part: 'tokens' })
+    folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, name: 'Another name' } : row)))
+    await store()
+    await own.refresh()
+    own.stop()
+    expect(own.registry.tokens.filter(({ name }) => name === 'Another name')).toHaveLength(1)
+    expect(() => own.registry.daos).toThrow(/were not read/)
+    expect(told.map(({ msg }) => msg)).toContain('a new registry is in force')
   })
 })
 

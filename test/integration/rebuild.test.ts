@@ -1,13 +1,10 @@
-import { EventEmitter, once } from 'node:events'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import type { Config } from '../../shared/config/config.ts'
 import { toDeriveParams } from '../../shared/datasets/define-dataset.ts'
 import { dexTrades } from '../../shared/datasets/dex-trades.ts'
 import { tokenPrices } from '../../shared/datasets/token-prices.ts'
-import { DataError, toReason } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { withLock } from '../../shared/store/lock.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { type RebuildOptions, rebuild } from '../../workers/rebuild/rebuild.ts'
 import { findRollUps } from '../../workers/rebuild/roll-ups.ts'
@@ -311,49 +308,5 @@ describe('a derived table that is computed anew', () => {
     expect(after.map(({ token }) => token)).toEqual([...tokens, late])
     await db.command({ name: 'only-early', sql: 'DELETE FROM dex_data WHERE token = 99' })
     expect(await dump('dex_data')).toBe(before)
-  })
-})
-
-describe('a lock', () => {
-  const lock = { name: 'a lock of the test', taken: 'taken', log: silent }
-  const kill = () =>
-    db.command({ name: 'kill', sql: 'KILL QUERY WHERE query_id = {name: String} SYNC', params: { name: lock.name } })
-
-  const toReasonOf = (work: () => void) => {
-    try {
-      work()
-    } catch (error) {
-      return toReason(error)
-    }
-  }
-  const countHolders = async () => {
-    const sql = 'SELECT count() AS holders FROM system.processes WHERE query_id = {name: String}'
-    const schema = z.object({ holders: z.number() })
-    const [row] = await db.rows({ name: 'holders', sql, params: { name: lock.name }, schema })
-    return row?.holders
-  }
-
-  it('leaves work that is done as it is, where it cannot be released', async () => {
-    const away: Database = { ...db, command: () => Promise.reject(new DataError('storage', 'away')) }
-    expect(await withLock(away, lock, async () => 'done')).toBe('done')
-    await kill()
-  })
-
-  it('that was lost ends without the lock of whoever has it now', async () => {
-    const steps = new EventEmitter()
-    const [began, told] = [once(steps, 'began'), once(steps, 'over')]
-    let next: Promise<number | undefined> | undefined
-    await withLock(db, lock, async ({ requireHeld }) => {
-      await kill()
-      await expect.poll(() => toReasonOf(requireHeld)).toMatch(/was lost/)
-      next = withLock(db, lock, async () => {
-        steps.emit('began')
-        await told
-        return countHolders()
-      })
-      await began
-    })
-    steps.emit('over')
-    expect(await next).toBe(1)
   })
 })

@@ -162,7 +162,8 @@ describe.skipIf(parse === undefined).each(Object.entries(MODES))('the compose fi
     expect(mounted).toEqual(['clickhouse_read_password', 'redis_url'])
     expect(environment.CLICKHOUSE_PASSWORD_FILE).toBe('')
     const keys = Object.keys(providerSettings).filter((name) => /KEY|TOKEN|RPC_URLS/.test(name))
-    expect(keys.filter((name) => environment[name] !== '')).toEqual([])
+    const ways = keys.flatMap((name) => [name, `${name}_FILE`])
+    expect(ways.filter((name) => environment[name] !== '')).toEqual([])
   })
 
   it('starts a Redis that asks for its password, and is healthy when it answers', async () => {

@@ -1,0 +1,142 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { compareInForce, putInForce, storeRegistry } from '../../clickhouse/registry.ts'
+import { WHOLE_REGISTRY } from '../../shared/registry/entities.ts'
+import { loadRegistry } from '../../shared/registry/registry.ts'
+import type { Database } from '../../shared/store/clickhouse.ts'
+import { readInForce, readRegistry } from '../../shared/store/followed-registry.ts'
+import { jobs } from '../../workers/jobs/list.ts'
+import { createTestConfig, createTestDatabase, type TestDatabase } from '../support/database.ts'
+import { createRegistryFolder, type RegistryFolder } from '../support/registry-folder.ts'
+import { readVersions, withoutVersion } from '../support/registry-versions.ts'
+import { silent } from '../support/silent.ts'
+
+let database: TestDatabase
+let db: Database
+let folder: RegistryFolder
+
+const store = () => putInForce(db, silent, folder.dir)
+
+beforeEach(async () => {
+  folder = createRegistryFolder()
+  database = await createTestDatabase(createTestConfig())
+  db = database.db
+  await store()
+})
+afterEach(async () => {
+  folder.remove()
+  await database.drop()
+})
+
+describe('the stored registry', () => {
+  it('is that of the files, in their order', async () => {
+    const stored = await readRegistry(db)
+    expect(withoutVersion(stored)).toEqual(withoutVersion(loadRegistry(folder.dir)))
+    expect(Math.abs(stored.changedAt - Date.now())).toBeLessThan(600_000)
+  })
+
+  it('is one version however often it is stored, at once or later', async () => {
+    await Promise.all([store(), store(), store()])
+    await store()
+    const [first, ...more] = await readVersions(db)
+    expect(more).toEqual([])
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    await Promise.all([store(), store()])
+    expect((await readVersions(db)).map(({ version }) => version)).toEqual([
+      first?.version,
+      (await readRegistry(db)).version,
+    ])
+    // What was in force once is again.
+    folder.edit('categories', (rows) => rows.slice(0, -1))
+    await store()
+    expect((await readRegistry(db)).version).toBe(first?.version)
+  })
+
+  it('is the one that was stored last, also after one of a machine whose clock was ahead', async () => {
+    const ahead =
+      'INSERT INTO registry_versions SELECT * REPLACE (now64(3) + INTERVAL 1 HOUR AS stored_at) FROM registry_versions FINAL'
+    await db.command({ name: 'ahead', sql: ahead })
+    const [first] = await readVersions(db)
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    await store()
+    expect((await readRegistry(db)).version).not.toBe(first?.version)
+    folder.edit('categories', (rows) => rows.slice(0, -1))
+    await store()
+    expect((await readRegistry(db)).version).toBe(first?.version)
+  })
+
+  it('stays what it is where the files have mistakes', async () => {
+    const before = await readRegistry(db)
+    folder.edit('tokens', (rows) => [{ ...rows[0], dao: 'nobody' }, ...rows.slice(1)])
+    await expect(store()).rejects.toThrow(/dao: nobody is not in daos.json/)
+    expect(await readRegistry(db)).toEqual(before)
+  })
+})
+
+describe('a registry read without its DAOs', () => {
+  it('has all else as the whole has it', async () => {
+    const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
+    const { daos: _, daoById: __, daoBySlug: ___, ...rest } = whole
+    expect({ ...part }).toEqual(rest)
+    expect(() => part.daos).toThrow(/were not read/)
+  })
+
+  it('is what the jobs need that do not say that they need DAOs, and no others', async () => {
+    const [whole, part] = [await readInForce(db), await readInForce(db, { part: 'tokens' })]
+    for (const { dataset, entities } of jobs) {
+      for (const of of [dataset.entities, entities]) {
+        if (dataset.needsDaos && of(whole)[0] !== WHOLE_REGISTRY)
+          expect(() => of(part), dataset.name).toThrow(/were not read/)
+        else expect(of(part), dataset.name).toEqual(of(whole))
+      }
+    }
+  })
+
+  it('is refused where some of its records are not there, or of those that it leaves out', async () => {
+    const store = { name: 'one gone', settings: { mutations_sync: '1' } }
+    await db.command({ ...store, sql: "DELETE FROM registry_records WHERE list = 'daos' AND position = 0" })
+    await expect(readInForce(db, { part: 'tokens' })).rejects.toThrow(/of \d+ records of the registry's version/)
+  })
+})
+
+describe('what would come into force', () => {
+  it('is told record by record', async () => {
+    expect(await compareInForce(db, folder.dir)).toEqual([])
+    const [gone, changed] = ['made-up-1', 'made-up-2'].map((slug) => ({ slug, name: slug }))
+    folder.edit('categories', (rows) => [...rows, ...[gone, changed].map((one) => ({ ...one }))])
+    await store()
+    folder.edit('categories', (rows) => [
+      ...rows.slice(0, -2),
+      { ...changed, name: 'Another name' },
+      { slug: 'made-up-3', name: 'Made up' },
+    ])
+    folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, cmcId: '1' } : row)))
+    folder.edit('chains', (rows) => rows.toReversed())
+    expect(await compareInForce(db, folder.dir)).toEqual([
+      'categories: made-up-1 gone',
+      'categories: made-up-2 changed',
+      'categories: made-up-3 added',
+      'chains: in another order',
+      'tokens: UNI (ethereum/0x1f9840a85d5af5bf1d1762f925bdaddc4201f984) changed',
+    ])
+    await store()
+    expect(await compareInForce(db, folder.dir)).toEqual([])
+  })
+
+  it('is told of what statements join too, where a migrate was stopped and its files were taken back', async () => {
+    const change = (cmcId: string, mission: string) => {
+      folder.edit('tokens', (rows) => rows.map((row) => (row.symbol === 'UNI' ? { ...row, cmcId } : row)))
+      folder.edit('daos', (rows) => rows.map((row) => (row.slug === 'uniswap' ? { ...row, mission } : row)))
+    }
+    change('2', 'Another mission')
+    await store()
+    change('1', 'One that never came into force')
+    await storeRegistry(db, loadRegistry(folder.dir), silent)
+    change('2', 'Another mission')
+    expect(await compareInForce(db, folder.dir)).toEqual([
+      'tokens: UNI (0x1f9840a85d5af5bf1d1762f925bdaddc4201f984) differs in the table',
+      'daos: uniswap differs in the table',
+    ])
+    await store()
+    expect(await compareInForce(db, folder.dir)).toEqual([])
+  })
+})
