@@ -39,7 +39,10 @@ export async function storeRecords(
 SELECT {version: String}, {records: UInt32}, greatest(now64(3), fromUnixTimestamp64Milli({after: Int64} + 1))`,
     params: { version, records: rows.length, after: before?.changedAt ?? 0 },
   })
-  log.info({ version, records: rows.length, before: before?.version }, 'a new registry is in force')
+  log.info(
+    { version, records: rows.length, before: before?.version },
+    isThere ? 'the registry is in force once more' : 'a new registry is in force',
+  )
 }
 
 function toRows({ files, index }: RegistrySource): StoredRecord[] {

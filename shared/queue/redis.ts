@@ -8,10 +8,10 @@ type Use = 'commands' | 'blocking' | 'subscriber' | 'reader' | 'counter'
 
 /**
  * What differs by use. `blocking` is for BullMQ workers, whose blocking reads must wait without a retry limit.
- * `commands` fail after a few tries, so that a caller hears of it. Both take a Redis that says nothing for dead, as a
- * machine does that lost its power or its network: the system would wait for it for a quarter of an hour. A `subscriber` that gets no answer is taken for
- * dead, and subscribes anew by itself on every connection. A `reader` waits a few seconds in each of its reads, is taken
- * for dead likewise, and hears of it at once: it reads again by itself.
+ * `commands` fail after a few tries, so that a caller hears of it. Both take a Redis that says nothing for dead, as one does
+ * whose machine lost its power or its network: the system would wait for it for a quarter of an hour. A `subscriber` that gets
+ * no answer is taken for dead, and subscribes anew by itself on every connection. A `reader` waits a few seconds in each of its
+ * reads, is taken for dead likewise, and hears of it at once: it reads again by itself.
  */
 const OPTIONS = {
   commands: { maxRetriesPerRequest: 3, socketTimeout: 20_000 },

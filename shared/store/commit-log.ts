@@ -68,8 +68,8 @@ export interface CommitLog {
   /** The newest version that the listeners were told of; undefined until the log could be read. */
   readonly version: string | undefined
   /**
-   * The commits after a version that the listeners were told of, oldest first, at most a page of them; undefined where some of them are not there any
-   * more or make no sense, or where the version is none of this log; `away` while Redis does not answer.
+   * The commits after a version that the listeners were told of, oldest first, at most a page of them; undefined where some
+   * of them are not there any more or make no sense, or where the version is none of this log; `away` while Redis does not answer.
    */
   after(version: string): Promise<readonly LoggedCommit[] | undefined | 'away'>
   /** Listeners are told in the order in which they came. */

@@ -100,6 +100,7 @@ export function followRegistry(
   }
   const look = async (alsoLinks: boolean) => {
     const newer = await readNewer()
+    const isOther = newer?.version !== base.version
     if (newer === undefined && !alsoLinks) return
     if (part === 'whole') {
       const links = await readFoundLinks(db)
@@ -111,7 +112,8 @@ export function followRegistry(
     if (newer === undefined) return
     const { version, tokens } = newer
     const daos = part === 'whole' ? { daos: newer.daos.length } : {}
-    log.info({ version, tokens: tokens.length, ...daos }, 'a new registry is in force')
+    const message = isOther ? 'a new registry is in force' : 'the registry is in force once more'
+    log.info({ version, tokens: tokens.length, ...daos }, message)
     onChange()
   }
 

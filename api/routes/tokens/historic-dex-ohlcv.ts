@@ -39,6 +39,7 @@ export const historicDexOhlcvRoute = defineCandles({
   intervals: INTERVALS,
   candle,
   time: 'traded_at',
+  // Of a token without trades of any value in 30 days it stands still, as that of /data/tokens/dex-data does.
   readUpTo: 'SELECT toUnixTimestamp64Milli(max(as_of)) AS newest FROM dex_data FINAL WHERE token = {token: UInt64}',
   // Decimals add up to the same whatever the order of the rows, which changes with every merge.
   values: `${priceOf('argMinIf')}, max(price), min(price), ${priceOf('argMaxIf')},
