@@ -174,14 +174,8 @@ it('a kept answer is not followed by a refusal that would be read as the answer 
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
   const request = `GET ${short} HTTP/1.1\r\nHost: a\r\n\r\n`
   socket.write(`${request}${request}what?\r\n\r\n`)
-  const read: Buffer[] = []
-  // The connection is broken off.
-  await expect(
-    (async () => {
-      for await (const bytes of socket) read.push(bytes as Buffer)
-    })(),
-  ).rejects.toThrow(/ECONNRESET/)
-  expect(String(Buffer.concat(read))).not.toContain(' 400 ')
+  // The connection is closed behind what was answered.
+  expect(await text(socket)).not.toContain(' 400 ')
 })
 
 it.each([

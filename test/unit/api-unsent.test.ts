@@ -13,13 +13,17 @@ it('holds so many bytes for clients that do not read, and closes the slowest for
   unsent.take(create(true), Buffer.alloc(60))
   unsent.take(second, Buffer.alloc(40))
   expect(() => unsent.take(third, Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))
-  // Who waits for the same bytes takes none.
-  unsent.take(create(), body)
+  // Who waits for the same bytes takes none, and they are there until the last of them has left.
+  const same = create()
+  unsent.take(same, body)
   second.emit('close')
   unsent.take(third, Buffer.alloc(40))
   slow.push(first)
+  expect(() => unsent.take(create(), Buffer.alloc(60))).toThrow(expect.objectContaining({ code: 'unavailable' }))
+  slow.push(same)
   unsent.take(create(), Buffer.alloc(60))
-  // Closed in favour of that one, it counts no second time.
+  // Closed in favour of that one, they count no second time.
   first.emit('close')
+  same.emit('close')
   expect(() => unsent.take(create(), Buffer.alloc(1))).toThrow(expect.objectContaining({ code: 'unavailable' }))
 })
