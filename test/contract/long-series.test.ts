@@ -168,7 +168,7 @@ it('breaks off when what comes behind its request is none, and nothing is writte
   expect(answer.endsWith('\r\n0\r\n\r\n')).toBe(false)
 })
 
-it('a kept answer is not followed by a refusal that would be read as the answer behind it', async () => {
+it('what is no request, behind two that are, is not refused in the place of an answer', async () => {
   const short = '/data/chains'
   await (await fetch(api.url + short)).text()
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
