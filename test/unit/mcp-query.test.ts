@@ -10,10 +10,11 @@ const toReply = (records: readonly object[]): Reply => ({
   headers: new Headers({ 'content-type': 'application/x-ndjson' }),
 })
 const UNISWAP = { _id: 'a'.repeat(24), name: 'Uniswap', financialData: { price: 7 } }
-const of = ['Uniswap', 'Aave']
 
-/** What the tool tells of two tokens by one member, of whom `answer` tells; and how often it asked. */
-async function query(answer: (parameters: URLSearchParams) => readonly object[] | Refused) {
+const prices = { topic: 'tokens', of: ['Uniswap', 'Aave'], fields: ['financialData.price'] }
+
+/** What the tool tells of what `answer` tells, and how often it asked. */
+async function query(answer: (parameters: URLSearchParams) => readonly object[] | Refused, asks: object = prices) {
   let asked = 0
   const source: Source = {
     ...{ base: 'http://here', now: () => 0, document: async () => document },
@@ -24,7 +25,7 @@ async function query(answer: (parameters: URLSearchParams) => readonly object[] 
       return toReply(answered)
     },
   }
-  const input = queryTool.input.parse({ topic: 'tokens', of, fields: ['financialData.price'] })
+  const input = queryTool.input.parse(asks)
   const { data } = await queryTool.call({ source, input, signal: new AbortController().signal })
   return { data, asked }
 }
@@ -43,4 +44,10 @@ it('only who has no record is told as one whom nothing fits, not who could not b
   expect((await query((parameters) => (isFirst(parameters) ? [UNISWAP] : busy))).data).not.toHaveProperty('failed')
   const { data } = await query((parameters) => (isFirst(parameters) ? [UNISWAP] : []))
   expect(data.failed).toMatchObject([{ of: 'Aave', why: expect.stringContaining('No record fits') }])
+})
+
+it('what goes by an id alone is asked for without one', async () => {
+  const changes = await query(() => [{ dataset: 'prices' }], { topic: 'changes' })
+  expect(changes.data.columns).toEqual(['dataset'])
+  await expect(query(() => [], { topic: 'daos/governance/voters' })).rejects.toThrow('is about one token or DAO')
 })

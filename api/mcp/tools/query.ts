@@ -61,7 +61,8 @@ function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, curso
     throw new Mistake(`"${topic.name}" takes no ${refused.map(([name]) => name).join(' and no ')}.`)
   if (of.length > 0 && topic.takes === 'none') throw new Mistake(`"${topic.name}" is about all together: leave out of.`)
   if (of.length > 1 && cursor !== undefined) throw new Mistake('cursor goes on with one of them: give one in of.')
-  if (of.length > 0 || topic.takes !== 'one' || where.proposal !== undefined) return
+  // One that goes by its id alone may be left out.
+  if (of.length > 0 || topic.takes !== 'one' || where.proposal !== undefined || !topic.has('name')) return
   throw new Mistake(`"${topic.name}" is about one token or DAO: name it in of.`)
 }
 
