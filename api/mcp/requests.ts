@@ -17,10 +17,12 @@ export function toPath(path: string, parameters: Parameters): string {
   return query === '' ? path : `${path}?${query}`
 }
 
+export const isId = (one: string) => ID.test(one)
+
 /** Whom a request is about: ids are told from names by how they look. */
 export const toOf = (of: readonly string[]): Parameters => ({
-  id: of.filter((one) => ID.test(one)),
-  name: of.filter((one) => !ID.test(one)),
+  id: of.filter(isId),
+  name: of.filter((one) => !isId(one)),
 })
 
 /** The parameters that a topic has of its own, and that no argument of a tool stands for. */

@@ -12,6 +12,8 @@ export interface Topic {
   readonly operation: Operation
   /** Whether it is about several tokens or DAOs, about one, or about none. */
   readonly takes: 'several' | 'one' | 'none'
+  /** Whether it goes by an id alone, and is about all together without one. */
+  readonly mayBeAll: boolean
   /** Finest first; none unless it is a series. */
   readonly intervals: readonly Interval[]
   /** The members of a record, those of lists inside it with `[]`. */
@@ -42,15 +44,17 @@ function toRecordMembers(document: OpenApi, operation: Operation): Pick<Topic, '
 }
 
 function toTopic(document: OpenApi, path: string, operation: Operation): Topic {
+  const has = (parameter: string) => operation.parameters.some(({ name }) => name === parameter)
   const id = operation.parameters.find(({ name }) => name === 'id')
   return {
     name: path.slice('/data/'.length),
     path,
     operation,
     takes: id === undefined ? 'none' : isSeveral(id.schema) ? 'several' : 'one',
+    mayBeAll: id !== undefined && !has('name'),
     intervals: toIntervals(operation),
     ...toRecordMembers(document, operation),
-    has: (parameter) => operation.parameters.some(({ name }) => name === parameter),
+    has,
   }
 }
 

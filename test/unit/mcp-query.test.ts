@@ -41,7 +41,9 @@ it('nobody is asked for again whose record came', async () => {
 it('only who has no record is told as one whom nothing fits, not who could not be asked for', async () => {
   const busy = new Refused({ code: 'unavailable', detail: 'Too much at once.' })
   const isFirst = (parameters: URLSearchParams) => parameters.getAll('name').join().includes('Uniswap')
-  expect((await query((parameters) => (isFirst(parameters) ? [UNISWAP] : busy))).data).not.toHaveProperty('failed')
+  const busied = await query((parameters) => (isFirst(parameters) ? [UNISWAP] : busy))
+  expect(busied.data).not.toHaveProperty('failed')
+  expect(busied.data.untold).toEqual(['Aave'])
   const { data } = await query((parameters) => (isFirst(parameters) ? [UNISWAP] : []))
   expect(data.failed).toMatchObject([{ of: 'Aave', why: expect.stringContaining('No record fits') }])
 })
@@ -49,5 +51,6 @@ it('only who has no record is told as one whom nothing fits, not who could not b
 it('what goes by an id alone is asked for without one', async () => {
   const changes = await query(() => [{ dataset: 'prices' }], { topic: 'changes' })
   expect(changes.data.columns).toEqual(['dataset'])
+  await expect(query(() => [], { topic: 'changes', of: ['Uniswap'] })).rejects.toThrow('goes by ids')
   await expect(query(() => [], { topic: 'daos/governance/voters' })).rejects.toThrow('is about one token or DAO')
 })

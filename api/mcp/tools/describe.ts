@@ -14,13 +14,15 @@ const ARGUMENTS = new Set('id name fields sort filter limit cursor format order 
 
 const TAKES = { several: 'any tokens or DAOs', one: 'one token or DAO', none: 'all together' } as const
 
+const toAbout = ({ takes, mayBeAll }: Topic) => (mayBeAll ? `one by its id, or ${TAKES.none}` : TAKES[takes])
+
 async function toOverview({ source }: Call<unknown>): Promise<Told> {
   const topics = await readTopics(source)
-  const shown = topics.map(({ name, operation, takes, intervals }) => ({
-    topic: name,
-    what: operation.summary,
-    about: TAKES[takes],
-    ...(intervals.length > 0 ? { series: intervals.join(' ') } : {}),
+  const shown = topics.map((topic) => ({
+    topic: topic.name,
+    what: topic.operation.summary,
+    about: toAbout(topic),
+    ...(topic.intervals.length > 0 ? { series: topic.intervals.join(' ') } : {}),
   }))
   return { line: `${topics.length} topics.`, data: { source: `${source.base}/llms.txt`, topics: shown } }
 }
@@ -62,7 +64,7 @@ async function toDetails(call: Call<z.output<typeof input>>, name: string): Prom
     source: `${source.base}/reference/${topic.operation.operationId}.md`,
     topic: topic.name,
     what: topic.operation.description,
-    about: TAKES[topic.takes],
+    about: toAbout(topic),
     ...(topic.intervals.length > 0 ? { intervals: topic.intervals } : {}),
     where,
     madeOf: data,

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { askEach, type Failed } from '../ask-each.ts'
 import { type Call, defineTool, type Told } from '../define-tool.ts'
 import { Mistake } from '../mistake.ts'
-import { checkWhere, type Parameters, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
+import { checkWhere, isId, type Parameters, toCursor, toFacts, toOf, toPath, toRecords } from '../requests.ts'
 import { Refused, type Reply, type Source } from '../source.ts'
 import { countUnknown, cutToSize, type Json, shorten, toPaths, valueAt } from '../table.ts'
 import { findTopic, type Topic } from '../topics.ts'
@@ -61,8 +61,10 @@ function checkArguments(topic: Topic, { of = [], sort, filter, where = {}, curso
     throw new Mistake(`"${topic.name}" takes no ${refused.map(([name]) => name).join(' and no ')}.`)
   if (of.length > 0 && topic.takes === 'none') throw new Mistake(`"${topic.name}" is about all together: leave out of.`)
   if (of.length > 1 && cursor !== undefined) throw new Mistake('cursor goes on with one of them: give one in of.')
-  // One that goes by its id alone may be left out.
-  if (of.length > 0 || topic.takes !== 'one' || where.proposal !== undefined || !topic.has('name')) return
+  const named = of.find((one) => !isId(one))
+  if (topic.mayBeAll && named !== undefined)
+    throw new Mistake(`"${topic.name}" goes by ids: find that of ${named} with search, or leave out of for all.`)
+  if (of.length > 0 || topic.takes !== 'one' || where.proposal !== undefined || topic.mayBeAll) return
   throw new Mistake(`"${topic.name}" is about one token or DAO: name it in of.`)
 }
 
@@ -128,7 +130,7 @@ interface Came {
 }
 
 /** The answer with as many rows as fit into it. */
-function toData(call: QueryCall, isEach: boolean, came: readonly Came[], failed: readonly Failed[]) {
+function toData(call: QueryCall, isEach: boolean, came: readonly Came[], { failed, untold }: Missing) {
   const { fields, limit } = call.input
   const replies = came.map(({ reply }) => reply)
   const records = came.flatMap(({ of, records: list }) => list.slice(0, limit).map((record): Row => ({ of, record })))
@@ -155,6 +157,7 @@ function toData(call: QueryCall, isEach: boolean, came: readonly Came[], failed:
         rows.map(({ record }) => record),
       ),
       ...(failed.length > 0 ? { failed } : {}),
+      ...(untold.length > 0 ? { untold } : {}),
     }
   })
   return { made, shown, all, found: records.length }
@@ -162,12 +165,18 @@ function toData(call: QueryCall, isEach: boolean, came: readonly Came[], failed:
 
 const UNTOLD: Reply = { text: '', headers: new Headers() }
 
-/** Those of several that no record fits. What is not seen among records may be on another page: it is asked for alone. */
-async function findMissing(call: QueryCall, topic: Topic, came: readonly Came[]): Promise<readonly Failed[]> {
+/** Those of several that no record fits, and those of whom that could not be asked. */
+interface Missing {
+  readonly failed: readonly Failed[]
+  readonly untold: readonly string[]
+}
+
+/** What is not seen among records may be on another page: it is asked for alone. */
+async function findMissing(call: QueryCall, topic: Topic, came: readonly Came[]): Promise<Missing> {
   const { source, input: asked } = call
   const { of = [], filter, where, cursor } = asked
   // The first page told it.
-  if (topic.takes !== 'several' || cursor !== undefined) return []
+  if (topic.takes !== 'several' || cursor !== undefined) return { failed: [], untold: [] }
   const names = came.flatMap(({ records }) => records.flatMap(({ _id, name }) => [_id, name]))
   const seen = new Set(names.map((name) => (typeof name === 'string' ? name.toLowerCase() : undefined)))
   const others = of.filter((one) => !seen.has(one.toLowerCase()))
@@ -185,7 +194,8 @@ async function findMissing(call: QueryCall, topic: Topic, came: readonly Came[])
   }
   const toAny = (one: string) => ({ ...toOf([one]), ...where, filter, fields: '_id', limit: '1' })
   const paths = others.map((one) => ({ of: one, path: toAskedPath(topic, toAny(one)) }))
-  return (await askEach(call, paths, askAny)).failed
+  const { answers, failed } = await askEach(call, paths, askAny)
+  return { failed, untold: answers.flatMap(({ of: one, reply }) => (reply === UNTOLD ? [one] : [])) }
 }
 
 /** Why nothing came: of each, unless it is the same. */
@@ -212,14 +222,17 @@ async function run(call: QueryCall): Promise<Told> {
   const { answers, failed } = await askEach(call, requests)
   if (answers.length === 0) throw toMistake(failed)
   const came = answers.map((answer): Came => ({ ...answer, records: toRecords(answer.reply) }))
-  const without = [...failed, ...(await findMissing(call, topic, came))]
-  const data = toData(call, isEach, came, without)
+  const missing = await findMissing(call, topic, came)
+  const without = [...failed, ...missing.failed]
+  const data = toData(call, isEach, came, { ...missing, failed: without })
   // What was cut for its size has a next page as well: one that begins where it was cut.
   if (data.shown < data.found && topic.has('cursor') && !isEach)
     return run({ ...call, input: { ...asked, limit: data.shown } })
   const line = `${data.shown} of ${data.all ?? 'more'} records of ${topic.name}, as of ${data.made.asOf ?? 'no time'}.`
   const said = without.length === 0 ? '' : ` Nothing of ${without.length} of the ${of.length} asked for: see failed.`
-  return { line: line + said, data: data.made }
+  const unsaid =
+    missing.untold.length === 0 ? '' : ' Whether a record fits those in untold could not be asked: ask again.'
+  return { line: line + said + unsaid, data: data.made }
 }
 
 export const queryTool = defineTool({
