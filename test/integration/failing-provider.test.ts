@@ -1,0 +1,182 @@
+import { once } from 'node:events'
+import { Job } from 'bullmq'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { DataError } from '../../shared/errors.ts'
+import { enqueueRanges } from '../../shared/queue/queues.ts'
+import { createMetrics } from '../../shared/telemetry/metrics.ts'
+import { toAgain, wantAsked } from '../../workers/backfill/ask.ts'
+import { readOutcome } from '../../workers/backfill/outcome.ts'
+import { planBackfill } from '../../workers/backfill/plan.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { createRunner } from '../../workers/run/runner.ts'
+import { enqueueMissing } from '../../workers/schedule/look.ts'
+import { createWorkerMetrics } from '../../workers/watch/worker-metrics.ts'
+import { createPricesPipeline, type PricesPipeline, untilDone } from '../support/prices-pipeline.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+
+let pipeline: PricesPipeline
+beforeEach(async () => {
+  pipeline = await createPricesPipeline()
+})
+afterEach(() => pipeline.close())
+
+describe('a failing provider', () => {
+  const slot = { kind: 'slot', slot: Date.parse('2024-05-06T07:05:00Z') } as const
+
+  it('is stood in for by the next one', async () => {
+    pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 500 })
+    await pipeline.queue('prices').add('prices', slot)
+    await untilDone(pipeline.startWorker(), 1)
+    const { tokens } = (await pipeline.stored()) ?? { tokens: 0 }
+    expect(tokens).toBe(pipeline.liveTokens().filter(({ coingeckoId }) => coingeckoId).length)
+  })
+
+  it('is asked again later when all are away, and the slot is stored then', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 }, { times: 4 })
+    await pipeline.queue('prices').add('prices', slot, { attempts: 3, backoff: { type: 'fixed', delay: 1 } })
+    const { failed } = await untilDone(pipeline.startWorker(), 1)
+    expect(failed).toEqual([])
+    expect((await pipeline.stored())?.tokens).toBe(pipeline.liveTokens().length)
+  })
+
+  it('is asked again until the slot is over, and the reason then names the time', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
+    const queue = pipeline.queue('prices')
+    const runner = pipeline.startWorker()
+    const first = once(runner, 'failed')
+    await queue.add('prices', slot, { jobId: 'slot' })
+    expect((await first)[0].finishedOn).toBeUndefined()
+    // A tenth of a second before the slot is over no pause ends in time.
+    pipeline.clock.now = slot.slot + 5 * MINUTE - 100
+    const { failed } = await untilDone(runner, 1)
+    expect(failed[0]?.reason).toMatch(
+      /status 503.*\(not tried again: its time ends at 2024-05-06T07:10:00\.000Z, and the next try would come later\)$/,
+    )
+  })
+
+  it('that asks for a longer wait than the slot lasts is not asked again, and the reason names both times', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 429, retryAfter: 3600 })
+    await pipeline.queue('prices').add('prices', slot)
+    const { failed } = await untilDone(pipeline.startWorker(), 1)
+    expect(failed[0]?.reason).toMatch(
+      /its time ends at 2024-05-06T07:10:00.000Z, and the provider asks to wait until 2024-05-06T08:05:09.000Z\)$/,
+    )
+  })
+
+  it('is asked for a range for half an hour from its first failure on, and anew when an operator retries', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
+    const queue = pipeline.queue('prices', 'history')
+    const runner = pipeline.startWorker('history')
+    const range = { kind: 'range', from: slot.slot - HOUR, to: slot.slot, interval: '5m' } as const
+    const first = once(runner, 'failed')
+    await queue.add('prices', range, { jobId: 'range' })
+    expect((await first)[0].finishedOn).toBeUndefined()
+    pipeline.clock.now += 30 * MINUTE
+    const { failed } = await untilDone(runner, 1)
+    expect(failed[0]?.reason).toContain('its time ends at 2024-05-06T07:35:09.000Z')
+    const again = once(runner, 'failed')
+    await (await queue.getJob('range'))?.retry('failed', { resetAttemptsMade: true })
+    expect((await again)[0].finishedOn).toBeUndefined()
+  })
+
+  it('is asked again, also where Redis refuses to note who is left', async () => {
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'status', status: 503 })
+    const refuse = vi.spyOn(Job.prototype, 'updateData').mockRejectedValueOnce(new Error('OOM command not allowed'))
+    onTestFinished(() => refuse.mockRestore())
+    const runner = pipeline.startWorker()
+    const first = once(runner, 'failed')
+    await pipeline.queue('prices').add('prices', slot)
+    const [job, { message }] = await first
+    expect([message, job.finishedOn]).toEqual(['Redis, who is left of a job: OOM command not allowed', undefined])
+  })
+
+  it('whose plan is used up postpones a range, which is planned anew when the plan has room', async () => {
+    const to = pipeline.clock.now - 24 * HOUR
+    const request = { dataset: 'prices', from: new Date(to - HOUR).toISOString(), to: new Date(to).toISOString() }
+    const ask = planBackfill({ ...request, interval: '5m', only: 'UNI' }, pipeline.registry, pipeline.clock.now)
+    await wantAsked(pipeline.context.db, ask)
+    const usedUp = new DataError('provider_exhausted', 'acme: used up', { retryAfterMs: 8 * HOUR })
+    const collector = { provider: 'acme', covers: () => true, collect: () => Promise.reject(usedUp) }
+    const job = { ...prices, connect: () => [collector] }
+    const metrics = createMetrics('test')
+    const runner = createRunner(job, { ...pipeline.context, metrics: createWorkerMetrics(metrics) }, 'history')
+    pipeline.runners.push(runner)
+    const { history } = pipeline.queues('prices')
+    await enqueueRanges(history, ask.chunks)
+    expect((await untilDone(runner, 1)).failed).toEqual([])
+    expect((await history.getCompleted())[0]?.returnvalue.postponed).toContain('acme: used up')
+    const counted = await metrics.metrics()
+    expect(counted).toMatch(/^worker_jobs_total\{dataset="prices",outcome="postponed",.*\} 1$/m)
+    expect(counted).toMatch(/^worker_jobs_total\{dataset="prices",outcome="failed",.*\} 0$/m)
+    const outcome = await readOutcome(pipeline.context.db, ask, {
+      ended: [],
+      isRenewal: false,
+      now: pipeline.clock.now,
+    })
+    expect(outcome.parts).toMatchObject([{ standing: 'failed', reason: 'acme: used up', entities: ['Uniswap'] }])
+    await runner.close()
+    expect(await enqueueMissing(job, history, pipeline.scheduler)).toBe(0)
+    pipeline.clock.now += 8 * HOUR
+    expect(await enqueueMissing(job, history, pipeline.scheduler)).toBeGreaterThan(0)
+    // What is known and was to be collected again is planned by nobody else.
+    const again = createRunner(job, pipeline.context, 'history')
+    pipeline.runners.push(again)
+    await history.obliterate({ force: true })
+    await enqueueRanges(history, toAgain(ask.chunks))
+    expect((await untilDone(again, 1)).failed).toMatchObject([{ reason: expect.stringContaining('acme: used up') }])
+  })
+
+  it('that leaves a range to a coarser one is asked for no longer, though every try stores what the other has', async () => {
+    pipeline.upstream.faults.set('coinmarketcap', { kind: 'status', status: 503 })
+    const runner = pipeline.startWorker('history')
+    const first = once(runner, 'failed')
+    const to = slot.slot - 240 * HOUR
+    await pipeline.queue('prices', 'history').add('prices', { kind: 'range', from: to - 24 * HOUR, to, interval: '5m' })
+    expect((await first)[0].finishedOn).toBeUndefined()
+    expect((await pipeline.stored())?.rows).toBeGreaterThan(0)
+    pipeline.clock.now += 30 * MINUTE
+    const { failed } = await untilDone(runner, 1)
+    expect(failed[0]?.reason).toContain('its time ends at 2024-05-06T07:35:09.000Z')
+  })
+
+  it('that refuses is asked again until the slot is over, and nothing is stored of it', async () => {
+    const reason = { kind: 'status', status: 401 } as const
+    for (const provider of ['coinmarketcap', 'coingecko']) pipeline.upstream.faults.set(provider, reason)
+    const runner = pipeline.startWorker()
+    const first = once(runner, 'failed')
+    await pipeline.queue('prices').add('prices', slot)
+    expect((await first)[0].finishedOn).toBeUndefined()
+    pipeline.clock.now = slot.slot + 5 * MINUTE - 100
+    const { failed } = await untilDone(runner, 1)
+    expect(failed[0]?.reason).toMatch(/coinmarketcap.*401/)
+    expect(await pipeline.queue('prices').getFailedCount()).toBe(1)
+    expect((await pipeline.stored())?.rows).toBe(0)
+  })
+
+  it('loses nothing that was stored when its answer is malformed', async () => {
+    const queue = pipeline.queue('prices')
+    await queue.add('prices', slot)
+    const runner = pipeline.startWorker()
+    await untilDone(runner, 1)
+    const before = await pipeline.dump()
+    for (const provider of ['coinmarketcap', 'coingecko'])
+      pipeline.upstream.faults.set(provider, { kind: 'content-type' })
+    const failed = once(runner, 'failed')
+    await queue.add('prices', slot, { jobId: 'again' })
+    expect((await failed)[1].message).toContain('coinmarketcap')
+    expect(await pipeline.dump()).toBe(before)
+  })
+
+  it('refuses a payload that makes no sense, naming the member', async () => {
+    await pipeline.queue('prices').add('prices', { kind: 'range', from: -1, to: 5, interval: '5m' })
+    const { failed } = await untilDone(pipeline.startWorker(), 1)
+    expect(failed[0]?.reason).toMatch(/prices: .*from/s)
+  })
+})

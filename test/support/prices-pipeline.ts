@@ -1,0 +1,86 @@
+import type { Worker } from 'bullmq'
+import { z } from 'zod'
+import { tokenPrices } from '../../shared/datasets/token-prices.ts'
+import type { Lane } from '../../shared/queue/lanes.ts'
+import { isThereAt } from '../../shared/registry/ends.ts'
+import prices from '../../workers/jobs/prices.ts'
+import { createRunner } from '../../workers/run/runner.ts'
+import type { SchedulerContext } from '../../workers/schedule/due-slots.ts'
+import { createPipeline, type Pipeline } from './pipeline.ts'
+import { silent } from './silent.ts'
+
+const counts = z.object({ tokens: z.number(), rows: z.number() })
+type Counts = z.output<typeof counts>
+
+/** A pipeline whose prices workers collect and store. */
+export interface PricesPipeline extends Pipeline {
+  /** Workers that end with the pipeline. */
+  readonly runners: Worker[]
+  readonly scheduler: SchedulerContext
+  startWorker(lane?: Lane): Worker
+  /** How many tokens and rows a table has. */
+  stored(table?: string): Promise<Counts | undefined>
+  /** All that is stored of prices, but when it was. */
+  dump(): Promise<string>
+  /** Those that are quoted at the pipeline's time: of some only the past is left now. */
+  liveTokens(): ReturnType<typeof tokenPrices.entities>
+}
+
+export async function createPricesPipeline(): Promise<PricesPipeline> {
+  const pipeline = await createPipeline()
+  const { context, config, registry, clock, database } = pipeline
+  const runners: Worker[] = []
+  return {
+    ...pipeline,
+    runners,
+    scheduler: {
+      db: context.db,
+      redis: context.redis,
+      prefix: config.redis.prefix,
+      registry,
+      log: silent,
+      now: () => clock.now,
+    },
+    startWorker: (lane) => {
+      const runner = createRunner(prices, context, lane)
+      runners.push(runner)
+      return runner
+    },
+    stored: async (table = 'token_prices') => {
+      const sql = `SELECT uniqExact(token) AS tokens, count() AS rows FROM ${table} FINAL`
+      const [row] = await database.db.rows({ name: 'stored', sql, schema: counts })
+      return row
+    },
+    dump: async () =>
+      JSON.stringify(
+        await database.db.rows({
+          name: 'dump',
+          sql: 'SELECT * EXCEPT version FROM token_prices FINAL ORDER BY ALL',
+          schema: z.record(z.string(), z.unknown()),
+        }),
+      ),
+    liveTokens: () => tokenPrices.entities(registry).filter((token) => isThereAt(token, clock.now)),
+    close: async () => {
+      await Promise.all(runners.map((runner) => runner.close()))
+      await pipeline.close()
+    },
+  }
+}
+
+/** Resolves when the queue's jobs are all finished, with the jobs by outcome. */
+export async function untilDone(runner: Worker, jobs: number) {
+  const done = { completed: [] as string[], failed: [] as { id: string; reason: string }[] }
+  await new Promise<void>((resolve) => {
+    const check = () => done.completed.length + done.failed.length >= jobs && resolve()
+    runner.on('completed', (job) => {
+      done.completed.push(String(job.id))
+      check()
+    })
+    runner.on('failed', (job, error) => {
+      if (job?.finishedOn === undefined) return
+      done.failed.push({ id: String(job.id), reason: error.message })
+      check()
+    })
+  })
+  return done
+}
