@@ -47,3 +47,25 @@ it('what is stored counts also after a time when the clock was ahead', async () 
   await other.save('cursor', 'fourth')
   expect(await open(0).get('cursor')).toBe('fourth')
 })
+
+it('what is asked for at once is read together, however much it is', async () => {
+  const { db } = database
+  const names = Array.from({ length: 2500 }, (_, number) => `pool "${number}", 'of' \\n\n`)
+  const before = openState(db, 'dex-trades', Date.now)
+  for (const name of names) before.set(name, `read ${name}`)
+  await before.store()
+  const counted = { statements: 0 }
+  const rows: typeof db.rows = (statement) => {
+    counted.statements += 1
+    return db.rows(statement)
+  }
+  const state = openState({ ...db, rows }, 'dex-trades', Date.now)
+  const found = await Promise.all([...names, 'of nobody', ...names.slice(0, 10)].map((name) => state.get(name)))
+  expect(found).toEqual([
+    ...names.map((name) => `read ${name}`),
+    undefined,
+    ...names.slice(0, 10).map((name) => `read ${name}`),
+  ])
+  expect(counted.statements).toBe(3)
+  expect(await openState(db, 'governance', Date.now).get(names[0] as string)).toBeUndefined()
+})

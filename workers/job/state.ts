@@ -12,7 +12,11 @@ export interface JobState {
   save(name: string, value: string): Promise<void>
 }
 
-const stored = z.object({ value: z.string(), at: z.int() })
+const stored = z.object({ name: z.string(), value: z.string(), at: z.int() })
+type Stored = z.infer<typeof stored>
+
+/** Most names in one statement: they stand in the line of its request. */
+const MAX_NAMES = 1000
 
 /**
  * A draft of the state for one provider's attempt. `keep` adds it to the run's state; without that, an answer that is
@@ -34,30 +38,51 @@ export function draftState(state: JobState): JobState & { keep(): void } {
 }
 
 /**
+ * Reads what is stored under a name. Names that are asked for in one turn of the event loop, as a job asks for each of
+ * its tokens, are read with one statement.
+ */
+function createReader(db: Database, job: string): (name: string) => Promise<Stored | undefined> {
+  let gathered: { names: Set<string>; rows: Promise<ReadonlyMap<string, Stored>> } | undefined
+  async function readAll(names: ReadonlySet<string>): Promise<ReadonlyMap<string, Stored>> {
+    await new Promise(setImmediate)
+    gathered = undefined
+    const rows = await db.rows({
+      name: 'job-state',
+      sql: `SELECT name, value, toUnixTimestamp64Milli(written_at) AS at FROM job_state FINAL
+WHERE job = {job:String} AND name IN {names:Array(String)}`,
+      params: { job, names: [...names] },
+      schema: stored,
+    })
+    return new Map(rows.map((row) => [row.name, row]))
+  }
+  return async (name) => {
+    if (gathered === undefined || gathered.names.size >= MAX_NAMES) {
+      const names = new Set<string>()
+      gathered = { names, rows: readAll(names) }
+    }
+    gathered.names.add(name)
+    return (await gathered.rows).get(name)
+  }
+}
+
+/**
  * A job's state in the `job_state` table, with the notes of one run. `store` tells whether any value became another. Of two
  * values the one that was written later counts: what is written is later than what was read, also where the clock was
  * ahead then.
  */
 export function openState(db: Database, job: string, now: () => number): JobState & { store(): Promise<boolean> } {
   const notes = new Map<string, string>()
-  const known = new Map<string, z.infer<typeof stored> | undefined>()
+  const known = new Map<string, { value: string; at: number } | undefined>()
+  const readStored = createReader(db, job)
   async function read(name: string): Promise<string | undefined> {
-    const [row] = await db.rows({
-      name: 'job-state',
-      sql: `SELECT value, toUnixTimestamp64Milli(written_at) AS at FROM job_state FINAL
-WHERE job = {job:String} AND name = {name:String}`,
-      params: { job, name },
-      schema: stored,
-    })
+    const row = await readStored(name)
     known.set(name, row)
     return row?.value
   }
   async function insert(values: Iterable<readonly [string, string]>): Promise<void> {
-    const rows: { name: string; value: string; at: number }[] = []
-    for (const [name, value] of values) {
-      if (!known.has(name)) await read(name)
-      rows.push({ name, value, at: Math.max(now(), (known.get(name)?.at ?? 0) + 1) })
-    }
+    const all = [...values]
+    await Promise.all(all.filter(([name]) => !known.has(name)).map(([name]) => read(name)))
+    const rows = all.map(([name, value]) => ({ name, value, at: Math.max(now(), (known.get(name)?.at ?? 0) + 1) }))
     const toRow = ({ at, ...row }: (typeof rows)[number]) => ({ job, ...row, written_at: new Date(at).toISOString() })
     await db.insert({ table: 'job_state', rows: rows.map(toRow) })
     for (const { name, ...row } of rows) known.set(name, row)
