@@ -10,6 +10,11 @@ const FIVE_MINUTES_MS = INTERVAL_SECONDS['5m'] * 1000
 const STATEMENT = 'historic-financial'
 /** Columns as they are stored. The engine takes longer to plan the expressions of the others than to read a day. */
 const STORED = 'price_code, circulating_supply, market_cap_code, volume_24h_code, total_supply'
+/**
+ * The planner before the analyzer looks only at the columns that a statement names. The analyzer resolves the expressions
+ * of all, for a quarter of the time that a day takes.
+ */
+const SETTINGS = { max_threads: 1, enable_analyzer: 0 }
 
 /**
  * The points of ranges as JSON rows, oldest first: byte for byte what ClickHouse writes for `pointsSql`, for half of its
@@ -30,7 +35,7 @@ export async function readStoredPoints(
     sql: `SELECT token, observed_at, ${bucket}${STORED} FROM ${table} FINAL WHERE ${isOfTier} AND (${isAsked}) ORDER BY token, ${time}`,
     params: Object.assign({}, ...ranges.map(toParams)),
     format: 'RowBinary',
-    settings: { max_threads: 1 },
+    settings: SETTINGS,
   })
   try {
     const points = decodePoints(bytes, interval)
