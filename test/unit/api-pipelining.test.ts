@@ -21,7 +21,7 @@ async function start(answer: (request: IncomingMessage, response: ServerResponse
   )
   await once(server.listen(0, '127.0.0.1'), 'listening')
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1')
-  return { begun, socket }
+  return { begun, socket, pipelining }
 }
 afterEach(() => {
   server.closeAllConnections()
@@ -72,4 +72,15 @@ it('forgets what waits when the connection ends', async () => {
   await leaving
   await turn()
   expect(begun).toEqual(['/1'])
+})
+
+it('is busy with a connection between two answers too, and no longer once the last has ended', async () => {
+  const busy: boolean[] = []
+  const { socket, pipelining } = await start((request, response) => {
+    response.once('finish', () => busy.push(pipelining.unfinishedOf(request.socket) !== undefined))
+    response.end('answer')
+  })
+  socket.write([1, 2].map(get).join('') + 'GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+  await text(socket)
+  expect(busy).toEqual([true, true, false])
 })
