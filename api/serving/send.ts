@@ -85,12 +85,13 @@ export function sendReady(
 export function sendProblem(exchange: Exchange, problem: Problem, publicUrl: string): void {
   const { request, response, requestId } = exchange
   const instance = (request.url ?? '/').split('?', 1)[0] ?? '/'
-  const body = Buffer.from(JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId })))
+  // As a string it is sent in one piece with the headers.
+  const body = JSON.stringify(toProblemBody(problem, { publicUrl, instance, requestId }))
   response.writeHead(problem.status, [
     ...FIXED_HEADERS,
     ...['X-Request-Id', requestId],
     ...['Content-Type', 'application/problem+json; charset=utf-8'],
-    ...['Content-Length', String(body.length)],
+    ...['Content-Length', String(Buffer.byteLength(body))],
     ...['Cache-Control', 'no-store'],
     ...toFlat(problem.particulars.headers ?? {}),
   ])

@@ -15,6 +15,7 @@ import { createKnownUrls } from './known-urls.ts'
 import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'
 import { type ReadyAnswer, toHead, toReady } from './ready.ts'
+import { createRefused } from './refused.ts'
 import type { ApiMetrics, Origin } from './request-metrics.ts'
 import { sendProblem, sendReady, toStaleHeader } from './send.ts'
 import type { Readers } from './slow-readers.ts'
@@ -101,13 +102,16 @@ function createTell(log: Logger) {
 }
 
 function createFail(log: Logger, tell: ReturnType<typeof createTell>, publicUrl: string): Serving['fail'] {
+  const refused = createRefused()
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
       breakOff(exchange.response)
       log.warn({ requestId: exchange.requestId, err: error }, 'a response broke off')
       return
     }
-    sendProblem(exchange, tell(exchange.requestId, error), publicUrl)
+    const problem = tell(exchange.requestId, error)
+    sendProblem(exchange, problem, publicUrl)
+    if (isRefusal(error) || problem.code === 'rate_limited') refused.hold(exchange.request.socket)
   }
 }
 

@@ -6,6 +6,8 @@ export interface Asked {
   readonly sentAt: number
   readonly tookMs: number
   readonly status: number
+  /** Why the connection broke. */
+  readonly failure?: string | undefined
 }
 
 /** Somebody who sends requests from an address of his own, each on a connection that nothing else waits for. */
@@ -20,14 +22,16 @@ export function createClient(url: string, number: number): Client {
   const ask = (path: string) =>
     new Promise<Asked>((resolve) => {
       const sentAt = performance.now()
-      const end = (status: number) => resolve({ sentAt, tookMs: performance.now() - sentAt, status })
+      const end = (status: number, failure?: string) =>
+        resolve({ sentAt, tookMs: performance.now() - sentAt, status, failure })
+      const fail = (error: Error) => end(0, error.message)
       get(url + path, { agent }, (response) => {
         const { statusCode = 0 } = response
         response
           .resume()
           .once('end', () => end(statusCode))
-          .once('error', () => end(0))
-      }).once('error', () => end(0))
+          .once('error', fail)
+      }).once('error', fail)
     })
   return { ask, leave: () => agent.destroy() }
 }

@@ -154,8 +154,12 @@ async function measureLoad(load: Load, { perSecond }: Best, times: number): Prom
   const inTime = ({ sentAt, tookMs }: Asked) => sentAt + tookMs < endedAt
   const good = answers.filter((one) => isGood(one) && inTime(one)).length / ((endedAt - startedAt) / 1000)
   const refused = answers.filter(({ status }) => status === 503)
-  const others = answers.length - answers.filter(isGood).length - refused.length
-  if (others > 0) throw new Error(`${others} of ${answers.length} requests got neither an answer nor a refusal`)
+  const others = answers.filter((one) => !isGood(one) && one.status !== 503)
+  if (others.length > 0) {
+    const ways = new Set(others.map(({ status, failure }) => failure ?? `status ${status}`))
+    const what = `${others.length} of ${answers.length} requests got neither an answer nor a refusal`
+    throw new Error(`${what}: ${[...ways].join('; ')}`)
+  }
   const what = `${times} times the load it can bear`
   return [
     {
