@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
-import { isMain, runProgram } from '../../shared/process.ts'
+import { isMain, onStopSignal, runProgram } from '../../shared/process.ts'
 import { buildForThisRun } from '../../tools/build.ts'
 import { runCompiledIn } from '../../tools/children.ts'
 import { benchmarks } from './benchmarks.ts'
@@ -86,6 +86,11 @@ async function main(): Promise<void> {
   const results: Record<string, Findings> = {}
   const built = buildForThisRun()
   runCompiledIn(built.folder)
+  // A signal alone would end this process and leave its Redis behind.
+  onStopSignal(async () => {
+    built.remove()
+    process.exitCode = 130
+  })
   try {
     for (const benchmark of wanted) {
       const found = await run(benchmark, context)
