@@ -40,6 +40,7 @@ beforeEach(async () => {
 })
 afterEach(() => {
   clearImmediate(turning)
+  for (const client of clients) client.destroy()
   server.closeAllConnections()
   server.close()
 })
