@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net'
+import { type Asker, createLines } from './lines.ts'
 
 /**
  * So many connections are read again in a turn of the event loop, which accepts a single new one (libuv since 1.45). Were
@@ -8,30 +9,35 @@ const IN_A_TURN = 4
 
 /** The connections of those who were just refused. */
 export interface Refused {
-  /** Reads nothing more from a connection before its turn, which is the next one unless many were refused. */
-  hold(socket: Socket): void
+  /** Reads nothing more from a connection before its turn, which is the next one unless many were refused: those of one client wait behind each other. */
+  hold(client: string, socket: Socket): void
 }
 
 export function createRefused(): Refused {
-  let fresh: Socket[] = []
+  let fresh = new Map<Socket, Asker>()
+  const lines = createLines<Socket>()
   const held = new Set<Socket>()
   const endTurn = () => {
     let count = 0
-    for (const socket of held) {
-      if (count === IN_A_TURN) break
+    for (; count < IN_A_TURN && held.size > 0; count += 1) {
+      const socket = lines.take(() => true) as Socket
       held.delete(socket)
       socket.resume()
-      count += 1
     }
-    for (const socket of fresh.slice(IN_A_TURN - count)) held.add(socket.pause())
-    fresh = []
+    for (const [socket, asker] of [...fresh].slice(IN_A_TURN - count)) {
+      // Several requests of a connection may be refused in a turn.
+      if (held.has(socket)) continue
+      held.add(socket.pause())
+      lines.add(asker, socket)
+    }
+    fresh = new Map()
     if (held.size > 0) setImmediate(endTurn)
   }
   return {
     // Not paused at once: Node reads on when a response ends.
-    hold: (socket) => {
-      if (held.size === 0 && fresh.length === 0) setImmediate(endTurn)
-      fresh.push(socket)
+    hold: (client, socket) => {
+      if (held.size === 0 && fresh.size === 0) setImmediate(endTurn)
+      fresh.set(socket, { client, route: '' })
     },
   }
 }

@@ -101,7 +101,10 @@ function createTell(log: Logger) {
   }
 }
 
-function createFail(log: Logger, tell: ReturnType<typeof createTell>, publicUrl: string): Serving['fail'] {
+function createFail(
+  { log, toClient, publicUrl }: { log: Logger; toClient: ToClient; publicUrl: string },
+  tell: ReturnType<typeof createTell>,
+): Serving['fail'] {
   const refused = createRefused()
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
@@ -111,7 +114,8 @@ function createFail(log: Logger, tell: ReturnType<typeof createTell>, publicUrl:
     }
     const problem = tell(exchange.requestId, error)
     sendProblem(exchange, problem, publicUrl)
-    if (isRefusal(error) || problem.code === 'rate_limited') refused.hold(exchange.request.socket)
+    const { request } = exchange
+    if (isRefusal(error) || problem.code === 'rate_limited') refused.hold(toClient(request), request.socket)
   }
 }
 
@@ -170,7 +174,7 @@ export function createServing(
   const basis = () => surroundings.registry.version
   const cache = createByteCache({ maxBytes: cacheBytes, commits, basis, queue, now, onLost })
   const known = createKnownUrls(metrics, basis)
-  const fail = createFail(log, tell, config.api.publicUrl)
+  const fail = createFail({ log, toClient: options.toClient, publicUrl: config.api.publicUrl }, tell)
 
   /** What is kept, or put together from what is kept: nobody has to wait for it, nor for those who have to. */
   const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {
