@@ -1,4 +1,4 @@
-import { encodeFunctionData, parseAbi } from 'viem'
+import { encodeFunctionData, parseAbi, prepareEncodeFunctionData } from 'viem'
 import { z } from 'zod'
 import { type JsonRpc, type RpcCall, toRpcError } from '../rpc/json-rpc.ts'
 import { type DexChain, V3_FEES } from './exchanges.ts'
@@ -28,6 +28,9 @@ const factoryAbi = parseAbi([
   'function getPair(address,address) view returns (address)',
   'function getPool(address,address,uint24) view returns (address)',
 ])
+// Hashed once, not for each of thousands of questions.
+const getPair = prepareEncodeFunctionData({ abi: factoryAbi, functionName: 'getPair' })
+const getPool = prepareEncodeFunctionData({ abi: factoryAbi, functionName: 'getPool' })
 
 const WORD = /^0x0{24}([0-9a-f]{40})$/i
 const NOBODY = '0'.repeat(40)
@@ -75,10 +78,6 @@ function toQuestions(chain: DexChain, token: string): { pool: Omit<Pool, 'addres
 }
 
 function toCalldata(kind: 'v2' | 'v3', token: `0x${string}`, quote: `0x${string}`): string[] {
-  if (kind === 'v2') {
-    return [encodeFunctionData({ abi: factoryAbi, functionName: 'getPair', args: [token, quote] })]
-  }
-  return V3_FEES.map((fee) =>
-    encodeFunctionData({ abi: factoryAbi, functionName: 'getPool', args: [token, quote, fee] }),
-  )
+  if (kind === 'v2') return [encodeFunctionData({ ...getPair, args: [token, quote] })]
+  return V3_FEES.map((fee) => encodeFunctionData({ ...getPool, args: [token, quote, fee] }))
 }

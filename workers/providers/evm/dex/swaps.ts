@@ -1,4 +1,5 @@
-import { decodeEventLog, parseAbi, toEventSelector } from 'viem'
+import { parseAbi } from 'viem'
+import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
 
 /** One swap: what the trader received of each of the pool's tokens, in their smallest units; negative is paid. */
@@ -12,20 +13,22 @@ export type SkipReason = 'removed' | 'unknown pool' | 'undecodable' | 'zero amou
 
 export type SkipCounts = Map<SkipReason, number>
 
-const swapAbi = parseAbi([
-  'event Swap(address indexed sender, uint256 amount0In, uint256 amount1In, uint256 amount0Out, uint256 amount1Out, address indexed to)',
-  'event Swap(address indexed sender, address indexed recipient, int256 amount0, int256 amount1, uint160 sqrtPriceX96, uint128 liquidity, int24 tick)',
-])
+const swapEvents = createEventDecoder(
+  parseAbi([
+    'event Swap(address indexed sender, uint256 amount0In, uint256 amount1In, uint256 amount0Out, uint256 amount1Out, address indexed to)',
+    'event Swap(address indexed sender, address indexed recipient, int256 amount0, int256 amount1, uint160 sqrtPriceX96, uint128 liquidity, int24 tick)',
+  ]),
+)
 
 /** The events' first topics (providers document, section 6.1). */
-export const SWAP_TOPICS = swapAbi.map(toEventSelector)
+export const SWAP_TOPICS = swapEvents.topics
 
 /**
  * What the trader received (providers document, section 6.2): a V2 event tells what went in and out, a V3 event the
  * pool's own balance changes. Undefined for a log that is neither, whatever its first topic says.
  */
 export function decodeSwap(log: Pick<RpcLog, 'topics' | 'data'>): Pick<Swap, 'net0' | 'net1'> | undefined {
-  const event = toEvent(log)
+  const event = swapEvents.decode(log)?.args
   if (event === undefined) return undefined
   if ('amount0In' in event) {
     return { net0: event.amount0Out - event.amount0In, net1: event.amount1Out - event.amount1In }
@@ -35,19 +38,8 @@ export function decodeSwap(log: Pick<RpcLog, 'topics' | 'data'>): Pick<Swap, 'ne
 
 /** The square root of the price after a V3 swap, times 2^96: token 1 for token 0. Undefined for any other log. */
 export function decodeRootPrice(log: Pick<RpcLog, 'topics' | 'data'>): bigint | undefined {
-  const event = toEvent(log)
+  const event = swapEvents.decode(log)?.args
   return event !== undefined && 'sqrtPriceX96' in event ? event.sqrtPriceX96 : undefined
-}
-
-function toEvent({ topics, data }: Pick<RpcLog, 'topics' | 'data'>) {
-  const [selector, ...rest] = topics as readonly `0x${string}`[]
-  if (selector === undefined || !SWAP_TOPICS.includes(selector)) return undefined
-  try {
-    return decodeEventLog({ abi: swapAbi, topics: [selector, ...rest], data: data as `0x${string}` }).args
-  } catch {
-    // The data or topics do not fit: this is another contract's event with the same name.
-    return undefined
-  }
 }
 
 /** Decodes the logs of known pools; every log that gives no swap is counted by its reason. */
@@ -58,10 +50,9 @@ export function toSwaps(
   const swaps: Swap[] = []
   const skipped: SkipCounts = new Map()
   for (const log of logs) {
-    const net = decodeSwap(log)
-    if (log.removed) countSkip(skipped, 'removed')
-    else if (!pools.has(log.address)) countSkip(skipped, 'unknown pool')
-    else if (net === undefined) countSkip(skipped, 'undecodable')
+    const reason = log.removed ? 'removed' : pools.has(log.address) ? undefined : 'unknown pool'
+    const net = reason === undefined ? decodeSwap(log) : undefined
+    if (net === undefined) countSkip(skipped, reason ?? 'undecodable')
     else swaps.push({ log, ...net })
   }
   return { swaps, skipped }

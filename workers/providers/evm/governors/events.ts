@@ -1,23 +1,26 @@
-import { decodeEventLog, parseAbi, toEventSelector } from 'viem'
+import { parseAbi } from 'viem'
+import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
 
 /**
  * Compound's two governors and OpenZeppelin's share the event of a new proposal. Those of a vote differ: the first says with
  * a bool what was voted, the others with a number.
  */
-const governorAbi = parseAbi([
-  'event ProposalCreated(uint256 id, address proposer, address[] targets, uint256[] values, string[] signatures, bytes[] calldatas, uint256 start, uint256 end, string description)',
-  'event VoteCast(address voter, uint256 id, bool support, uint256 weight)',
-  'event VoteCast(address indexed voter, uint256 id, uint8 support, uint256 weight, string reason)',
-  'event VoteCastWithParams(address indexed voter, uint256 id, uint8 support, uint256 weight, string reason, bytes params)',
-  'event ProposalCanceled(uint256 id)',
-  'event ProposalQueued(uint256 id, uint256 eta)',
-  'event ProposalExecuted(uint256 id)',
-  'event ProposalExtended(uint256 indexed id, uint64 end)',
-])
+const governorEvents = createEventDecoder(
+  parseAbi([
+    'event ProposalCreated(uint256 id, address proposer, address[] targets, uint256[] values, string[] signatures, bytes[] calldatas, uint256 start, uint256 end, string description)',
+    'event VoteCast(address voter, uint256 id, bool support, uint256 weight)',
+    'event VoteCast(address indexed voter, uint256 id, uint8 support, uint256 weight, string reason)',
+    'event VoteCastWithParams(address indexed voter, uint256 id, uint8 support, uint256 weight, string reason, bytes params)',
+    'event ProposalCanceled(uint256 id)',
+    'event ProposalQueued(uint256 id, uint256 eta)',
+    'event ProposalExecuted(uint256 id)',
+    'event ProposalExtended(uint256 indexed id, uint64 end)',
+  ]),
+)
 
 /** The events' first topics (providers document, section 10). */
-export const GOVERNOR_TOPICS = governorAbi.map((event) => toEventSelector(event))
+export const GOVERNOR_TOPICS = governorEvents.topics
 
 /** What a log of a governor says. */
 export type GovernorEvent =
@@ -46,8 +49,8 @@ export type GovernorEvent =
 const ENDS = { ProposalCanceled: 'canceled', ProposalQueued: 'queued', ProposalExecuted: 'executed' } as const
 
 /** Undefined for a log that is none of these, whatever its first topic says. */
-export function decodeGovernorEvent({ topics, data }: Pick<RpcLog, 'topics' | 'data'>): GovernorEvent | undefined {
-  const event = decode(topics, data)
+export function decodeGovernorEvent(log: Pick<RpcLog, 'topics' | 'data'>): GovernorEvent | undefined {
+  const event = governorEvents.decode(log)
   if (event === undefined) return undefined
   const { eventName, args } = event
   switch (eventName) {
@@ -65,16 +68,5 @@ export function decodeGovernorEvent({ topics, data }: Pick<RpcLog, 'topics' | 'd
       return { kind: 'extended', id: args.id, end: args.end }
     default:
       return { kind: ENDS[eventName], id: args.id }
-  }
-}
-
-function decode(topics: readonly string[], data: string) {
-  const [selector, ...rest] = topics as readonly `0x${string}`[]
-  if (selector === undefined || !GOVERNOR_TOPICS.includes(selector)) return undefined
-  try {
-    return decodeEventLog({ abi: governorAbi, topics: [selector, ...rest], data: data as `0x${string}` })
-  } catch {
-    // The data or topics do not fit: this is another contract's event with the same name.
-    return undefined
   }
 }
