@@ -25,17 +25,17 @@ afterAll(async () => {
 
 it('answers whatever it is asked, and from memory the same bytes as without one', async () => {
   const [url, against] = [memory?.url ?? '', engine?.url ?? '']
-  const { statuses, faults } = await runFuzz({ url, against, requests: 400, seed: 20240310, atOnce: 4, now: NOW })
+  const { statuses, faults } = await runFuzz({ url, against, requests: 240, seed: 20240310, atOnce: 4, now: NOW })
   expect(faults).toEqual([])
-  expect(statuses.get(200)).toBeGreaterThan(60)
-  expect(statuses.get(400)).toBeGreaterThan(30)
+  expect(statuses.get(200)).toBeGreaterThan(36)
+  expect(statuses.get(400)).toBeGreaterThan(18)
   expect(statuses.get(404)).toBeGreaterThan(0)
 })
 
 it('serves on while clients leave at any moment', async () => {
   const url = engine?.url ?? ''
-  const { faults, left } = await runFuzz({ url, requests: 1_500, seed: 20240310, atOnce: 16, leaving: 0.7, now: NOW })
+  const { faults, left } = await runFuzz({ url, requests: 600, seed: 20240310, atOnce: 16, leaving: 0.7, now: NOW })
   expect(faults).toEqual([])
-  expect(left).toBeGreaterThan(100)
+  expect(left).toBeGreaterThan(40)
   expect((await fetch(`${url}/data/tokens?limit=1`)).status).toBe(200)
 })

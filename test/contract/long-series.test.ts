@@ -153,7 +153,8 @@ it('breaks off by a reset where nothing else tells a client that it is not whole
 /** All that comes for the series and for what is sent behind its request while it is on its way. */
 async function readWith(behind: string): Promise<string> {
   const socket = connect(Number(new URL(api.url).port), '127.0.0.1')
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`)
+  // More than the buffers on its way hold.
+  socket.write(`GET ${path}&limit=120000 HTTP/1.1\r\nHost: a\r\n\r\n`)
   await once(socket, 'readable')
   socket.write(`${behind}\r\n\r\n`)
   const read: Buffer[] = []
@@ -263,9 +264,8 @@ it('breaks off when its data changes on the way, so that a tag never names other
       () => 'broken off',
     )
     expect(ended).toBe('broken off')
-    const again = await fetch(changing.url + path)
+    const again = await fetch(changing.url + path, { method: 'HEAD' })
     expect(again.headers.get('etag')).not.toBe(response.headers.get('etag'))
-    expect((await again.arrayBuffer()).byteLength).toBeGreaterThan(100_000_000)
   } finally {
     await changing.close()
   }

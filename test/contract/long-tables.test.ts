@@ -11,7 +11,7 @@ import { readTable } from '../support/tables.ts'
 
 const NOW = Date.parse('2026-12-01T00:02:00Z')
 /** More than are kept as bytes, and enough for several chunks on their way. */
-const POINTS = 60_000
+const POINTS = 16_000
 const FORMATS = ['csv', 'ndjson', 'parquet', 'arrow'] as const
 
 const config = createTestConfig()
@@ -105,7 +105,7 @@ describe.each(FORMATS)('a long table as %s', (format) => {
 
   it('breaks off when the engine fails midway, and never looks whole', async () => {
     const failing: Database['stream'] = (statement) =>
-      database.db.stream({ ...statement, sql: `${statement.sql}\nWHERE throwIf(rowNumberInAllBlocks() > 40000) = 0` })
+      database.db.stream({ ...statement, sql: `${statement.sql}\nWHERE throwIf(rowNumberInAllBlocks() > 12000) = 0` })
     const ended = await withStreams(failing, async (url) => toEnd(await fetch(`${url}&format=${format}`)))
     expect(['broken off', 'refused']).toContain(ended)
   })

@@ -168,10 +168,10 @@ async function change(key: number, turn: number): Promise<void> {
 }
 
 describe('answers put together from pieces', () => {
-  it.each([1, 2, 3])('are those of one statement, whatever is asked and changes (seed %d)', async (seed) => {
+  it.each([1, 2])('are those of one statement, whatever is asked and changes (seed %d)', async (seed) => {
     const key = toNoiseKey(seed, 'pieces')
     const links: boolean[] = []
-    for (let turn = 0; turn < 40; turn++) {
+    for (let turn = 0; turn < 32; turn++) {
       const asked = toAsked(key, turn)
       links.push((await compare(asked)).headers.link !== undefined)
       if (turn % 3 === 2) await change(key, turn)
@@ -180,7 +180,7 @@ describe('answers put together from pieces', () => {
     expect(new Set(links).size).toBe(2)
   })
 
-  it.each([4, 5])('are the same when all are asked for at once, and read together (seed %d)', async (seed) => {
+  it.each([4])('are the same when all are asked for at once, and read together (seed %d)', async (seed) => {
     const key = toNoiseKey(seed, 'pieces at once')
     for (let burst = 0; burst < 4; burst++) {
       await Promise.all(Array.from({ length: 12 }, (_, at) => compare(toAsked(key, 12 * burst + at))))

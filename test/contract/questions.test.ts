@@ -13,7 +13,7 @@ import { createRandom } from '../support/random.ts'
 const NOW = Date.parse('2024-03-10T12:02:00Z')
 /** What is asked at random is asked again with the same seed. */
 const SEED = 20240310
-const QUESTIONS = 8
+const QUESTIONS = 5
 
 const config = createTestConfig()
 const commits = createHandFeed()
@@ -170,18 +170,12 @@ describe('lists', () => {
       if (record === undefined) throw new Error(`${path} has no record`)
       const random = createRandom(SEED)
       const members = [...toMembers(record).keys()].filter((member) => member !== 'name')
-      for (const member of [random.pick(members), random.pick(members)]) {
-        const sort = `-${member},name`
-        const whole = JSON.parse(
-          (
-            await ask(path, [
-              ['sort', sort],
-              ['limit', '500'],
-            ])
-          ).body,
-        ) as Row[]
-        expect(await readPages(path, { sort, limit: '30' }), sort).toEqual(whole)
-      }
+      const sort = `-${random.pick(members)},name`
+      const { body } = await ask(path, [
+        ['sort', sort],
+        ['limit', '500'],
+      ])
+      expect(await readPages(path, { sort, limit: '30' }), sort).toEqual(JSON.parse(body))
     },
   )
 

@@ -103,12 +103,13 @@ describe.each(SOURCES)('$dataset of $provider ($payload.kind)', (source) => {
     ['503', { kind: 'status', status: 503 }, 'provider_unavailable'],
     ['another shape', { kind: 'shape' }, 'provider_malformed'],
   ]
-  // What breaks off is a 503 to all but the HTTP client, which every provider has one of.
+  // These are told by the HTTP client, which every provider has one of, whatever is asked for.
+  const ofClient = ['truncate', 'cut', '503']
   const isFirstOfHost = SOURCES.find((one) => hostOf(one) === host) === source
   const isTold = ([name, { kind }]: (typeof cases)[number]) =>
     !(source.isPage && kind === 'cut') &&
     !(source.is403AboutOne && name === '403') &&
-    !(kind === 'truncate' && !isFirstOfHost)
+    (isFirstOfHost || !(ofClient.includes(kind) || ofClient.includes(name)))
   it.each(cases.filter(isTold))(
     '%s is a failure, told by the ledger, and asked again for the same',
     async (_, fault, code) => {

@@ -99,7 +99,7 @@ describe('governance in full, in a simulated world', () => {
   const daos = () => pipeline.registry.daos.filter(({ live, snapshotSpace }) => live && snapshotSpace !== null)
 
   it('is as much as the counts say, with scores that are the votes added up', async () => {
-    for (const slug of ['aave', 'uniswap', 'yearn', 'lido']) {
+    for (const slug of ['aave', 'lido']) {
       const { counts, proposals, votes } = await recount(pipeline.registry.daoBySlug.get(slug) as { id: string })
       expect(counts.votes.count).toBeGreaterThan(0)
       for (const proposal of proposals) {
@@ -122,7 +122,7 @@ describe('governance in full, in a simulated world', () => {
     for (const { _id, votes, proposals, activeProposals, lastProposalAt, votes30d } of summaries) {
       const { uniqueVotingAddresses: _, ...counted } = (await get<Counts>(`?id=${_id}`)).votes
       expect(votes).toEqual(counted)
-      if (Number.parseInt(_id.slice(0, 2), 16) % 6 !== 0) continue
+      if (Number.parseInt(_id.slice(0, 2), 16) % 16 !== 0) continue
       const listed = await all<Proposal>(`/proposals?id=${_id}`)
       expect([proposals, lastProposalAt]).toEqual([listed.length, listed[0]?.createdAt ?? null])
       expect(activeProposals).toBe((await all<Proposal>(`/proposals?id=${_id}&state=active`)).length)

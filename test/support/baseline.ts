@@ -1,11 +1,10 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
 import { backUp } from '../../clickhouse/backup.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
-import { createSite, EVERY_REQUEST, readAnswers, SAMPLE_RATINGS } from './site.ts'
+import { createSite, EVERY_REQUEST, readAnswers } from './site.ts'
 
 const FOLDER = join(import.meta.dirname, '../fixtures/baseline')
 const SHIPPED = join(import.meta.dirname, '../../shared/registry')
@@ -34,7 +33,7 @@ export async function recordBaseline(): Promise<void> {
   rmSync(FOLDER, { recursive: true, force: true })
   recordRegistry()
   const registry = loadRegistry(REGISTRY)
-  const site = await createSite({ RATINGS_SOURCE: writeRatings(registry) }, registry)
+  const site = await createSite({}, registry)
   await backUp(site.database.db, join(FOLDER, 'backup'), () => {})
   await recordAnswers(registry, site.config)
   await site.close()
@@ -64,12 +63,4 @@ function recordRegistry(): void {
     'daos.json',
     read<{ slug: string }[]>('daos.json').filter(({ slug }) => members.has(slug)),
   )
-}
-
-/** The sample's rows of a registry's DAOs: a file with mostly unknown ones is refused. */
-function writeRatings({ daoBySlug }: Registry): string {
-  const [header = '', ...rows] = readFileSync(SAMPLE_RATINGS, 'utf8').split('\n')
-  const file = join(mkdtempSync(join(tmpdir(), 'dao-data-ratings-')), 'ratings.csv')
-  writeFileSync(file, [header, ...rows.filter((row) => daoBySlug.has(row.split(',', 1)[0] ?? ''))].join('\n'))
-  return file
 }

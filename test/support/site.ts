@@ -1,14 +1,17 @@
+import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { FORMAT_NAMES } from '../../api/answers/formats.ts'
 import type { Config } from '../../shared/config/config.ts'
 import { toBucketStart } from '../../shared/intervals.ts'
-import { loadRegistry, type Registry } from '../../shared/registry/registry.ts'
+import type { Registry } from '../../shared/registry/registry.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createHandFeed, startApi } from './api.ts'
 import { documentedRequests } from './documented.ts'
+import { loadFewDaos } from './few-daos.ts'
 import { createPipeline, type Pipeline } from './pipeline.ts'
 
 /** The time of every site: rows and answers depend on nothing else. */
@@ -45,17 +48,26 @@ const EVERY_TABLE = [
   'status',
 ]
 
-/** Ratings of the registry's DAOs. */
-export const SAMPLE_RATINGS = join(import.meta.dirname, '../upstream/data/sample-ratings.csv')
+/** Ratings of the shipped registry's DAOs. */
+const SAMPLE_RATINGS = join(import.meta.dirname, '../upstream/data/sample-ratings.csv')
 
-/** A pipeline of the whole registry, whose data every route serves: every job ran once, and prices for two days before. */
+/** The sample's rows of a registry's DAOs: a file with mostly unknown ones is refused. */
+function writeRatings({ daos }: Registry): string {
+  const slugs = new Set(daos.map(({ slug }) => slug))
+  const [header = '', ...rows] = readFileSync(SAMPLE_RATINGS, 'utf8').split('\n')
+  const file = join(mkdtempSync(join(tmpdir(), 'dao-data-ratings-')), 'ratings.csv')
+  writeFileSync(file, [header, ...rows.filter((row) => slugs.has(row.split(',', 1)[0] ?? ''))].join('\n'))
+  return file
+}
+
+/** A pipeline whose data every route serves: every job ran once, and prices for two days before. */
 export async function createSite(
   settings: Readonly<Record<string, string>> = {},
-  registry: Registry = loadRegistry(),
+  registry: Registry = loadFewDaos(),
 ): Promise<Pipeline> {
   const pipeline = await createPipeline({
     now: SITE_NOW,
-    settings: { RATINGS_SOURCE: SAMPLE_RATINGS, ...settings },
+    settings: { RATINGS_SOURCE: writeRatings(registry), ...settings },
     registry,
   })
   const { context } = pipeline

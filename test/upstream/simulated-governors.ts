@@ -9,6 +9,9 @@ const DELAY = 2 * BLOCKS_A_DAY
 const LENGTH = 3 * BLOCKS_A_DAY
 const MOST_VOTERS = 16
 
+/** Proposals of all worlds of a process: each is told in many pages, and is encoded once. */
+const told = new Map<string, ChainLog[]>()
+
 const toHex = (text: string, digits: number) => createHash('sha256').update(text).digest('hex').slice(0, digits)
 
 /** A governor and the block from which on its DAO votes on another one. */
@@ -26,26 +29,16 @@ export function withGovernors(chain: Chain, slug: string, daos: readonly Dao[], 
     return own.map((one, at) => ({ ...one, until: own[at + 1]?.fromBlock ?? Number.POSITIVE_INFINITY }))
   })
   const toKey = ({ address }: Governor) => toNoiseKey(seed, `governor ${address}`)
-  // A proposal is told in many pages, and is encoded once.
-  const told = new Map<string, ChainLog[]>()
-  const logsOf: LogsOf = (governor, key, number, made) => {
-    const name = `${governor.address} ${number}`
-    const logs = told.get(name) ?? toProposalLogs(governor, key, number, made)
-    told.set(name, logs)
-    return logs
-  }
   return {
     ...chain,
     logs: (from, to, addresses) => {
       const asked = governors.filter(({ address }) => addresses.has(address))
-      const found = asked.flatMap((governor) => toLogs(governor, { key: toKey(governor), from, to }, logsOf))
+      const found = asked.flatMap((governor) => toLogs(governor, { key: toKey(governor), from, to }))
       if (found.length === 0) return chain.logs(from, to, addresses)
       return [...chain.logs(from, to, addresses), ...found].sort((a, b) => a.blockNumber - b.blockNumber)
     },
   }
 }
-
-type LogsOf = (governor: Governor, key: number, number: number, made: number) => ChainLog[]
 
 interface Asked {
   readonly key: number
@@ -53,23 +46,26 @@ interface Asked {
   readonly to: number
 }
 
-function toLogs(governor: InUse, { key, from, to }: Asked, logsOf: LogsOf): ChainLog[] {
+function toLogs(governor: InUse, { key, from, to }: Asked): ChainLog[] {
   const step = Math.floor(BLOCKS_A_DAY * (40 + 80 * unit(key, -1)))
   const firstOf = (number: number) => governor.fromBlock + number * step
   // The last log of a proposal comes this long after its first at the latest.
   const begin = Math.max(1, Math.floor((from - DELAY - 2 * LENGTH - governor.fromBlock) / step))
   const logs: ChainLog[] = []
   for (let number = begin; firstOf(number) <= Math.min(to, governor.until); number += 1)
-    logs.push(...logsOf(governor, key, number, firstOf(number)))
+    logs.push(...toProposalLogs(governor, key, number, firstOf(number)))
   return logs.filter(({ blockNumber }) => blockNumber >= from && blockNumber <= to)
 }
 
-function toProposalLogs(
-  { address, family, decimals }: Governor,
-  key: number,
-  number: number,
-  made: number,
-): ChainLog[] {
+function toProposalLogs(governor: Governor, key: number, number: number, made: number): ChainLog[] {
+  const { address, family, decimals } = governor
+  const name = [key, address, family, decimals, number, made].join(' ')
+  const logs = told.get(name) ?? encodeLogs(governor, key, number, made)
+  told.set(name, logs)
+  return logs
+}
+
+function encodeLogs({ address, family, decimals }: Governor, key: number, number: number, made: number): ChainLog[] {
   const own = key ^ Math.imul(number, 0x9e3779b1)
   const id = family === 'openzeppelin' ? BigInt(`0x${toHex(`${address} ${number}`, 64)}`) : BigInt(number)
   const [start, end] = [made + DELAY, made + DELAY + LENGTH]

@@ -11,17 +11,20 @@ export function createSimulatedSpaces(
   seed: number,
 ): (id: string, now: number) => Space | null {
   const names = new Map(registry.daos.map(({ snapshotSpace, name }) => [snapshotSpace, name]))
-  const invented = new Map<string, Happening>()
+  // A space is asked for page after page at one moment.
+  const spaces = new Map<string, { readonly now: number; readonly space: Space }>()
   return (id, now) => {
     const name = names.get(id)
     if (name === undefined) return null
-    const known = invented.get(id)
-    const happening = known !== undefined && known.until >= now ? known : invent(toNoiseKey(seed, `space ${id}`), now)
-    invented.set(id, happening)
+    const last = spaces.get(id)
+    if (last?.now === now) return last.space
+    const happening = inventUntil(toNoiseKey(seed, `space ${id}`), now)
     const seconds = now / 1000
     const votes = happening.votes.filter(({ created }) => created <= seconds)
     const proposals = happening.proposals.filter(({ created }) => created <= seconds)
-    return { id, name, proposals: withScores(proposals, votes), votes }
+    const space = { id, name, proposals: withScores(proposals, votes), votes }
+    spaces.set(id, { now, space })
+    return space
   }
 }
 
@@ -34,6 +37,17 @@ interface Happening {
 
 /** A proposal without what its votes amount to. */
 type Made = Omit<SpaceProposal, 'scores' | 'scoresTotal' | 'votes'>
+
+/** What was invented for any world of this process. */
+const invented = new Map<number, Happening>()
+
+function inventUntil(key: number, now: number): Happening {
+  const known = invented.get(key)
+  if (known !== undefined && known.until >= now) return known
+  const happening = invent(key, now)
+  invented.set(key, happening)
+  return happening
+}
 
 function invent(key: number, now: number): Happening {
   const until = now + 30 * DAY

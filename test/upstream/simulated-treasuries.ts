@@ -29,6 +29,8 @@ interface Line {
   readonly token: Omit<TreasuryHolding, 'balance' | 'price'>
   /** Null: nobody prices it. */
   readonly process: MarketProcess | null
+  /** The price at which the weight is counted. */
+  readonly reference: number
   readonly key: number
   /** Part of the wallet's size. */
   readonly weight: number
@@ -64,7 +66,8 @@ export function createSimulatedTreasuries(
     const worth = toWorth(registry.tokens.find(({ id }) => id === dao.token)?.symbol)
     const size = (worth * 0.02 * 5 ** unit(key, -2)) / toWallets(dao).length
     const line = (token: Line['token'], process: MarketProcess | null, weight: number, index: number): Line => {
-      return { token, process, weight: weight * size, key: key ^ (index * 0x9e37) }
+      const reference = process?.price(Math.max(REFERENCE_DAY, process.launch)) ?? 1
+      return { token, process, reference, weight: weight * size, key: key ^ (index * 0x9e37) }
     }
     return [
       line(toCoin(chain), coinProcess(chain, seed, processes), 0.2, 1),
@@ -97,13 +100,10 @@ function toWallets({ treasuries, slug, defillama }: Dao): readonly Treasury[] {
 }
 
 /** Balances drift slowly, so that a treasury's value follows its prices for the most part. */
-function toHolding({ token, process, key, weight }: Line, day: number): TreasuryHolding {
+function toHolding({ token, process, reference, key, weight }: Line, day: number): TreasuryHolding {
   const price = process === null ? null : process.price(day)
-  const reference = process === null ? 1 : process.price(Math.max(REFERENCE_DAY, process.launch))
   const isThere = process === null || price !== null
-  const tokens = isThere
-    ? (weight / (reference ?? 1)) * Math.exp(0.1 * noise(key, (day - SIMULATION_START) / DAY / 25))
-    : 0
+  const tokens = isThere ? (weight / reference) * Math.exp(0.1 * noise(key, (day - SIMULATION_START) / DAY / 25)) : 0
   const units = BigInt(Math.round(tokens * PARTS)) * 10n ** BigInt(token.decimals)
   // Digits that a float cannot hold, as real balances have them.
   const crumbs = isThere && token.decimals > 6 ? BigInt(Math.floor(unit(key, -9) * 1e9)) : 0n

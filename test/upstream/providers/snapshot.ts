@@ -1,6 +1,6 @@
 import { jsonReply, type Provider, type Reply } from '../exchange.ts'
 import { type AskedField, GraphqlMistake, parseQuery } from '../graphql.ts'
-import type { Space, World } from '../world.ts'
+import type { Space, SpaceProposal, SpaceVote, World } from '../world.ts'
 
 /** The key that is refused; none, or any other, is accepted. */
 export const INVALID_KEY = 'invalid'
@@ -93,29 +93,40 @@ function resolve({ name, args, fields }: AskedField, world: World, now: number):
   }
   const where = (args.where ?? {}) as Record<string, unknown>
   const ids: unknown[] = Array.isArray(where.space_in) ? where.space_in : [where.space]
+  // Filters that are 0 are ignored.
+  const from = Number(where.created_gte ?? 0) || Number.NEGATIVE_INFINITY
+  const to = Number(where.created_lte ?? 0) || Number.POSITIVE_INFINITY
+  const isWanted = ({ created }: { readonly created: number }) => created >= from && created <= to
   const elements = ids.flatMap((id): readonly Element[] => {
     const space = world.space(String(id), now)
     if (space === null) return []
-    return name === 'votes' ? toVotes(space) : toProposals(space)
+    if (name === 'votes')
+      return space.votes
+        .filter(isWanted)
+        .map((one) => ({ ...toPlace(one), vp: one.power, tell: () => toVote(space, one) }))
+    return space.proposals
+      .filter(isWanted)
+      .map((one) => ({ ...toPlace(one), vp: 0, tell: () => toProposal(space, one) }))
   })
-  return toPage(elements, args, where).map((element) => pick(element, fields))
+  return toPage(elements, args).map(({ tell }) => pick(tell(), fields))
 }
 
+/** What an element is sorted by, of all that its page tells. */
 interface Element {
   readonly id: string
   readonly created: number
   readonly vp: number
+  tell(): object
 }
 
-/** Filters that are 0 are ignored; equal elements come in order of their ids, whatever the direction. */
-function toPage(elements: readonly Element[], args: AskedField['args'], where: Record<string, unknown>) {
+const toPlace = ({ id, created }: Pick<Element, 'id' | 'created'>) => ({ id, created })
+
+/** Equal elements come in order of their ids, whatever the direction. */
+function toPage(elements: readonly Element[], args: AskedField['args']) {
   const { first = 20, skip = 0, orderBy = 'created', orderDirection = 'desc' } = args
   const sign = orderDirection === 'asc' ? 1 : -1
   const by = orderBy === 'vp' ? 'vp' : 'created'
-  const from = Number(where.created_gte ?? 0) || Number.NEGATIVE_INFINITY
-  const to = Number(where.created_lte ?? 0) || Number.POSITIVE_INFINITY
-  const found = elements.filter(({ created }) => created >= from && created <= to)
-  const sorted = found.sort((left, right) => sign * (left[by] - right[by]) || (left.id < right.id ? -1 : 1))
+  const sorted = elements.toSorted((left, right) => sign * (left[by] - right[by]) || (left.id < right.id ? -1 : 1))
   return sorted.slice(Number(skip), Number(skip) + Number(first))
 }
 
@@ -123,21 +134,22 @@ function toSpace({ id, name, proposals, votes }: Space) {
   return { id, name, network: '1', symbol: '', proposalsCount: proposals.length, votesCount: votes.length }
 }
 
-function toProposals(space: Space) {
-  return space.proposals.map(({ scoresTotal, ...proposal }) => ({
+function toProposal({ id }: Space, { scoresTotal, ...proposal }: SpaceProposal) {
+  return {
     ...proposal,
     scores_total: scoresTotal,
-    link: `https://snapshot.box/#/s:${space.id}/proposal/${proposal.id}`,
+    link: `https://snapshot.box/#/s:${id}/proposal/${proposal.id}`,
     vp: 0,
-    space: { id: space.id },
-  }))
+    space: { id },
+  }
 }
 
-function toVotes(space: Space) {
-  return space.votes.map(({ proposal, power, ...vote }) => {
-    return { ...vote, proposal: { id: proposal }, vp: power, space: { id: space.id } }
-  })
-}
+const toVote = ({ id }: Space, { proposal, power, ...vote }: SpaceVote) => ({
+  ...vote,
+  proposal: { id: proposal },
+  vp: power,
+  space: { id },
+})
 
 /** Only what was asked for. */
 function pick(value: object, fields: readonly AskedField[]): Record<string, unknown> {
