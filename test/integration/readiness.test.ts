@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { DAY_MS } from '../../shared/intervals.ts'
@@ -48,6 +49,7 @@ const isReady = async () => (await fetch(`${api.url}/health/ready`)).status
 describe('readiness', () => {
   it('is told while every connection has a long statement', async () => {
     const load = new AbortController()
+    setMaxListeners(0, load.signal)
     const statement = {
       name: 'load',
       sql: 'SELECT sleepEachRow(3) FROM numbers(3) SETTINGS max_block_size = 1',

@@ -157,6 +157,7 @@ describe('a share of a limit for history that processes share', () => {
       return { live: toClient(http), history: toClient(http.history) }
     })
     const stop = new AbortController()
+    setMaxListeners(0, stop.signal)
     const of = (path: string) => server.requests.filter(({ url }) => url.pathname === path).length
     // Redis' clock stands still: 12 of 60 requests a minute may go at once, and 6 of the 30 that are history's.
     const asked = processes.flatMap(({ history }) =>
