@@ -73,6 +73,11 @@ const OVERLOADED_AFTER_MS = 2_000
 const GIVEN_UP_AFTER = 3
 /** Others are there as long as one of them came within so many milliseconds. */
 const BESIDE_MS = 1_000
+/**
+ * So many times as long as its work took a flood's place rests in overload, while others are there, and never longer than
+ * these are remembered: its answers are written by the process that writes theirs.
+ */
+const REST = 2
 /** What the newest duration counts in the mean of all. */
 const NEWEST_WEIGHT = 0.1
 
@@ -105,15 +110,21 @@ const REFUSAL = toUnavailable('Too many answers are waited for at once.')
 
 type Pace = ReturnType<typeof createPace>
 
-/** Tells who would have to wait too long, where a client has so many of the places. */
-function createJudge(options: QueueOptions, lines: Lines<Waiting>, pace: Pace, toShare: (client: string) => number) {
+/** Tells who would have to wait too long, where a client has so many of the places, and so much of their time. */
+function createJudge(
+  options: QueueOptions,
+  lines: Lines<Waiting>,
+  pace: Pace,
+  { toShare, isFlood }: { toShare(client: string): number; isFlood(client: string): boolean },
+) {
   const { patience = PATIENCE, modest = MODEST, clock } = options
   let emptyAt = clock()
   const isOverloaded = () => lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
+  const isResting = (client: string) => options.perFlood !== undefined && isOverloaded() && isFlood(client)
   // Whoever is before it in its own line takes its places in turn, whoever else is before it all of them.
   const expect = (asker: Asker, taken: number): number => {
     const { ofOwn, ofAll } = lines.ahead(asker)
-    const share = Math.min(taken, toShare(asker.client))
+    const share = Math.min(taken, toShare(asker.client)) / (isResting(asker.client) ? 1 + REST : 1)
     return Math.max(pace.expect(ofAll, taken), pace.expect(ofOwn, share))
   }
   const isTooLong = (asker: Asker, taken: number): boolean => {
@@ -128,6 +139,8 @@ function createJudge(options: QueueOptions, lines: Lines<Waiting>, pace: Pace, t
       emptyAt = clock()
     },
     isTooLong,
+    /** Whether a client's places rest after their work. */
+    isResting,
     isOfFlood: (asker: Asker, taken: number): boolean =>
       isOverloaded() && lines.lengthOf(asker.client) >= modest && isTooLong(asker, taken),
   }
@@ -219,9 +232,9 @@ export function createQueue(options: QueueOptions): Queue {
   let taken = 0
 
   const heldBy = (client: string) => held.get(client) ?? 0
-  const toShare = (client: string) =>
-    lines.lengthOf(client) > modest && company.isBesideOthers(client) ? perFlood : perClient
-  const judge = createJudge(options, lines, pace, toShare)
+  const isFlood = (client: string) => lines.lengthOf(client) > modest && company.isBesideOthers(client)
+  const toShare = (client: string) => (isFlood(client) ? perFlood : perClient)
+  const judge = createJudge(options, lines, pace, { toShare, isFlood })
   // Floods beside each other are no company: each would leave places to the other that nobody takes.
   const noteCame = ({ client }: Asker) => {
     if (lines.lengthOf(client) <= modest) company.came(client)
@@ -240,6 +253,11 @@ export function createQueue(options: QueueOptions): Queue {
     for (let one = lines.take(may); one !== undefined; one = lines.take(may)) one.begin()
     changed()
   }
+  const giveBack = (client: string) => {
+    if (heldBy(client) > 1) held.set(client, heldBy(client) - 1)
+    else held.delete(client)
+    next()
+  }
   const take = (client: string, cameAt: number): Leave => {
     if (taken === 0) pace.begins()
     taken += 1
@@ -251,9 +269,11 @@ export function createQueue(options: QueueOptions): Queue {
       if (isOver) return
       isOver = true
       taken -= 1
-      if (heldBy(client) > 1) held.set(client, heldBy(client) - 1)
-      else held.delete(client)
-      pace.left(clock() - since)
+      const tookMs = clock() - since
+      pace.left(tookMs)
+      if (!judge.isResting(client)) return giveBack(client)
+      // Of others' places one is free all the same.
+      setTimeout(giveBack, Math.min(REST * tookMs, BESIDE_MS), client).unref()
       next()
     }
   }

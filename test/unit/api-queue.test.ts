@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { createFlights } from '../../api/serving/flight.ts'
 import { createQueue, type QueueOptions } from '../../api/serving/queue.ts'
 
@@ -103,6 +103,29 @@ describe('the queue of answers', () => {
     expect(begun.slice(5)).toEqual(['a4', 'a5'])
     await finish()
     expect(await Promise.all([...flood, other])).toHaveLength(13)
+  })
+
+  it('has the place of a flood rest in overload while others come', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { state, board, begun, finish } = setUp({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
+    const flood = names('a', 30).map((name) => board('a', 'r', name))
+    await finish(150, 14)
+    expect([state.now, begun.length]).toEqual([2_100, 16])
+    const other = board('b', 'r', 'b0')
+    // The two that are under way, which began at 1,950 and at 2,100, and the other one's.
+    await finish(50, 3)
+    expect(begun.slice(16)).toEqual(['b0'])
+    // What took 200 rests for 400, what took 100 for 200: then it has none of its places any more, and may have one.
+    vi.advanceTimersByTime(399)
+    await settled()
+    expect(begun).toHaveLength(17)
+    vi.advanceTimersByTime(1)
+    await settled()
+    expect(begun.slice(17)).toEqual(['a16'])
+    state.now += 1_000
+    await finish()
+    expect(await Promise.all([...flood, other])).toHaveLength(31)
   })
 
   it('leaves no place idle between floods that nobody else is beside', async () => {
