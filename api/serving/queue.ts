@@ -131,7 +131,9 @@ function createJudge(
     const isOver = isOverloaded()
     const waiting = lines.lengthOf(asker.client)
     const isBurst = !isOver && waiting < BURST
-    const expected = isBurst ? pace.expect(0, taken) : expect(asker, taken)
+    // While all that work rest, the next one begins soon all the same.
+    const busy = Math.max(1, taken)
+    const expected = isBurst ? pace.expect(0, busy) : expect(asker, busy)
     return expected > (isOver && waiting >= modest ? patience.overloadMs : patience.usualMs)
   }
   return {

@@ -9,7 +9,10 @@ const IN_A_TURN = 4
 
 /** The connections of those who were just refused. */
 export interface Refused {
-  /** Reads nothing more from a connection before its turn, which is the next one unless many were refused: those of one client wait behind each other. */
+  /**
+   * Reads nothing more from a connection before its turn, which is the next one unless many were refused: those of one client
+   * wait behind each other.
+   */
   hold(client: string, socket: Socket): void
 }
 

@@ -128,6 +128,24 @@ describe('the queue of answers', () => {
     expect(await Promise.all([...flood, other])).toHaveLength(31)
   })
 
+  it('takes on who need not wait long while all that work rest', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { board, begun, finish } = setUp({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
+    const flood = names('a', 206).map((name) => board('a', 'r', name))
+    await finish(10, 201)
+    const other = board('b', 'r', 'b0')
+    await finish(10, 3)
+    expect(begun).toHaveLength(204)
+    const late = board('a', 'r', 'late')
+    await settled()
+    for (let rests = 0; rests < 9; rests += 1) {
+      vi.advanceTimersByTime(30)
+      await finish(10)
+    }
+    expect(await Promise.all([...flood, other, late])).toHaveLength(208)
+  })
+
   it('leaves no place idle between floods that nobody else is beside', async () => {
     const { state, board, begun, finish } = setUp({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
     const floods = [...names('a', 10), ...names('b', 10)].map((name) => board(name.slice(0, 1), 'r', name))
