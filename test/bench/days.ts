@@ -14,6 +14,11 @@ export const toDayPath = ({ token, from }: Day): string => {
 
 /** The numbers below `count`, each once, in an order that no neighbours share, and then again. */
 export function* toShuffled(count: number): Generator<number> {
-  const stride = Math.floor(count * 0.618) | 1
+  let stride = Math.floor(count * 0.618) | 1
+  // With a divisor in common it would come back to where it began before it has been everywhere.
+  while (toDivisor(stride, count) > 1) stride += 2
   for (let turn = 0; ; turn++) yield (turn * stride) % count
 }
+
+/** The greatest common divisor. */
+const toDivisor = (one: number, other: number): number => (other === 0 ? one : toDivisor(other, one % other))
