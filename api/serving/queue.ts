@@ -164,6 +164,23 @@ function createCompany(clock: () => number) {
   }
 }
 
+/**
+ * Tells who is a flood: who waited for more than `modest`, until it waits for less than half of that. Refusals hold the
+ * line of a flood at the edge, where it would be one and none in turn, and company to others like it.
+ */
+function createFloods(lines: Lines<Waiting>, modest: number) {
+  const found = new Set<string>()
+  return {
+    has: (client: string) => {
+      const waiting = lines.lengthOf(client)
+      if (waiting > modest) found.add(client)
+      else if (waiting < modest / 2) found.delete(client)
+      return found.has(client)
+    },
+    clear: () => found.clear(),
+  }
+}
+
 /** What becomes of one who waits. */
 interface Fates {
   /** Takes the place that is free now. */
@@ -234,16 +251,20 @@ export function createQueue(options: QueueOptions): Queue {
   let taken = 0
 
   const heldBy = (client: string) => held.get(client) ?? 0
-  const isFlood = (client: string) => lines.lengthOf(client) > modest && company.isBesideOthers(client)
+  const floods = createFloods(lines, modest)
+  const isFlood = (client: string) => floods.has(client) && company.isBesideOthers(client)
   const toShare = (client: string) => (isFlood(client) ? perFlood : perClient)
   const judge = createJudge(options, lines, pace, { toShare, isFlood })
   // Floods beside each other are no company: each would leave places to the other that nobody takes.
   const noteCame = ({ client }: Asker) => {
-    if (lines.lengthOf(client) <= modest) company.came(client)
+    if (!floods.has(client)) company.came(client)
   }
   const may = (client: string) => taken < places && heldBy(client) < toShare(client)
   const changed = () => {
-    if (lines.size === 0) judge.empty()
+    if (lines.size === 0) {
+      judge.empty()
+      floods.clear()
+    }
     meters.waiting(lines.size)
   }
   const refuse = (waiting: Waiting) => {

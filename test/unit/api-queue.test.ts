@@ -160,6 +160,28 @@ describe('the queue of answers', () => {
     expect(await Promise.all([...floods, ...more])).toHaveLength(30)
   })
 
+  it('takes nobody for company who was a flood until now, and waits for half of that at least', async () => {
+    const { state, board, begun, finish } = setUp({ places: 4, perClient: 2, perFlood: 1, modest: 4 })
+    const floods = [...names('a', 30), ...names('b', 10)].map((name) => board(name.slice(0, 1), 'r', name))
+    await settled()
+    // Both came as clients like any.
+    state.now += 1_000
+    await finish(0, 8)
+    expect(begun).toHaveLength(12)
+    // Of b four wait, as of a client who asks for little: refusals hold a flood there.
+    state.now += 1_000
+    const edge = board('b', 'r', 'b at the edge')
+    await finish(0, 4)
+    expect(begun.slice(12).toSorted()).toEqual(['a6', 'a7', 'b6', 'b7'])
+    await finish(0, 5)
+    // One of b waits: it asks for little from now on, beside what is left of a.
+    const little = board('b', 'r', 'little')
+    await finish(0, 4)
+    expect(begun.slice(-4).filter((name) => name.startsWith('a'))).toHaveLength(2)
+    await finish()
+    expect(await Promise.all([...floods, edge, little])).toHaveLength(42)
+  })
+
   it('has nobody overtake its own line when there are more places for it', async () => {
     const { state, board, begun, finish } = setUp({ places: 4, perClient: 2, perFlood: 1, modest: 2 })
     const flood = names('a', 8).map((name) => board('a', 'r', name))
