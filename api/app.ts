@@ -25,6 +25,7 @@ import { openApiRoute } from './routes/openapi.ts'
 import { routes } from './routes.ts'
 import { noteHead } from './serving/head-time.ts'
 import { createQueue, type QueueOptions } from './serving/queue.ts'
+import type { Refused } from './serving/refused.ts'
 import { type ApiMetrics, createApiMetrics } from './serving/request-metrics.ts'
 import { inRequestSpan, noteFailure } from './serving/request-span.ts'
 import { createServing } from './serving/serve.ts'
@@ -145,22 +146,29 @@ const toQueueOptions = ({
   ...{ most: MOST_WAITING, clock: () => performance.now() },
 })
 
+/** Those whom the service reads and writes, to which a server tells of its connections. */
+interface Connections {
+  readonly readers: Readers
+  readonly refused: Refused
+}
+
 /** The service as a request listener: kept bytes are looked up first, Express does everything else. */
-export function createApp(options: AppOptions & { readonly readers: Readers }): RequestListener {
+export function createApp(options: AppOptions & Connections): RequestListener {
   // Whole answers and the pieces that they are put together from share the budget.
   const cacheBytes = options.config.api.cacheBytes / 2
   const metrics = createApiMetrics(options.metrics)
   const toClient = createToClient(options.config.api.trustedProxies)
-  const { refused } = metrics.ofQueue('limits')
-  const gate = options.limits && createGate({ ...options.limits, toClient, refused })
+  const { refused: noteRefused } = metrics.ofQueue('limits')
+  const gate = options.limits && createGate({ ...options.limits, toClient, refused: noteRefused })
   const surroundings = createSurroundings(options, cacheBytes, toClient)
   const queue = createQueue({
     ...(options.queue ?? toQueueOptions(options.config)),
     meters: metrics.ofQueue('answers'),
   })
   const sendStream = createSendStream(options, metrics)
-  const { log, readers } = options
-  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, sendStream, readers, toClient })
+  const { log, readers, refused } = options
+  const connections = { sendStream, readers, refused, toClient }
+  const serving = createServing(surroundings, { log, metrics, cacheBytes, queue, ...connections })
   const toRequestId = createRequestIds()
   let document: OpenApi | undefined
   const toDocument = () => {

@@ -6,6 +6,7 @@ import { FIXED_HEADERS } from './http/headers.ts'
 import { Problem, toProblemBody } from './problem/problem.ts'
 import { breakOff } from './serving/break-off.ts'
 import { createPipelining } from './serving/pipelining.ts'
+import { createRefused } from './serving/refused.ts'
 import { createReaders } from './serving/slow-readers.ts'
 
 /** A hundred names of 200 characters, each up to nine bytes long as percent-encoded UTF-8 (contract section 2). */
@@ -67,7 +68,8 @@ function toRawResponse(problem: Problem, publicUrl: string): string {
 /** The service as a server: bytes that are no request are answered like every other failure (contract section 5). */
 export function createApiServer(options: AppOptions): Server {
   const readers = createReaders(options.log, options.pace)
-  const app = createApp({ ...options, readers })
+  const refused = createRefused()
+  const app = createApp({ ...options, readers, refused })
   const pipelining = createPipelining()
   const refuse = (socket: Duplex, problem: Problem) => {
     socket.end(toRawResponse(problem, options.config.api.publicUrl))
@@ -87,6 +89,7 @@ export function createApiServer(options: AppOptions): Server {
     pipelining.take(request, response, refuseExpectation)
   })
   readers.watch(server)
+  refused.watch(server)
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     if (error.code === 'ECONNRESET' || !socket.writable) return void socket.destroy()
     const response = pipelining.unfinishedOf(socket)

@@ -15,7 +15,7 @@ import { createKnownUrls } from './known-urls.ts'
 import type { Asker } from './lines.ts'
 import type { Queue } from './queue.ts'
 import { type ReadyAnswer, toHead, toReady } from './ready.ts'
-import { createRefused } from './refused.ts'
+import type { Refused } from './refused.ts'
 import type { ApiMetrics, Origin } from './request-metrics.ts'
 import { sendProblem, sendReady, toStaleHeader } from './send.ts'
 import type { Readers } from './slow-readers.ts'
@@ -102,10 +102,9 @@ function createTell(log: Logger) {
 }
 
 function createFail(
-  { log, toClient, publicUrl }: { log: Logger; toClient: ToClient; publicUrl: string },
+  { log, refused, toClient, publicUrl }: { log: Logger; refused: Refused; toClient: ToClient; publicUrl: string },
   tell: ReturnType<typeof createTell>,
 ): Serving['fail'] {
-  const refused = createRefused()
   return (exchange, error) => {
     if (exchange.response.headersSent || exchange.response.destroyed) {
       breakOff(exchange.response)
@@ -160,6 +159,7 @@ export function createServing(
     queue: Queue
     sendStream: SendStream
     readers: Readers
+    refused: Refused
     toClient: ToClient
   },
 ): Serving {
@@ -174,7 +174,8 @@ export function createServing(
   const basis = () => surroundings.registry.version
   const cache = createByteCache({ maxBytes: cacheBytes, commits, basis, queue, now, onLost })
   const known = createKnownUrls(metrics, basis)
-  const fail = createFail({ log, toClient: options.toClient, publicUrl: config.api.publicUrl }, tell)
+  const { refused, toClient } = options
+  const fail = createFail({ log, refused, toClient, publicUrl: config.api.publicUrl }, tell)
 
   /** What is kept, or put together from what is kept: nobody has to wait for it, nor for those who have to. */
   const findAtOnce = (route: Route, settled: ReturnType<Route['settle']>) => {

@@ -11,7 +11,7 @@ import { createHandFeed, emptyLog } from '../support/api.ts'
 import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 
-const CLIENTS = 30
+const CLIENTS = 80
 /** Their answers wait for a place that nobody gives back: the first to ask has it, everybody else is refused. */
 const FIRST = '/data/tokens'
 const [REFUSED, NEXT, LAST] = ['/data/daos?limit=1', '/data/daos?limit=2', '/data/daos?limit=3'] as const
@@ -26,6 +26,8 @@ let clients: Socket[]
 /** The requests that were read in each turn of the event loop. */
 let turns: { path: string; client: Socket }[][]
 let turning: NodeJS.Immediate
+/** Whether somebody new connects in each turn. */
+let isSought: boolean
 const read = (path: string) =>
   turns.map((turn) => turn.filter((one) => one.path === path)).filter(({ length }) => length > 0)
 const flat = (path: string) => read(path).flatMap((turn) => turn.map(({ client }) => client))
@@ -42,7 +44,7 @@ beforeEach(async () => {
     ...{ config: parseConfig({}), db: stuck, registry, commits: createHandFeed(), commitLog: emptyLog, log: silent },
     ...{ metrics: createMetrics('test'), queue: { places: 1, most: 0, clock: () => performance.now() } },
   })
-  ;[clients, turns] = [[], [[]]]
+  ;[clients, turns, isSought] = [[], [[]], false]
   server.on('request', ({ url, socket }) => {
     const client = clients.find(({ localPort }) => localPort === socket.remotePort) as Socket
     turns.at(-1)?.push({ path: String(url), client })
@@ -56,6 +58,7 @@ beforeEach(async () => {
   for (let count = 0; count < CLIENTS; count += 1) await join('127.0.0.1')
   const turn = () => {
     turns.push([])
+    if (isSought) clients.push(connect(port, '127.0.0.1').resume())
     turning = setImmediate(turn)
   }
   turn()
@@ -67,13 +70,18 @@ afterEach(() => {
   server.close()
 })
 
-it('reads no more than four of those who were just refused in a turn, in the order of their refusals', async () => {
+it.each([
+  ['four', 'somebody connects in', true, 4],
+  ['thirty-two', 'nobody connects in', false, 32],
+])('reads no more than %s of those who were just refused in a turn that %s', async (_most, _who, seeks, most) => {
   const flood = clients.slice(1)
+  isSought = seeks
   for (const client of flood) client.write(get(REFUSED))
   await expect.poll(() => flat(NEXT)).toHaveLength(CLIENTS)
   // All were refused before the first of them was read again.
-  expect(Math.max(...read(REFUSED).map(({ length }) => length))).toBeGreaterThan(4)
-  expect(Math.max(...read(NEXT).map(({ length }) => length))).toBeLessThanOrEqual(4)
+  expect(Math.max(...read(REFUSED).map(({ length }) => length))).toBeGreaterThan(most)
+  expect(Math.max(...read(NEXT).map(({ length }) => length))).toBeLessThanOrEqual(most)
+  // In the order of their refusals.
   const order = (path: string) => flat(path).map((client) => clients.indexOf(client))
   expect(order(NEXT)).toEqual(order(REFUSED))
 })
@@ -91,6 +99,7 @@ it('goes on past those who left meanwhile, and reads the others as ever', async 
 it('lets nobody wait behind the many connections of another client', async () => {
   const flood = clients.slice(1)
   const modest = await join('127.0.0.3')
+  isSought = true
   for (const client of [...flood, modest]) client.write(get(REFUSED))
   await expect.poll(() => flat(NEXT)).toHaveLength(CLIENTS + 1)
   expect(flat(REFUSED).indexOf(modest)).toBe(CLIENTS)
