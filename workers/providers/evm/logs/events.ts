@@ -13,13 +13,26 @@ export interface EventDecoder<Events extends readonly AbiEvent[]> {
 
 const isIndexed = ({ indexed }: { indexed?: boolean | undefined }) => indexed === true
 
+/** Types of which a topic has the value; of any other it has a hash (Solidity's ABI, "Events"). */
+const ONE_WORD = /^(u?int\d*|address|bool|bytes\d+)$/
+
+function requireReadable({ name, inputs }: AbiEvent): void {
+  const names = inputs.map((one) => one.name)
+  const unnamed = names.some((one) => one === undefined || one === '') || new Set(names).size < names.length
+  if (unnamed) throw new Error(`the event ${name} has members without names of their own`)
+  const hashed = inputs.find((one) => isIndexed(one) && !ONE_WORD.test(one.type))
+  if (hashed) throw new Error(`of ${name} the topic of ${hashed.name} has no ${hashed.type} but its hash`)
+}
+
 /**
  * Of events whose members all have names, and are in topics only where they fit into one. Each event's signature is hashed
  * once. The library's decoder does it for every log, up to the one that fits: a vote took four times as long.
+ * @throws Error for other events.
  */
 export function createEventDecoder<const Events extends readonly AbiEvent[]>(events: Events): EventDecoder<Events> {
   const known = new Map(
     events.map((event) => {
+      requireReadable(event)
       const indexed = event.inputs.filter(isIndexed)
       return [toEventSelector(event), { event, indexed, others: event.inputs.filter((one) => !isIndexed(one)) }]
     }),

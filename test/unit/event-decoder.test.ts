@@ -1,0 +1,48 @@
+import { decodeEventLog, encodeAbiParameters, encodeEventTopics, parseAbiItem } from 'viem'
+import { expect, it } from 'vitest'
+import { createEventDecoder } from '../../workers/providers/evm/logs/events.ts'
+
+const VOTE = parseAbiItem(
+  'event VoteCast(address indexed voter, uint256 id, uint8 support, uint256 weight, string reason)',
+)
+const SWAP = parseAbiItem('event Swap(address indexed sender, uint256 amountIn, int256 amountOut, address indexed to)')
+const [ONE, OTHER] = [
+  '0x00000000000000000000000000000000000000a1',
+  '0x00000000000000000000000000000000000000b2',
+] as const
+
+const vote = {
+  topics: encodeEventTopics({ abi: [VOTE], args: { voter: ONE } }) as [`0x${string}`],
+  data: encodeAbiParameters(
+    VOTE.inputs.filter((one) => !('indexed' in one)),
+    [7n, 1, 5_000n, 'a reason longer than one word of thirty-two bytes'],
+  ),
+}
+const swap = {
+  topics: encodeEventTopics({ abi: [SWAP], args: { sender: ONE, to: OTHER } }) as [`0x${string}`],
+  data: encodeAbiParameters([{ type: 'uint256' }, { type: 'int256' }], [3n, -4n]),
+}
+const decoder = createEventDecoder([VOTE, SWAP])
+
+it.each([
+  ['a vote', vote],
+  ['a swap', swap],
+])('reads %s as the library does', (_what, log) => {
+  expect(decoder.decode(log)).toEqual(decodeEventLog({ abi: [VOTE, SWAP], ...log }))
+})
+
+it('knows none of another event, of one with fewer topics, or with data that ends early', () => {
+  const { topics, data } = swap
+  expect(decoder.decode({ topics: [`0x${'1'.repeat(64)}`, ...topics.slice(1)], data })).toBeUndefined()
+  expect(decoder.decode({ topics: topics.slice(0, 2), data })).toBeUndefined()
+  expect(decoder.decode({ topics, data: data.slice(0, -64) })).toBeUndefined()
+})
+
+it.each([
+  ['has members without names', 'event Sold(address indexed, uint256 price)'],
+  ['has the hash of what does not fit into a topic', 'event Sold(string indexed name, uint256 price)'],
+  ['has the hash of a list', 'event Sold(uint256[] indexed ids, uint256 price)'],
+])('is not made of an event that %s', (_what, signature) => {
+  const event = parseAbiItem([signature]) as typeof VOTE
+  expect(() => createEventDecoder([event])).toThrow('Sold')
+})
