@@ -1,5 +1,6 @@
 import { toUnavailable } from '../problem/problem.ts'
 import { type Asker, createLines, type Lines } from './lines.ts'
+import { createJudge, type JudgeOptions } from './overload.ts'
 
 /** Whoever is working; gives the place back, once however often it is called. */
 export type Leave = () => void
@@ -40,46 +41,15 @@ export interface QueueMeters {
   refused(): void
 }
 
-export interface QueueOptions {
+export interface QueueOptions extends Omit<JudgeOptions, 'perClient'> {
   /** How much is done at once. */
   readonly places: number
-  /** Most of the places that one client takes, so that who asks for little finds one free beside a flood; all of them without. */
+  /** Most of the places that one client takes; all of them without. */
   readonly perClient?: number
-  /** The same of a flood, who waits for more than `modest`, while others come who are none, so that it does not slow their work down. */
-  readonly perFlood?: number
   /** Most that wait. */
   readonly most: number
-  /** How long anybody may expect to wait, where it is not for seconds only: usually, and in overload. */
-  readonly patience?: { readonly usualMs: number; readonly overloadMs: number }
-  /** Who waits for so few is never part of an overload. */
-  readonly modest?: number
   readonly meters: QueueMeters
-  /** A clock in milliseconds that only goes forward. */
-  readonly clock: () => number
 }
-
-/** A page with a hundred charts waits for all of them, however slow the machine is. */
-const BURST = 128
-/** Who waits for no more than a browser does at once is not what overloads the service, and may wait as long as usual. */
-const MODEST = 16
-/** Seconds; in overload one for who asks for more than that. */
-const PATIENCE = { usualMs: 3_000, overloadMs: 1_000 }
-/**
- * A queue that has not been empty for so long has more to do than it can. Whoever waited on would only wait longer, and
- * so would everybody who comes after the load has gone: then the queue is kept short.
- */
-const OVERLOADED_AFTER_MS = 2_000
-/** Who has waited so many times as long as anybody may expect to is given up. */
-const GIVEN_UP_AFTER = 3
-/** Others are there as long as one of them came within so many milliseconds. */
-const BESIDE_MS = 1_000
-/**
- * So many times as long as its work took a flood's place rests in overload, while others are there, and never longer than
- * these are remembered: its answers are written by the process that writes theirs.
- */
-const REST = 2
-/** What the newest duration counts in the mean of all. */
-const NEWEST_WEIGHT = 0.1
 
 interface Waiting {
   asker: Asker
@@ -87,99 +57,8 @@ interface Waiting {
   giveUp(error: unknown): void
 }
 
-/** How fast places become free. */
-function createPace(clock: () => number) {
-  let mean = 0
-  let lastLeft = clock()
-  return {
-    left: (tookMs: number) => {
-      mean = mean === 0 ? tookMs : mean + NEWEST_WEIGHT * (tookMs - mean)
-      lastLeft = clock()
-    },
-    /** The first to take a place after a pause: that nobody left meanwhile says nothing. */
-    begins: () => {
-      lastLeft = clock()
-    },
-    /** How long somebody waits who has so many before him, when so many places are taken. While nobody leaves, it may well go on for as long again. */
-    expect: (ahead: number, taken: number) => ((ahead + 1) / taken) * mean + (clock() - lastLeft),
-  }
-}
-
 /** One for all: making an error takes longer than finding out that it is needed. */
 const REFUSAL = toUnavailable('Too many answers are waited for at once.')
-
-type Pace = ReturnType<typeof createPace>
-
-/** Tells who would have to wait too long, where a client has so many of the places, and so much of their time. */
-function createJudge(
-  options: QueueOptions,
-  lines: Lines<Waiting>,
-  pace: Pace,
-  { toShare, isFlood }: { toShare(client: string): number; isFlood(client: string): boolean },
-) {
-  const { patience = PATIENCE, modest = MODEST, clock } = options
-  let emptyAt = clock()
-  const isOverloaded = () => lines.size > 0 && clock() - emptyAt > OVERLOADED_AFTER_MS
-  const isResting = (client: string) => options.perFlood !== undefined && isOverloaded() && isFlood(client)
-  // Whoever is before it in its own line takes its places in turn, whoever else is before it all of them.
-  const expect = (asker: Asker, taken: number): number => {
-    const { ofOwn, ofAll } = lines.ahead(asker)
-    const share = Math.min(taken, toShare(asker.client)) / (isResting(asker.client) ? 1 + REST : 1)
-    return Math.max(pace.expect(ofAll, taken), pace.expect(ofOwn, share))
-  }
-  const isTooLong = (asker: Asker, taken: number): boolean => {
-    const isOver = isOverloaded()
-    const waiting = lines.lengthOf(asker.client)
-    const isBurst = !isOver && waiting < BURST
-    // While all that work rest, the next one begins soon all the same.
-    const busy = Math.max(1, taken)
-    const expected = isBurst ? pace.expect(0, busy) : expect(asker, busy)
-    return expected > (isOver && waiting >= modest ? patience.overloadMs : patience.usualMs)
-  }
-  return {
-    empty: () => {
-      emptyAt = clock()
-    },
-    isTooLong,
-    /** Whether a client's places rest after their work. */
-    isResting,
-    isOfFlood: (asker: Asker, taken: number): boolean =>
-      isOverloaded() && lines.lengthOf(asker.client) >= modest && isTooLong(asker, taken),
-  }
-}
-
-/** Tells who is not alone. Of all who came only the last two are remembered. */
-function createCompany(clock: () => number) {
-  let newest = { client: '', at: Number.NEGATIVE_INFINITY }
-  let before = newest
-  return {
-    came: (client: string) => {
-      if (client !== newest.client) before = newest
-      newest = { client, at: clock() }
-    },
-    isBesideOthers: (client: string) => {
-      const { at } = client === newest.client ? before : newest
-      return clock() - at < BESIDE_MS
-    },
-  }
-}
-
-/**
- * Tells who is a flood: who waited for more than `modest`, until it waits for less than half of that. Refusals hold the
- * line of a flood at the edge, where it would be one and none in turn, and company to others like it.
- */
-function createFloods(lines: Lines<Waiting>, modest: number) {
-  const found = new Set<string>()
-  return {
-    has: (client: string) => {
-      const waiting = lines.lengthOf(client)
-      if (waiting > modest) found.add(client)
-      else if (waiting < modest / 2) found.delete(client)
-      return found.has(client)
-    },
-    clear: () => found.clear(),
-  }
-}
 
 /** What becomes of one who waits. */
 interface Fates {
@@ -187,6 +66,8 @@ interface Fates {
   take(client: string): Leave
   /** Begins whose turn it is, where a place is free. */
   next(): void
+  /** Called whenever a client has one less in line. */
+  shorter(client: string): void
   refuse(waiting: Waiting): void
   readonly lateMs: number
   /** Called whenever somebody has come. */
@@ -204,11 +85,13 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
     asker,
     begin: () => {
       stop()
+      fates.shorter(waiting.asker.client)
       resolve(fates.take(waiting.asker.client))
     },
     giveUp: (error) => {
       stop()
       lines.remove(waiting.asker, waiting)
+      fates.shorter(waiting.asker.client)
       // A line that is no flood's any more may have more places.
       fates.next()
       reject(error)
@@ -230,6 +113,7 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
       if (isOver || other.client === waiting.asker.client) return
       if (lines.ahead(other).ofAll >= lines.ahead(waiting.asker).ofAll) return
       lines.remove(waiting.asker, waiting)
+      fates.shorter(waiting.asker.client)
       waiting.asker = other
       lines.add(other, waiting)
       fates.next()
@@ -242,29 +126,16 @@ function createTicket(lines: Lines<Waiting>, asker: Asker, left: AbortSignal, fa
  * to the longest line is refused.
  */
 export function createQueue(options: QueueOptions): Queue {
-  const { places, perClient = places, perFlood = perClient, most, modest = MODEST } = options
-  const { patience = PATIENCE, meters, clock } = options
+  const { places, perClient = places, most, meters, clock } = options
   const lines = createLines<Waiting>()
-  const pace = createPace(clock)
-  const company = createCompany(clock)
+  const judge = createJudge(lines, { ...options, perClient })
   const held = new Map<string, number>()
   let taken = 0
 
   const heldBy = (client: string) => held.get(client) ?? 0
-  const floods = createFloods(lines, modest)
-  const isFlood = (client: string) => floods.has(client) && company.isBesideOthers(client)
-  const toShare = (client: string) => (isFlood(client) ? perFlood : perClient)
-  const judge = createJudge(options, lines, pace, { toShare, isFlood })
-  // Floods beside each other are no company: each would leave places to the other that nobody takes.
-  const noteCame = ({ client }: Asker) => {
-    if (!floods.has(client)) company.came(client)
-  }
-  const may = (client: string) => taken < places && heldBy(client) < toShare(client)
+  const may = (client: string) => taken < places && heldBy(client) < judge.toShare(client)
   const changed = () => {
-    if (lines.size === 0) {
-      judge.empty()
-      floods.clear()
-    }
+    if (lines.size === 0) judge.empty()
     meters.waiting(lines.size)
   }
   const refuse = (waiting: Waiting) => {
@@ -282,7 +153,7 @@ export function createQueue(options: QueueOptions): Queue {
     next()
   }
   const take = (client: string, cameAt: number): Leave => {
-    if (taken === 0) pace.begins()
+    if (taken === 0) judge.begins()
     taken += 1
     held.set(client, heldBy(client) + 1)
     const since = clock()
@@ -293,10 +164,11 @@ export function createQueue(options: QueueOptions): Queue {
       isOver = true
       taken -= 1
       const tookMs = clock() - since
-      pace.left(tookMs)
-      if (!judge.isResting(client)) return giveBack(client)
+      judge.ends(tookMs)
+      const restMs = judge.toRestMs(client, tookMs)
+      if (restMs === 0) return giveBack(client)
       // Of others' places one is free all the same.
-      setTimeout(giveBack, Math.min(REST * tookMs, BESIDE_MS), client).unref()
+      setTimeout(giveBack, restMs, client).unref()
       next()
     }
   }
@@ -311,7 +183,7 @@ export function createQueue(options: QueueOptions): Queue {
     throw REFUSAL
   }
   const admit = (asker: Asker) => {
-    noteCame(asker)
+    judge.came(asker)
     if (!may(asker.client)) makeRoom(asker)
   }
   return {
@@ -326,11 +198,12 @@ export function createQueue(options: QueueOptions): Queue {
       const cameAt = clock()
       // Shares grow with the clock: those in line come before who comes now.
       next()
-      noteCame(asker)
+      judge.came(asker)
       if (may(asker.client)) return { turn: Promise.resolve(take(asker.client, cameAt)), alsoFor: () => {} }
       admit(asker)
-      const lateMs = GIVEN_UP_AFTER * patience.usualMs
-      return createTicket(lines, asker, left, { take: (client) => take(client, cameAt), next, refuse, lateMs, changed })
+      const { shorter, lateMs } = judge
+      const own = { take: (client: string) => take(client, cameAt), lateMs }
+      return createTicket(lines, asker, left, { ...own, next, shorter, refuse, changed })
     },
   }
 }
