@@ -1,7 +1,7 @@
-import { SingleBar } from 'cli-progress'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
 import { runProgram } from '../../shared/process.ts'
+import { createProgress } from '../../shared/progress-bar.ts'
 import { runFuzz } from './run.ts'
 
 const HELP = `npm run fuzz -- [--url http://127.0.0.1:3000] [--requests 100000] [--seed 1] [--at-once 8]
@@ -34,14 +34,11 @@ async function main(): Promise<void> {
     leaving: toNumber('leaving', values.leaving, 0, 1),
     now: Date.now(),
   }
-  const bar = new SingleBar({ format: '{bar} {value}/{total} requests, {eta_formatted} left', noTTYOutput: false })
-  bar.start(requests, 0)
-  const { statuses, faults, left } = await runFuzz({ ...options, onProgress: (done) => bar.update(done) })
-  bar.stop()
+  const progress = createProgress('fuzz', requests, process.stdout, 'requests')
+  const { statuses, faults, left } = await runFuzz({ ...options, onProgress: progress.set })
   const counts = [...statuses].sort(([a], [b]) => a - b).map(([status, count]) => `${status}: ${count}`)
-  console.log(
-    `seed ${values.seed}, answers by status: ${counts.join(', ')}${left === 0 ? '' : `; ${left} clients left`}`,
-  )
+  const leavers = left === 0 ? '' : `; ${left} clients left`
+  progress.stop(`seed ${values.seed}, answers by status: ${counts.join(', ')}${leavers}`)
   for (const { url, fault } of faults) console.log(`${url}\n  ${fault}`)
   console.log(faults.length === 0 ? 'every answer is as it may be' : `${faults.length} answers are not as they may be`)
   process.exitCode = faults.length === 0 ? 0 : 1
