@@ -43,7 +43,7 @@ export async function startApi(
   const subscriber = createRedis(config.redis.url, log, 'subscriber')
   const commits = createCommitFeed(subscriber, { prefix: config.redis.prefix, db, log })
   const first = await readRegistryOrFiles(db, log)
-  const { registry, refresh, stop: stopFollowing } = followRegistry(db, first, { log, onChange: commits.renew })
+  const { registry, refresh, stop: stopFollowing } = followRegistry(db, first, { log, commits })
   const [waiting, asking] = [createRedis(config.redis.url, log, 'reader'), createRedis(config.redis.url, log, 'reader')]
   const commitLog = followCommitLog({ waiting, asking }, config.redis.prefix, log)
   hearLog(commits, commitLog)

@@ -1,12 +1,15 @@
+import { isDeepStrictEqual } from 'node:util'
+import { daoLinks } from '../datasets/daos.ts'
 import { DataError, toReason } from '../errors.ts'
 import { HOUR_MS } from '../intervals.ts'
-import { SOCIAL_FIELDS, withFoundLinks } from '../registry/found-links.ts'
+import { type FoundLinks, SOCIAL_FIELDS, withFoundLinks } from '../registry/found-links.ts'
 import { toLiving } from '../registry/living.ts'
 import { loadRegistry, type Registry, toRegistry } from '../registry/registry.ts'
 import type { RegistryPart } from '../registry/source.ts'
 import type { Logger } from '../telemetry/log.ts'
 import { createOutageLog } from '../telemetry/outage-log.ts'
 import type { Database } from './clickhouse.ts'
+import type { CommitFeed } from './commits.ts'
 import { readFoundLinks } from './found-links.ts'
 import { findRegistryVersion, readStoredSource } from './stored-registry.ts'
 
@@ -72,23 +75,24 @@ export interface FollowOptions {
   readonly log: Logger
   /** What is read of each new registry; `first` is the same part. */
   readonly part?: RegistryPart
-  readonly onChange?: () => void
+  /** Tells when links may have been found. Hears when another registry is in force, or other links are: what was made with those before is no longer true. */
+  readonly commits?: Pick<CommitFeed, 'follow' | 'renew'>
 }
 
 /**
  * Follows the registry that is in force, beginning with `first`, which must not have found links: another may be found in
- * their place. They are read by `refresh`, with each new registry, and every hour, as they are looked for once a day.
- * Of a part without DAOs there are none to find. `onChange` is called when another registry has come into force.
+ * their place. They are read by `refresh`, with each new registry, when `commits` tells that some were stored, and every
+ * hour without it, as they are looked for once a day. Of a part without DAOs there are none to find.
  */
 export function followRegistry(
   db: Database,
   first: Registry,
-  { log, part = 'whole', onChange = () => undefined }: FollowOptions,
+  { log, part = 'whole', commits }: FollowOptions,
 ): FollowedRegistry {
   let [base, now] = [first, first]
   const refusal = createRefusal(log)
   const tellFound = createTellFound(log)
-  let linksReadAt = performance.now()
+  const links = createLinksReader(db)
 
   const readNewer = async (): Promise<Registry | undefined> => {
     const stored = await findRegistryVersion(db, AbortSignal.timeout(PATIENCE_MS))
@@ -102,19 +106,19 @@ export function followRegistry(
     const newer = await readNewer()
     const isOther = newer?.version !== base.version
     if (newer === undefined && !alsoLinks) return
+    let areOthers = false
     if (part === 'whole') {
-      const links = await readFoundLinks(db)
-      linksReadAt = performance.now()
+      areOthers = await links.read()
       base = newer ?? base
-      now = withFoundLinks(base, links)
+      now = withFoundLinks(base, links.found)
       tellFound(now)
     } else base = now = newer ?? base
-    if (newer === undefined) return
+    if (newer === undefined) return areOthers ? commits?.renew() : undefined
     const { version, tokens } = newer
     const daos = part === 'whole' ? { daos: newer.daos.length } : {}
     const message = isOther ? 'a new registry is in force' : 'the registry is in force once more'
     log.info({ version, tokens: tokens.length, ...daos }, message)
-    onChange()
+    commits?.renew()
   }
 
   const outage = createOutageLog(log, 'warn')
@@ -128,6 +132,7 @@ export function followRegistry(
   }
   let last = Promise.resolve()
   let looking = 0
+  let isStopped = false
   const inTurn = (work: () => Promise<void>): Promise<void> => {
     looking += 1
     const turn = last.then(work).finally(() => (looking -= 1))
@@ -137,9 +142,14 @@ export function followRegistry(
   }
   const refresh = (alsoLinks: boolean) => inTurn(() => tryLook(alsoLinks))
   const timer = setInterval(() => {
-    if (looking === 0) void refresh(performance.now() - linksReadAt >= HOUR_MS)
+    if (looking === 0) void refresh(links.areDue())
   }, ASK_MS)
   timer.unref()
+  commits?.follow((change) => {
+    if (isStopped || (change !== undefined && change.dataset !== daoLinks.name)) return
+    links.expire()
+    void refresh(true)
+  })
   return {
     registry: toLiving(() => now),
     refresh: () => refresh(true),
@@ -147,7 +157,35 @@ export function followRegistry(
       await inTurn(() => look(false))
       return now
     },
-    stop: () => clearInterval(timer),
+    stop: () => {
+      isStopped = true
+      clearInterval(timer)
+    },
+  }
+}
+
+/** The links that were found when they were read last. */
+function createLinksReader(db: Database) {
+  let found: FoundLinks = new Map()
+  let readAt = performance.now()
+  let [expiries, seen] = [0, 0]
+  return {
+    get found() {
+      return found
+    },
+    /** There may be others. */
+    expire: () => {
+      expiries += 1
+    },
+    areDue: () => seen !== expiries || performance.now() - readAt >= HOUR_MS,
+    /** Whether there are others. */
+    read: async (): Promise<boolean> => {
+      const until = expiries
+      const read = await readFoundLinks(db)
+      const areOthers = !isDeepStrictEqual(read, found)
+      ;[found, seen, readAt] = [read, until, performance.now()]
+      return areOthers
+    },
   }
 }
 

@@ -50,7 +50,8 @@ beforeEach(async () => {
   pipeline = await createPipeline({ now: MORNING + 60_000 })
   ;({ db } = pipeline.database)
   await store()
-  followed = followRegistry(db, await readInForce(db), { log: createListener(), onChange: () => void changes++ })
+  const commits = { follow: () => {}, renew: () => void changes++ }
+  followed = followRegistry(db, await readInForce(db), { log: createListener(), commits })
 })
 afterEach(async () => {
   followed.stop()
@@ -226,7 +227,7 @@ describe('the API', () => {
   it('answers with the registry in force, whatever it has kept', async () => {
     const reader = createDatabase(pipeline.config.clickhouse, 'read')
     const commits = createHandFeed()
-    const own = followRegistry(reader, await readInForce(reader), { log: silent, onChange: commits.renew })
+    const own = followRegistry(reader, await readInForce(reader), { log: silent, commits })
     const api = await startApi({ config: pipeline.config, db: reader, registry: own.registry, commits })
     const ask = async (path: string) => {
       const response = await fetch(`${api.url}${path}`)

@@ -10,6 +10,7 @@ import { type FollowedRegistry, followRegistry, readInForce } from '../../shared
 import daos from '../../workers/jobs/daos.ts'
 import twitter from '../../workers/jobs/twitter.ts'
 import { runJob } from '../../workers/run/run-job.ts'
+import { createHandFeed, startApi } from '../support/api.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
@@ -88,6 +89,28 @@ describe('links that providers found', () => {
     await store(`map()::Map(String, String)`)
     expect(await read()).toEqual({ telegram: null, discord: null, found: undefined })
     own.stop()
+  })
+
+  it('are served as soon as they are stored, whatever was kept before', async () => {
+    const { db } = pipeline.database
+    const commits = createHandFeed()
+    const own = followRegistry(db, await readInForce(db), { log: silent, commits })
+    const api = await startApi({ config: pipeline.config, db, registry: own.registry, commits })
+    const read = async () => {
+      const found = (await (await fetch(`${api.url}/data/search?q=Uniswap`)).json()) as {
+        type: string
+        image: string | null
+      }[]
+      return found.find(({ type }) => type === 'dao')?.image
+    }
+    expect([await read(), await read()]).toEqual([null, null])
+    await run(daos, own.registry).catch(() => undefined)
+    // Nobody has told of them yet.
+    expect(await read()).toBe(null)
+    commits.commit(daoLinks.name)
+    await expect.poll(read).toMatch(/^https:/)
+    own.stop()
+    await api.close()
   })
 
   it('never take the place of what the files say, and stay where they cannot be read', async () => {

@@ -20,14 +20,15 @@ export interface HandFeed extends CommitFeed {
 export function createHandFeed(now: () => number = Date.now): HandFeed {
   const versions = new Map<string, { version: number; since: number }>()
   const listeners: ((change: Commit | undefined) => void)[] = []
-  let [isAway, changes] = [false, 0]
+  let [isAway, changes, base] = [false, 0, { version: 0, since: 0 }]
+  const of = (dataset: string) => versions.get(dataset) ?? base
   const tell = (change: Commit | undefined) => {
     changes++
     for (const listener of listeners) listener(change)
   }
   return {
-    version: (dataset) => (isAway ? undefined : String(versions.get(dataset)?.version ?? 'none')),
-    since: (dataset) => versions.get(dataset)?.since ?? 0,
+    version: (dataset) => (isAway ? undefined : String(of(dataset).version)),
+    since: (dataset) => of(dataset).since,
     get source() {
       return isAway ? ('nobody' as const) : ('redis' as const)
     },
@@ -36,7 +37,7 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
     },
     follow: (listener) => void listeners.push(listener),
     commit: (dataset, range = undefined) => {
-      versions.set(dataset, { version: (versions.get(dataset)?.version ?? 0) + 1, since: now() })
+      versions.set(dataset, { version: changes + 1, since: now() })
       tell({ dataset, ...range })
     },
     away: (is) => {
@@ -45,7 +46,8 @@ export function createHandFeed(now: () => number = Date.now): HandFeed {
     },
     hear: () => {},
     renew: () => {
-      for (const [dataset, { version }] of versions) versions.set(dataset, { version: version + 1, since: now() })
+      versions.clear()
+      base = { version: changes + 1, since: now() }
       tell(undefined)
     },
     close: () => {},
