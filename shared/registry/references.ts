@@ -1,4 +1,4 @@
-import { isAddress } from 'viem'
+import { validate as isAddress } from 'ox/Address'
 import { groupBy } from '../group-by.ts'
 import { toId, toKey } from '../ids.ts'
 import type { Steps } from '../turns.ts'

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { formatUnits } from 'viem'
+import { formatUnits } from 'viem/utils'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createDexPipeline, dump, readAggregates, readTrades } from '../support/dex-pipeline.ts'
 import type { PipelineOptions } from '../support/pipeline.ts'

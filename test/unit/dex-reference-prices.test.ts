@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { encodeAbiParameters, getContractAddress, keccak256 } from 'viem'
+import { encodeAbiParameters, getContractAddress, keccak256 } from 'viem/utils'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { DEX_CHAINS, type ReferencePool } from '../../workers/providers/evm/dex/exchanges.ts'

@@ -1,4 +1,4 @@
-import { decodeEventLog, encodeAbiParameters, encodeEventTopics, parseAbiItem } from 'viem'
+import { decodeEventLog, encodeAbiParameters, encodeEventTopics, parseAbiItem } from 'viem/utils'
 import { expect, it } from 'vitest'
 import { createEventDecoder } from '../../workers/providers/evm/logs/events.ts'
 

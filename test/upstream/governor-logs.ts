@@ -1,4 +1,4 @@
-import { encodeAbiParameters, encodeEventTopics, parseAbi, parseAbiItem } from 'viem'
+import { encodeAbiParameters, encodeEventTopics, parseAbi, parseAbiItem } from 'viem/utils'
 import type { ChainLog } from './chain.ts'
 
 /** The events as the contracts declare them: Compound's Governor Alpha and Bravo, and OpenZeppelin's Governor. */

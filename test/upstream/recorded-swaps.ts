@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
-import { parseUnits } from 'viem'
+import { parseUnits } from 'viem/utils'
 import { type Chain, type ChainLog, encodeV2Swap, encodeV3Swap, FACTORIES } from './chain.ts'
 import { createLoggedChain } from './logged-chain.ts'
 

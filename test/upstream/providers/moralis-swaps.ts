@@ -1,4 +1,4 @@
-import { formatUnits } from 'viem'
+import { formatUnits } from 'viem/utils'
 import { type Chain, type ChainLog, FACTORIES } from '../chain.ts'
 import { jsonReply, type Reply, type UpstreamRequest } from '../exchange.ts'
 import type { Asset, World } from '../world.ts'

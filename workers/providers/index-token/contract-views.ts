@@ -1,4 +1,4 @@
-import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem'
+import { decodeFunctionResult, encodeFunctionData, parseAbi } from 'viem/utils'
 import { z } from 'zod'
 import { DataError } from '../../../shared/errors.ts'
 import { checkAnswer } from '../answer.ts'

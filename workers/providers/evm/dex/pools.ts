@@ -1,4 +1,4 @@
-import { encodeFunctionData, parseAbi, prepareEncodeFunctionData } from 'viem'
+import { encodeFunctionData, parseAbi, toFunctionSelector } from 'viem/utils'
 import { z } from 'zod'
 import { type JsonRpc, type RpcCall, toRpcError } from '../rpc/json-rpc.ts'
 import { type DexChain, V3_FEES } from './exchanges.ts'
@@ -24,13 +24,11 @@ export const poolList = z.array(
   }),
 )
 
-const factoryAbi = parseAbi([
-  'function getPair(address,address) view returns (address)',
-  'function getPool(address,address,uint24) view returns (address)',
-])
+const pairAbi = parseAbi(['function getPair(address,address) view returns (address)'])
+const poolAbi = parseAbi(['function getPool(address,address,uint24) view returns (address)'])
 // Hashed once, not for each of thousands of questions.
-const getPair = prepareEncodeFunctionData({ abi: factoryAbi, functionName: 'getPair' })
-const getPool = prepareEncodeFunctionData({ abi: factoryAbi, functionName: 'getPool' })
+const getPair = { abi: pairAbi, functionName: toFunctionSelector(pairAbi[0]) } as const
+const getPool = { abi: poolAbi, functionName: toFunctionSelector(poolAbi[0]) } as const
 
 const WORD = /^0x0{24}([0-9a-f]{40})$/i
 const NOBODY = '0'.repeat(40)

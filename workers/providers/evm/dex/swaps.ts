@@ -1,4 +1,4 @@
-import { parseAbi } from 'viem'
+import { parseAbi } from 'viem/utils'
 import { createEventDecoder } from '../logs/events.ts'
 import type { RpcLog } from '../logs/node.ts'
 

@@ -1,4 +1,4 @@
-import { formatUnits } from 'viem'
+import { formatUnits } from 'viem/utils'
 import type { DexTradeRow } from '../../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../../shared/registry/entities.ts'
 import type { Candidate } from '../../../job/define-job.ts'

@@ -1,4 +1,5 @@
-import { type AbiEvent, type DecodeEventLogReturnType, decodeAbiParameters, toEventSelector } from 'viem'
+import type { AbiEvent } from 'viem'
+import { type DecodeEventLogReturnType, decodeAbiParameters, toEventSelector } from 'viem/utils'
 import type { RpcLog } from './node.ts'
 
 type Hex = `0x${string}`
