@@ -40,6 +40,8 @@ type Read<P, T> = (missing: readonly P[], db: Database, abandoned: AbortSignal) 
 /** What was read from the database and still holds, for answers to be put together from. */
 export interface Memory {
   readonly maxBytes: number
+  /** What the kept values take. */
+  readonly bytes: number
   /** Where answers are written that are put together from what is kept, and not kept themselves. */
   readonly bodies: BodyRoom
   shelf<T extends Sized>(): Shelf<T>
@@ -138,6 +140,9 @@ export function createMemory(options: { maxBytes: number; commits: CommitFeed; d
   const claims = createClaims(maxBytes / 2)
   return {
     maxBytes,
+    get bytes() {
+      return kept.calculatedSize
+    },
     bodies: createBodyRoom(),
     claim: claims,
     mark,

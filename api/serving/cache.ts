@@ -47,6 +47,8 @@ interface Asked {
 }
 
 export interface ByteCache {
+  /** What the kept answers take. */
+  readonly bytes: number
   /** A kept answer that still holds at a time, in Unix milliseconds. */
   peek(key: string, datasets: readonly DatasetFacts[], at: number): ReadyAnswer | undefined
   /** An answer that was made at once from what is kept: it is kept itself when it is asked for again. Tells whether. */
@@ -148,6 +150,9 @@ export function createByteCache(options: CacheOptions): ByteCache {
     if (isNew) await flight.join()
   }
   return {
+    get bytes() {
+      return kept.calculatedSize
+    },
     peek,
     offer: ({ key, basis, datasets }, answer) => {
       if (!isWorthKeeping(key, answer)) return false

@@ -38,7 +38,9 @@ export function createKnownUrls(metrics: ApiMetrics, basis: () => string): Known
     add: (url, meant) => {
       // The answers of a volatile route are never kept.
       if (meant.route.volatile || url.length > MAX_KNOWN_URL_LENGTH) return
-      known.set(url, { ...meant, meters: metrics.of(meant.route.path) })
+      const { route, key, basis: foundWith, format, isNamed } = meant
+      // One by one: a copy of another object would have a shape of its own, which takes more than it tells.
+      known.set(url, { route, key, basis: foundWith, meters: metrics.of(route.path), format, isNamed })
     },
     find: (url, accept) => {
       const meant = known.get(url)

@@ -19,6 +19,8 @@ export interface RouteMeters {
 export interface ApiMetrics {
   of(route: string): RouteMeters
   ofQueue(queue: string): QueueMeters
+  /** Tells how many bytes of something are kept, whenever that is asked for, and for how many there is room. */
+  keeps(of: string, roomBytes: number, toBytes: () => number): void
 }
 
 export function createApiMetrics(registry: Registry): ApiMetrics {
@@ -46,6 +48,11 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
     }
     return { answered, requested, servedKept }
   }
+  const kept = new Map<string, () => number>()
+  createGauge(METRICS.apiKept, registry, (gauge) => {
+    for (const [of, toBytes] of kept) gauge.set({ of }, toBytes())
+  })
+  const room = createGauge(METRICS.apiRoom, registry)
   const meters = new Map<string, RouteMeters>()
   return {
     of: (route) => {
@@ -60,6 +67,10 @@ export function createApiMetrics(registry: Registry): ApiMetrics {
         waited: (seconds) => times.observe(seconds),
         refused: () => refusals.inc(),
       }
+    },
+    keeps: (of, roomBytes, toBytes) => {
+      kept.set(of, toBytes)
+      room.set({ of }, roomBytes)
     },
   }
 }

@@ -173,6 +173,8 @@ export function createServing(
   }
   const basis = () => surroundings.registry.version
   const cache = createByteCache({ maxBytes: cacheBytes, commits, basis, queue, now, onLost })
+  metrics.keeps('answers', cacheBytes, () => cache.bytes)
+  metrics.keeps('pieces', memory.maxBytes, () => memory.bytes)
   const known = createKnownUrls(metrics, basis)
   const { refused, toClient } = options
   const fail = createFail({ log, refused, toClient, publicUrl: config.api.publicUrl }, tell)

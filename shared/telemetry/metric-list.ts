@@ -61,6 +61,18 @@ export const METRICS = {
     help: 'Clients that follow the stream of commits now.',
     labels: [],
   },
+  apiKept: {
+    kind: 'gauge',
+    name: 'api_kept_bytes',
+    help: 'Bytes of what is kept in memory for requests to come: answers, and the pieces that answers are put together from.',
+    labels: ['of'],
+  },
+  apiRoom: {
+    kind: 'gauge',
+    name: 'api_kept_room_bytes',
+    help: 'Most bytes that may be kept, of the budget API_CACHE_MB: what was used longest ago makes room.',
+    labels: ['of'],
+  },
   jobs: {
     kind: 'counter',
     name: 'worker_jobs_total',

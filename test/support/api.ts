@@ -76,8 +76,9 @@ export async function startApi(options: {
   limits?: NonNullable<AppOptions['limits']>
   heartbeatMs?: number
   stopping?: AbortSignal
+  metrics?: AppOptions['metrics']
 }): Promise<TestApi> {
-  const server = createApiServer({ commitLog: emptyLog, ...options, log: silent, metrics: createMetrics('test') })
+  const server = createApiServer({ commitLog: emptyLog, metrics: createMetrics('test'), ...options, log: silent })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
