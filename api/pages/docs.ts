@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url'
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { parseParameters, readQuery } from '../parameters/parse.ts'
 import { PROBLEM_CODES } from '../problem/codes.ts'
+import { withRelativeLinks } from './links.ts'
 
 /** Importing the package would load its whole bundle; only its folder is wanted. */
 const FOLDER = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/swagger-ui.css')))
@@ -37,8 +38,9 @@ const DOCS = page(
   `<div id="ui"></div>\n<script src="/docs/assets${SCRIPT}"></script>\n<script src="/docs/start.js"></script>`,
 )
 
-/** `validatorUrl: null` keeps Swagger UI from asking a host of its makers. */
-const START = `SwaggerUIBundle({ url: '/openapi.json', dom_id: '#ui', deepLinking: true, validatorUrl: null })\n`
+/** `validatorUrl: null` keeps Swagger UI from asking a host of its makers. The document is found from where this file is. */
+const START = `const url = new URL('../openapi.json', document.currentScript.src).href
+SwaggerUIBundle({ url, dom_id: '#ui', deepLinking: true, validatorUrl: null })\n`
 
 const withCode = (text: string) => text.replaceAll('<', '&lt;').replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 
@@ -65,11 +67,11 @@ export function createDocs(): Router {
     parseParameters({}, readQuery(request.originalUrl))
     next()
   })
-  const send = (type: string, text: string) => (_request: unknown, response: Response) => {
+  const send = (type: string, text: string) => (request: Request, response: Response) => {
     response.set({ 'Content-Security-Policy': POLICY, 'X-Content-Type-Options': 'nosniff' })
     response.set({ 'Cache-Control': 'public, max-age=3600', 'Access-Control-Allow-Origin': '*' })
     response.set('X-Request-Id', String(response.locals.requestId))
-    response.type(type).send(text)
+    response.type(type).send(type === 'html' ? withRelativeLinks(text, request.path) : text)
   }
   router.get('/docs', send('html', DOCS))
   router.get('/docs/errors', send('html', ERRORS))

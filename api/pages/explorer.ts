@@ -4,6 +4,7 @@ import type { RequestHandler } from 'express'
 import type { Config } from '../../shared/config/config.ts'
 import { toUnavailable } from '../problem/problem.ts'
 import { createKept, type Page } from './kept.ts'
+import { toRoot } from './links.ts'
 
 /** Where `npm run build:page` puts the page; beside the compiled programs it is the same. */
 const BUILT = join(import.meta.dirname, '../../web/dist')
@@ -25,8 +26,7 @@ const FOREVER = 'public, max-age=31536000, immutable'
  * under a path of its own, without being told that path.
  */
 function toDocument(html: string, path: string): { key: string; page: Page } {
-  const depth = path.split('/').length - 2
-  const base = depth === 0 ? './' : '../'.repeat(depth)
+  const base = toRoot(path)
   const make = () => html.replace('<base href="./">', `<base href="${base}">`)
   const page = { type: 'text/html; charset=utf-8', make, cacheControl: 'no-cache', takesQuery: true }
   return { key: `document ${base}`, page }

@@ -23,8 +23,8 @@ export const toCodeRows = () =>
     .join('\n')
 
 /** What guides there are, as Markdown. */
-export const toGuideList = (base: string): string =>
-  `# Guides\n\n${GUIDES.map(({ name, title }) => `- [${title}](${base}/guides/${name})`).join('\n')}\n`
+export const toGuideList = (): string =>
+  `# Guides\n\n${GUIDES.map(({ name, title }) => `- [${title}](/guides/${name})`).join('\n')}\n`
 
 /** A guide as Markdown, with the service's own address in its examples. */
 export const toGuide = (name: string, base: string): string =>

@@ -4,6 +4,7 @@ import type { RequestHandler } from 'express'
 import type { OpenApi } from '../openapi/shape.ts'
 import { GUIDES, toGuide, toGuideList } from './guides.ts'
 import { createKept, type Page } from './kept.ts'
+import { withRelativeLinks, withWholeLinks } from './links.ts'
 import { toLlmsText } from './llms.ts'
 import { fromMarkdown } from './markdown.ts'
 import { byTag, toOperationMarkdown, toReference, toReferenceMarkdown } from './reference.ts'
@@ -13,27 +14,30 @@ const asset = (name: string) => readFileSync(join(import.meta.dirname, 'assets',
 
 /** Every page by its path; none is made before it is asked for. */
 function toPages(document: OpenApi, base: string): ReadonlyMap<string, Page> {
-  const html = (make: () => string): Page => ({ type: 'text/html; charset=utf-8', make })
-  const markdown = (make: () => string): Page => ({ type: 'text/markdown; charset=utf-8', make })
-  const toGuidePage = (name: string, title: string) =>
-    toPage({ title, body: fromMarkdown(toGuide(name, base)), markdown: `/guides/${name}.md` })
+  const html = (path: string, make: () => Omit<Parameters<typeof toPage>[0], 'markdown'>): [string, Page] => [
+    path,
+    {
+      type: 'text/html; charset=utf-8',
+      make: () => withRelativeLinks(toPage({ ...make(), markdown: `${path}.md` }), path),
+    },
+  ]
+  const markdown = (path: string, make: () => string): [string, Page] => [
+    path,
+    { type: 'text/markdown; charset=utf-8', make: () => withWholeLinks(make(), base) },
+  ]
   return new Map<string, Page>([
-    [
-      '/reference',
-      html(() => toPage({ title: 'Reference', ...toReference(document, base), markdown: '/reference.md' })),
-    ],
-    ['/reference.md', markdown(() => toReferenceMarkdown(document, base))],
+    html('/reference', () => ({ title: 'Reference', ...toReference(document, base) })),
+    markdown('/reference.md', () => toReferenceMarkdown(document, base)),
     ...byTag(document).flatMap(({ operations }) =>
-      operations.map(({ path, operation }): [string, Page] => [
-        `/reference/${operation.operationId}.md`,
-        markdown(() => toOperationMarkdown(document, base, path, operation)),
-      ]),
+      operations.map(({ path, operation }) =>
+        markdown(`/reference/${operation.operationId}.md`, () => toOperationMarkdown(document, base, path, operation)),
+      ),
     ),
-    ['/guides', html(() => toPage({ title: 'Guides', body: fromMarkdown(toGuideList(base)), markdown: '/guides.md' }))],
-    ['/guides.md', markdown(() => toGuideList(base))],
-    ...GUIDES.flatMap(({ name, title }): [string, Page][] => [
-      [`/guides/${name}`, html(() => toGuidePage(name, title))],
-      [`/guides/${name}.md`, markdown(() => toGuide(name, base))],
+    html('/guides', () => ({ title: 'Guides', body: fromMarkdown(toGuideList()) })),
+    markdown('/guides.md', toGuideList),
+    ...GUIDES.flatMap(({ name, title }) => [
+      html(`/guides/${name}`, () => ({ title, body: fromMarkdown(toGuide(name, base)) })),
+      markdown(`/guides/${name}.md`, () => toGuide(name, base)),
     ]),
     ['/llms.txt', { type: 'text/plain; charset=utf-8', make: () => toLlmsText(document, base) }],
     ['/pages/style.css', { type: 'text/css; charset=utf-8', make: () => asset('style.css') }],

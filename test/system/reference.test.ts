@@ -97,6 +97,14 @@ describe.skipIf(!hasBrowser)('the reference in a browser', () => {
     await close()
   })
 
+  it.each(['/docs', '/docs/'])('%s is Swagger UI with every operation', async (path) => {
+    const { page, wrong, close } = await browser.open(demo.url + path, { screen: 'desktop' })
+    await page.waitForSelector('.opblock')
+    expect(await page.locator('.opblock').count()).toBeGreaterThanOrEqual(routes.length)
+    expect(wrong).toEqual([])
+    await close()
+  })
+
   it.each([
     ['/reference', 'desktop'],
     ['/reference', 'phone'],

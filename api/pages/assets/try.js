@@ -13,7 +13,7 @@ function toUrl(form) {
     if (path.includes(`{${name}}`)) path = path.replace(`{${name}}`, encodeURIComponent(String(value)))
     else query.append(name, String(value))
   }
-  return query.size === 0 ? path : `${path}?${query}`
+  return new URL(query.size === 0 ? path : `${path}?${query}`, document.baseURI).href
 }
 
 /** @param {string} tag @param {string} text @param {string} [name] */
@@ -49,7 +49,8 @@ async function send(form) {
     const shown = await toShown(response, url)
     const link = document.createElement('a')
     link.href = url
-    link.textContent = `GET ${url}`
+    const { pathname, search } = new URL(url)
+    link.textContent = `GET ${pathname}${search}`
     const head = document.createElement('p')
     head.append(element('strong', String(response.status), response.ok ? 'good' : 'bad'), ' ', link)
     const headers = SHOWN_HEADERS.flatMap((name) => {
