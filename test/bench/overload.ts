@@ -17,6 +17,8 @@ const TOKENS = 24
 const CLIENTS = 8
 const READERS = 64
 const ROUNDS = 5
+/** Of requests whose answers are waited for: how many bring most is found out. */
+const AT_ONCE = [8, 16, 32]
 
 interface Sizes {
   readonly days: number
@@ -55,18 +57,17 @@ async function measure(context: BenchContext, database: BenchDatabase, enginePid
     const pids = { clients: process.pid, API: api.pid, ClickHouse: enginePid }
     const load = { api, clients, toPath, sizes, pids, notes: [], say: context.say }
     try {
-      const best = await measureBest(load)
       const rows = [
-        ...(await measureLoad(load, best, 4)),
-        ...(await measureLoad(load, best, 20)),
-        await measureFlood(load, best.perSecond),
+        ...(await measureLoad(load, 4)),
+        ...(await measureLoad(load, 20)),
+        await measureFlood(load),
         await measureSlowReaders(load, tokens, until),
       ]
       const peak = `${(readPeakBytes(api.pid) / 2 ** 20).toFixed(0)} MB`
       return {
         rows,
         notes: [
-          `What it can bear is the most that ${CLIENTS} clients were answered a second while each waited for its answers, at ${best.atOnce} requests at once; what is answered under a load is compared with as many at once just before and after it. A load comes from the same clients for ${sizes.seconds} s and waits for nothing; clients, API and ClickHouse share the machine.`,
+          `What it can bear is the most that ${CLIENTS} clients were answered a second while each waited for its answers, at ${AT_ONCE.join(', ')} requests at once, measured just before each load; what is answered under it is compared with that and with as many at once just after it. A load comes from the same clients for ${sizes.seconds} s and waits for nothing; clients, API and ClickHouse share the machine.`,
           ...load.notes,
           `The API took ${peak} of memory at most.`,
         ],
@@ -119,23 +120,22 @@ const countGood = (answers: readonly Asked[], { roundSeconds }: Sizes): number =
 interface Best {
   readonly perSecond: number
   readonly atOnce: number
+  /** Who kept the processors busy meanwhile. */
+  readonly busy: string
 }
 
 /** The most that is answered a second when whoever asks waits for the answer. */
 async function measureBest(load: Load): Promise<Best> {
-  const { clients, toPath, sizes, notes, say } = load
-  let best: Best = { perSecond: 0, atOnce: 0 }
-  let busy = ''
-  for (const atOnce of [8, 8, 16, 32]) {
+  const { clients, toPath, sizes, say } = load
+  await askInTurn(clients, AT_ONCE[0] ?? 1, sizes.roundSeconds, toPath)
+  let best: Best = { perSecond: 0, atOnce: 0, busy: '' }
+  for (const atOnce of AT_ONCE) {
     const processors = watchProcessors(load)
     const answers = await askInTurn(clients, atOnce, sizes.roundSeconds, toPath)
     const perSecond = countGood(answers, sizes)
     say(`${atOnce} at once: ${perSecond.toFixed(0)} a second`)
-    if (perSecond <= best.perSecond) continue
-    best = { perSecond, atOnce }
-    busy = processors()
+    if (perSecond > best.perSecond) best = { perSecond, atOnce, busy: processors() }
   }
-  notes.push(`Processors busy at the most that it answers: ${busy}.`)
   return best
 }
 
@@ -143,11 +143,10 @@ const REFUSING_COSTS =
   'refusing costs too: the process that answers reads each request and refuses it, and clients, API and ClickHouse share the cores'
 
 /** So many times what it can bear: what is answered, how soon the rest is refused, and how soon it is as before. */
-async function measureLoad(load: Load, { perSecond, atOnce }: Best, times: number): Promise<BenchRow[]> {
+async function measureLoad(load: Load, times: number): Promise<BenchRow[]> {
   const { clients, toPath, sizes, say } = load
   // A machine that others share is faster in one minute than in the next: both sides are measured beside each other.
-  const measureBorne = async () => countGood(await askInTurn(clients, atOnce, sizes.roundSeconds, toPath), sizes)
-  const before = await measureBorne()
+  const { perSecond, atOnce, busy } = await measureBest(load)
   say(`${times} times the load it can bear`)
   const calm = await askInTurn(clients.slice(0, 1), 1, sizes.roundSeconds, toPath)
   const processors = watchProcessors(load)
@@ -155,7 +154,7 @@ async function measureLoad(load: Load, { perSecond, atOnce }: Best, times: numbe
   const asking = askRegardless(clients, times * perSecond, AbortSignal.timeout(sizes.seconds * 1000), toPath)
   await wait(sizes.seconds * 1000)
   const endedAt = performance.now()
-  load.notes.push(`Processors busy at ${times} times the load: ${processors()}.`)
+  load.notes.push(`Processors busy at ${times} times the load: ${processors()}; before it: ${busy}.`)
   const recoveredMs = await measureRecovery(load, endedAt, 2 * toP95(calm))
   const answers = await asking
   const inTime = ({ sentAt, tookMs }: Asked) => sentAt + tookMs < endedAt
@@ -167,13 +166,14 @@ async function measureLoad(load: Load, { perSecond, atOnce }: Best, times: numbe
     const what = `${others.length} of ${answers.length} requests got neither an answer nor a refusal`
     throw new Error(`${what}: ${[...ways].join('; ')}`)
   }
-  const borne = (before + (await measureBorne())) / 2
+  const after = countGood(await askInTurn(clients, atOnce, sizes.roundSeconds, toPath), sizes)
+  const borne = (perSecond + after) / 2
   const what = `${times} times the load it can bear`
   return [
     {
       what: `${what}: answered`,
       a: { name: `at ${(answers.length / sizes.seconds).toFixed(0)} req/s`, value: good, unit: 'req/s' },
-      b: { name: 'at once as it bears, before and after', value: borne, unit: 'req/s' },
+      b: { name: 'what it bears, just before and after', value: borne, unit: 'req/s' },
       ratio: good / borne,
       target: atLeast(0.9),
       reason: REFUSING_COSTS,
@@ -203,7 +203,9 @@ async function measureRecovery({ api, toPath }: Load, endedAt: number, withinMs:
 }
 
 /** What one client notices of another that asks for four times what the service can bear. */
-function measureFlood({ api, clients, toPath, sizes, say }: Load, perSecond: number): Promise<BenchRow> {
+async function measureFlood(load: Load): Promise<BenchRow> {
+  const { api, clients, toPath, sizes, say } = load
+  const { perSecond } = await measureBest(load)
   say('a flood of one client')
   const other = createClient(api.url, CLIENTS)
   const measureOther = async () => toP95(await askInTurn([other], 1, sizes.roundSeconds, toPath))
