@@ -9,7 +9,9 @@ export function toRoot(path: string): string {
  * it under a path of its own, without being told that path.
  */
 export const withRelativeLinks = (html: string, path: string): string =>
-  html.replaceAll(/(<[^<>]* (?:href|src|action|data-path)=")\/(?!\/)/g, `$1${toRoot(path)}`)
+  html.replaceAll(/<[^<>]+>/g, (tag) =>
+    tag.replaceAll(/( (?:href|src|action|data-path)=")\/(?!\/)/g, `$1${toRoot(path)}`),
+  )
 
 /** Markdown whose links within the service begin with its public address: a copy of it has no other. */
 export const withWholeLinks = (markdown: string, base: string): string => markdown.replaceAll('](/', `](${base}/`)

@@ -47,7 +47,8 @@ describe('the documentation behind a proxy that serves it under a path', () => {
     const found = new Set<string>()
     for (const path of [...PAGES, '/docs', '/docs/', '/docs/errors']) {
       const html = await get(path)
-      const links = [...html.matchAll(/<[^<>]* (?:href|src|action|data-path)="([^"#][^"]*)"/g)]
+      const tags = html.match(/<[^<>]+>/g) ?? []
+      const links = tags.flatMap((tag) => [...tag.matchAll(/ (?:href|src|action|data-path)="([^"#][^"]*)"/g)])
       for (const [, link = ''] of links) {
         const { href, origin } = new URL(link.replaceAll('&amp;', '&'), base + path)
         if (origin !== new URL(base).origin) continue
