@@ -225,6 +225,7 @@ async function measureFlood(load: Load): Promise<BenchRow> {
     b: { name: 'alone', measure: measureOther },
     rounds: ROUNDS,
     target: atMost(2),
+    reason: REFUSING_COSTS,
   })
 }
 
