@@ -8,7 +8,6 @@ import { tokenPrices } from '../../shared/datasets/token-prices.ts'
 import { DAY_MS, HOUR_MS, INTERVALS, type Interval } from '../../shared/intervals.ts'
 import type { Token } from '../../shared/registry/entities.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { createMetrics } from '../../shared/telemetry/metrics.ts'
 import { createApiDatabase, createHandFeed, startApi, type TestApi } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
 import { getToken } from '../support/entities.ts'
@@ -19,9 +18,6 @@ import { toNoiseKey, unit } from '../upstream/noise.ts'
 const STEP = 300_000
 const BEGIN = Date.parse('2026-12-01T00:02:00Z')
 const SERIES = '/data/tokens/historic-financial'
-
-const BUDGETS = { much: 64 * 2 ** 20, little: 300_000, none: 0 }
-type Budget = keyof typeof BUDGETS
 
 const clock = { now: BEGIN }
 const commits = createHandFeed()
@@ -35,7 +31,6 @@ let dense: Token
 let sparse: Token
 /** Nothing changes of it. */
 let quiet: Token
-const metrics = { much: createMetrics('api'), little: createMetrics('api'), none: createMetrics('api') }
 /** Statements that the service with a cache has sent. */
 let statements: string[] = []
 
@@ -64,14 +59,14 @@ beforeAll(async () => {
   }
   // Two statements at once, and everybody who asks has a place, whatever the machine.
   const queue = { places: 24, most: 100, clock: () => performance.now() }
-  const start = (budget: Budget, through = database.db) =>
+  const start = (cacheBytes: number, through = database.db) =>
     startApi({
-      ...{ ...database, db: through, commits, queue, now: () => clock.now, metrics: metrics[budget] },
-      config: { ...config, api: { ...config.api, cacheBytes: BUDGETS[budget], answersAtOnce: 8 } },
+      ...{ ...database, db: through, commits, queue, now: () => clock.now },
+      config: { ...config, api: { ...config.api, cacheBytes, answersAtOnce: 8 } },
     })
-  api = await start('much', db)
-  small = await start('little')
-  plain = await start('none')
+  api = await start(64 * 2 ** 20, db)
+  small = await start(300_000)
+  plain = await start(0)
 })
 afterAll(async () => {
   await Promise.all([api, small, plain].map((one) => one?.close()))
@@ -191,30 +186,6 @@ describe('answers put together from pieces', () => {
       await Promise.all(Array.from({ length: 12 }, (_, at) => compare(toAsked(key, 12 * burst + at))))
       await change(key, burst)
     }
-  })
-
-  it('leave no more behind than there is room for, and tell how much', async () => {
-    const read = async (budget: Budget) => {
-      const find = async (name: string) => (await metrics[budget].getSingleMetric(name)?.get())?.values ?? []
-      const bytes = (await find('api_kept_bytes')).map(({ labels, value }) => [labels.of, value] as const)
-      return { bytes: new Map(bytes), room: (await find('api_kept_room_bytes')).map(({ value }) => value) }
-    }
-    const [before, little, nothing] = await Promise.all([read('much'), read('little'), read('none')])
-    expect(little.room).toEqual([BUDGETS.little / 2, BUDGETS.little / 2])
-    let most = 0
-    for (let days = 0; days < 12; days++) {
-      const start = clock.now - (20 + days) * DAY_MS
-      // Of those who ask twice the answer is kept as well.
-      for (let times = 0; times < 2; times++)
-        await compare({ token: dense, interval: '5m', start, end: start + DAY_MS, limit: 300 - days })
-      const { bytes } = await read('little')
-      for (const [of, value] of bytes) expect(value, String(of)).toBeLessThanOrEqual(BUDGETS.little / 2)
-      most = Math.max(most, ...bytes.values())
-    }
-    expect(most).toBeGreaterThan(BUDGETS.little / 4)
-    const after = await read('much')
-    for (const of of ['answers', 'pieces']) expect(after.bytes.get(of)).toBeGreaterThan(before.bytes.get(of) ?? 0)
-    expect([...nothing.bytes.values(), ...(await read('none')).bytes.values()]).toEqual([0, 0, 0, 0])
   })
 
   it('go on page after page as if nothing was kept', async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { search } from '../../api/search/search.ts'
 import { storeRegistry } from '../../clickhouse/registry.ts'
 import { daoLinks } from '../../shared/datasets/daos.ts'
@@ -111,6 +111,26 @@ describe('links that providers found', () => {
     await expect.poll(read).toMatch(/^https:/)
     own.stop()
     await api.close()
+  })
+
+  it('are read later where they could not be when they were stored', async () => {
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const { db } = pipeline.database
+    const commits = createHandFeed()
+    const own = followRegistry(db, pipeline.registry, { log: silent, commits })
+    await run(daos, own.registry).catch(() => undefined)
+    const rename = (from: string, to: string) => db.command({ name: 'rename', sql: `RENAME TABLE ${from} TO ${to}` })
+    await rename('daos', 'other_daos')
+    commits.commit(daoLinks.name)
+    // In turn after what the commit began.
+    await own.readCurrent()
+    await rename('other_daos', 'daos')
+    expect(twitterCounts.entities(own.registry)).toEqual([])
+    vi.advanceTimersByTime(10_000)
+    await own.readCurrent()
+    expect(twitterCounts.entities(own.registry).length).toBeGreaterThan(40)
+    own.stop()
   })
 
   it('never take the place of what the files say, and stay where they cannot be read', async () => {
