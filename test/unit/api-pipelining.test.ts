@@ -80,7 +80,7 @@ it('is busy with a connection between two answers too, and no longer once the la
     response.once('finish', () => busy.push(pipelining.unfinishedOf(request.socket) !== undefined))
     response.end('answer')
   })
-  socket.write([1, 2].map(get).join('') + 'GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n')
+  socket.write(`${[1, 2].map(get).join('')}GET /last HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`)
   await text(socket)
   expect(busy).toEqual([true, true, false])
 })
