@@ -1,16 +1,12 @@
-import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
-import { toProgram } from '../../tools/children.ts'
-import { createSharedDayLimit } from '../../workers/http/day-limit.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import type { Probe } from '../../workers/probe/finding.ts'
 import { type ProbeOptions, probeProviders } from '../../workers/probe/probe.ts'
@@ -20,7 +16,6 @@ import { createTestConfig } from '../support/database.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { createReplayed } from '../support/replayed.ts'
 import { silent } from '../support/silent.ts'
-import { toStoreSettings } from '../support/store-settings.ts'
 import type { Fault } from '../upstream/faults.ts'
 import { toStandInSettings } from '../upstream/settings.ts'
 
@@ -155,42 +150,6 @@ it('a key that a node repeats in its refusal is not told', async () => {
   const probes = await probe({ config: withSettings({ RPC_URLS: `ethereum=http://127.0.0.1:${port}/v2/${key}` }) })
   expect(find(probes, 'ethereum', 'dex-trades')?.reason).toContain('no such project /v2/[redacted]')
   expect(JSON.stringify(probes)).not.toContain(key)
-})
-
-describe('npm run providers', () => {
-  const command = (settings: Record<string, string>, ...args: string[]) => {
-    const file = join(import.meta.dirname, '../../workers/commands/check-providers.ts')
-    const own = { ...toStoreSettings(pipeline.config), ...toStandInSettings(pipeline.upstream.url), ...settings }
-    const env = { ...process.env, ...own }
-    return promisify(execFile)(process.execPath, [...toProgram(file), ...args], { env }).then(
-      ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
-      ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
-    )
-  }
-
-  it('ends with 1 where a provider that is set up does not answer, and says which', async () => {
-    const { code, stdout } = await command({ SNAPSHOT_BASE_URL: 'http://127.0.0.1:9' }, '--short')
-    expect(stdout).toMatch(/^snapshot +governance +now +no answer +\d+ +- +Uniswap +snapshot .*the connection failed/m)
-    expect(code).toBe(1)
-  })
-
-  it('says what is left today of a plan that the workers count', async () => {
-    const { redis, config } = pipeline.context
-    const sharedBy = { redis, prefix: config.redis.prefix, log: silent }
-    const settings = { COINMARKETCAP_CREDITS_PER_MONTH: '10000', QUEUE_PREFIX: config.redis.prefix }
-    await createSharedDayLimit('coinmarketcap', 322, sharedBy).take(new AbortController().signal, 1, 22)
-    expect((await command(settings, '--short')).stdout).toMatch(/^coinmarketcap +300 of 322 +1 credit per 100/m)
-    const away = await command({ ...settings, REDIS_URL: 'redis://127.0.0.1:9' }, '--short')
-    expect(away.stdout).toMatch(/^coinmarketcap +- +1 credit per 100/m)
-    expect(away.stderr).toMatch(/Redis is away/)
-  })
-
-  it('names an option that makes no sense', async () => {
-    expect(await command({}, '--timeout', 'soon')).toMatchObject({
-      code: 1,
-      stderr: '--timeout: soon is no number of seconds\n',
-    })
-  })
 })
 
 describe('a recording', () => {

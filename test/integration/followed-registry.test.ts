@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import pino from 'pino'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { z } from 'zod'
@@ -15,7 +14,6 @@ import {
   readRegistry,
 } from '../../shared/store/followed-registry.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { startChild, untilReady } from '../../tools/children.ts'
 import type { Collector } from '../../workers/job/define-job.ts'
 import index from '../../workers/jobs/index-points.ts'
 import tvl from '../../workers/jobs/tvl.ts'
@@ -26,7 +24,6 @@ import { createPipeline, type Pipeline } from '../support/pipeline.ts'
 import { createRegistryFolder, type RegistryFolder } from '../support/registry-folder.ts'
 import { readVersions, withoutVersion } from '../support/registry-versions.ts'
 import { silent } from '../support/silent.ts'
-import { toStoreSettings } from '../support/store-settings.ts'
 
 const HOUR = 3_600_000
 const MORNING = Date.parse('2024-05-06T00:00:00Z')
@@ -258,19 +255,5 @@ describe('the API', () => {
     own.stop()
     await api.close()
     await reader.close()
-  })
-
-  it('follows as a process, without being started again', async () => {
-    const child = startChild('api', join(import.meta.dirname, '../../api/main.ts'), {
-      ...toStoreSettings(pipeline.config),
-      ...{ API_PORT: '0', API_OPS_PORT: '0', LOG_LEVEL: 'silent' },
-    })
-    const { url } = (await untilReady(child)) as { url: string }
-    const read = async () => (await fetch(`${url}/data/categories`)).text()
-    expect(await read()).not.toContain('Made up')
-    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
-    await store()
-    await expect.poll(read).toContain('Made up')
-    await child.stop()
   })
 })

@@ -1,16 +1,12 @@
-import { spawnSync } from 'node:child_process'
-import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { addFromRows, findUnfounded } from '../../shared/coverage/recount.ts'
 import { datasets } from '../../shared/datasets/list.ts'
-import { toProgram } from '../../tools/children.ts'
 import type { Job } from '../../workers/job/define-job.ts'
 import { jobs } from '../../workers/jobs/list.ts'
 import { PendingError } from '../../workers/run/pending.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
-import { toStoreSettings } from '../support/store-settings.ts'
 
 const NOW = Date.parse('2024-05-06T07:05:09Z')
 const HOUR = 3_600_000
@@ -71,26 +67,6 @@ GROUP BY dataset ORDER BY dataset`,
   return new Map(rows.map(({ dataset, buckets }) => [dataset, buckets]))
 }
 
-/** What tells the dataset's last commit from those before. */
-async function readCommit(dataset: string): Promise<string | undefined> {
-  const [row] = await pipeline.database.db.rows({
-    name: 'last-commit',
-    sql: "SELECT value FROM job_state FINAL WHERE job = 'commits' AND name = {dataset: String}",
-    params: { dataset },
-    schema: z.object({ value: z.string() }),
-  })
-  return row?.value
-}
-
-const recount = (...args: string[]) => {
-  const file = join(import.meta.dirname, '../../workers/commands/recount-coverage.ts')
-  const { status, stdout, stderr } = spawnSync(process.execPath, [...toProgram(file), 'recount', ...args], {
-    env: { ...process.env, ...toStoreSettings(pipeline.config) },
-    encoding: 'utf8',
-  })
-  return { status, stdout, stderr }
-}
-
 describe('a recount', () => {
   it('finds in the rows what the ledger says', async () => {
     const before = await readStored()
@@ -124,27 +100,5 @@ describe('a recount', () => {
     await run(prices, range('2023-11-06', '2023-12-04', '7d'))
     expect(await findUnfounded(db, prices.dataset)).toEqual([])
     expect(await addFromRows(db, prices.dataset, NOW)).toBe(0)
-  })
-
-  it('tells what has no row, and takes it out when told to', async () => {
-    const { db } = pipeline.database
-    const before = Number((await readStored()).get('prices'))
-    const { compositions } = pipeline.registry.index
-    const tokens = new Set(compositions.flatMap(({ elements }) => elements.map(({ token }) => token.id))).size
-    expect(recount('prices')).toMatchObject({ status: 0 })
-    const committed = await readCommit('prices')
-    await db.command({
-      name: 'lose',
-      sql: `DELETE FROM token_prices WHERE observed_at >= '2024-05-01 03:00:00' AND observed_at < '2024-05-01 04:00:00'`,
-    })
-    expect(recount('prices')).toMatchObject({ status: 3, stdout: expect.stringMatching(/^prices +0 +[1-9]\d+$/m) })
-    expect(await readCommit('prices')).toBe(committed)
-    expect(recount('prices', '--repair')).toMatchObject({ status: 0, stdout: expect.stringContaining('taken out') })
-    // Answers that are kept say what the coverage says.
-    expect(await readCommit('prices')).not.toBe(committed)
-    expect(Number((await readStored()).get('prices'))).toBe(before - 12 * tokens)
-    expect(recount('prices')).toMatchObject({ status: 0 })
-    expect(recount('governance')).toMatchObject({ status: 0, stdout: expect.stringContaining('rows tell only a part') })
-    expect(recount('weather')).toMatchObject({ status: 1 })
   })
 })

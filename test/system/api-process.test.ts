@@ -4,9 +4,13 @@ import { createServer } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { putInForce } from '../../clickhouse/registry.ts'
+import { createDatabase } from '../../shared/store/clickhouse.ts'
 import { startChild, untilReady } from '../../tools/children.ts'
 import { createApiDatabase } from '../support/api.ts'
 import { createTestConfig } from '../support/database.ts'
+import { createRegistryFolder } from '../support/registry-folder.ts'
+import { silent } from '../support/silent.ts'
 import { toStoreSettings } from '../support/store-settings.ts'
 
 const config = createTestConfig()
@@ -83,6 +87,20 @@ describe('the API process', () => {
     expect(metrics).toMatch(/^api_answers_total\{route="\/data\/categories",from="made",process="api"\} 1$/m)
     expect(metrics).toMatch(/^api_request_duration_seconds_count\{.*route="\/data\/categories",status="200"\} 1$/m)
     await child.stop()
+  })
+
+  it('follows the registry without being started again', async () => {
+    const folder = createRegistryFolder()
+    const writer = createDatabase(config.clickhouse, 'write')
+    const { child, facts } = await start()
+    const read = async () => (await fetch(`${facts.url}/data/categories`)).text()
+    expect(await read()).not.toContain('Made up')
+    folder.edit('categories', (rows) => [...rows, { slug: 'made-up', name: 'Made up' }])
+    await putInForce(writer, silent, folder.dir)
+    await expect.poll(read).toContain('Made up')
+    await child.stop()
+    await writer.close()
+    folder.remove()
   })
 
   it('starts and serves without Redis, and says so', async () => {
