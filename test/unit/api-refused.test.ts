@@ -1,8 +1,10 @@
-import { once } from 'node:events'
+import { EventEmitter, once } from 'node:events'
 import type { Server } from 'node:http'
-import { type AddressInfo, connect, type Socket } from 'node:net'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { type AddressInfo, connect, Socket } from 'node:net'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { createApiServer } from '../../api/server.ts'
+import { createRefused } from '../../api/serving/refused.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
@@ -12,96 +14,98 @@ import { noDatabase } from '../support/no-database.ts'
 import { silent } from '../support/silent.ts'
 
 const CLIENTS = 80
-/** Their answers wait for a place that nobody gives back: the first to ask has it, everybody else is refused. */
-const FIRST = '/data/tokens'
-const [REFUSED, NEXT, LAST] = ['/data/daos?limit=1', '/data/daos?limit=2', '/data/daos?limit=3'] as const
-const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
-const registry = loadRegistry()
-const never = () => new Promise<never>(() => {})
-const stuck: Database = { ...noDatabase, rows: never, stream: never }
-let server: Server
-let port: number
-let clients: Socket[]
-/** The requests that were read in each turn of the event loop. */
-let turns: { path: string; client: Socket }[][]
-let turning: NodeJS.Immediate
-/** Whether somebody new connects in each turn. */
-let isSought: boolean
-const read = (path: string) =>
-  turns.map((turn) => turn.filter((one) => one.path === path)).filter(({ length }) => length > 0)
-const flat = (path: string) => read(path).flatMap((turn) => turn.map(({ client }) => client))
-
-async function join(localAddress: string): Promise<Socket> {
-  const client = connect({ port, host: '127.0.0.1', localAddress })
-  clients.push(client.resume())
-  await once(client, 'connect')
-  return client
+/** Connections that are refused at once, in this order; what it gives are those that are read again, turn by turn. */
+async function refuseAtOnce(clients: readonly string[], connects: boolean): Promise<string[][]> {
+  const refused = createRefused()
+  const gate = new EventEmitter()
+  refused.watch(gate as Server)
+  const turns: string[][] = []
+  const paused = new Set<string>()
+  clients.forEach((client, number) => {
+    const socket = new Socket()
+    const name = `${client} ${number}`
+    socket.pause = () => {
+      paused.add(name)
+      return socket
+    }
+    socket.resume = () => {
+      turns.at(-1)?.push(name)
+      paused.delete(name)
+      return socket
+    }
+    refused.hold(client, socket)
+  })
+  do {
+    if (connects) gate.emit('connection')
+    turns.push([])
+    await nextTurn()
+  } while (paused.size > 0)
+  return turns.filter(({ length }) => length > 0)
 }
 
-beforeEach(async () => {
-  server = createApiServer({
-    ...{ config: parseConfig({}), db: stuck, registry, commits: createHandFeed(), commitLog: emptyLog, log: silent },
-    ...{ metrics: createMetrics('test'), queue: { places: 1, most: 0, clock: () => performance.now() } },
+describe('of those who were refused at once', () => {
+  const flood = Array.from({ length: CLIENTS }, () => 'a flood')
+
+  it.each([
+    ['four', 'somebody connected in', true, 4],
+    ['thirty-two', 'nobody connected in', false, 32],
+  ])('no more than %s are read again after a turn that %s, in their order', async (_most, _who, connects, most) => {
+    const turns = await refuseAtOnce(flood, connects)
+    expect(Math.max(...turns.map(({ length }) => length))).toBe(most)
+    // The first of them are not paused at all.
+    expect(turns.flat()).toEqual(flood.map((client, number) => `${client} ${number}`).slice(most))
   })
-  ;[clients, turns, isSought] = [[], [[]], false]
-  server.on('request', ({ url, socket }) => {
-    const client = clients.find(({ localPort }) => localPort === socket.remotePort) as Socket
-    turns.at(-1)?.push({ path: String(url), client })
-    // On its way when the one before is refused.
-    if (url === REFUSED) client.write(get(NEXT))
+
+  it('nobody waits behind the many connections of another client', async () => {
+    const [first] = await refuseAtOnce([...flood, 'somebody modest'], true)
+    expect(first).toContain(`somebody modest ${CLIENTS}`)
   })
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  port = (server.address() as AddressInfo).port
-  ;(await join('127.0.0.2')).write(get(FIRST))
-  await expect.poll(() => flat(FIRST)).toHaveLength(1)
-  for (let count = 0; count < CLIENTS; count += 1) await join('127.0.0.1')
-  const turn = () => {
-    turns.push([])
-    if (isSought) clients.push(connect(port, '127.0.0.1').resume())
-    turning = setImmediate(turn)
-  }
-  turn()
-})
-afterEach(() => {
-  clearImmediate(turning)
-  for (const client of clients) client.destroy()
-  server.closeAllConnections()
-  server.close()
 })
 
-it.each([
-  ['four', 'somebody connects in', true, 4],
-  ['thirty-two', 'nobody connects in', false, 32],
-])('reads no more than %s of those who were just refused in a turn that %s', async (_most, _who, seeks, most) => {
-  const flood = clients.slice(1)
-  isSought = seeks
-  for (const client of flood) client.write(get(REFUSED))
-  await expect.poll(() => flat(NEXT)).toHaveLength(CLIENTS)
-  // All were refused before the first of them was read again.
-  expect(Math.max(...read(REFUSED).map(({ length }) => length))).toBeGreaterThan(most)
-  expect(Math.max(...read(NEXT).map(({ length }) => length))).toBeLessThanOrEqual(most)
-  // In the order of their refusals.
-  const order = (path: string) => flat(path).map((client) => clients.indexOf(client))
-  expect(order(NEXT)).toEqual(order(REFUSED))
-})
+/** Its answer waits for a place that nobody gives back: the first to ask has it, everybody else is refused. */
+const FIRST = '/data/tokens'
+const [REFUSED, LAST] = ['/data/daos?limit=1', '/data/daos?limit=3'] as const
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`
 
 it('goes on past those who left meanwhile, and reads the others as ever', async () => {
-  const [gone, others] = [clients.slice(1, 11), clients.slice(11)]
-  for (const client of clients.slice(1)) client.write(get(REFUSED))
-  await expect.poll(() => flat(REFUSED)).toHaveLength(CLIENTS)
-  for (const client of gone) client.destroy()
-  await expect.poll(() => new Set(flat(NEXT)).size).toBeGreaterThanOrEqual(others.length)
-  for (const client of others) client.write(get(LAST))
-  await expect.poll(() => flat(LAST)).toHaveLength(others.length)
-})
+  const never = () => new Promise<never>(() => {})
+  const stuck: Database = { ...noDatabase, rows: never, stream: never }
+  const commits = createHandFeed()
+  const server = createApiServer({
+    ...{ config: parseConfig({}), db: stuck, registry: loadRegistry(), commits, commitLog: emptyLog, log: silent },
+    ...{ metrics: createMetrics('test'), queue: { places: 1, most: 0, clock: () => performance.now() } },
+  })
+  const clients: Socket[] = []
+  onTestFinished(() => {
+    for (const client of clients) client.destroy()
+    server.closeAllConnections()
+    server.close()
+  })
+  const asked: string[] = []
+  server.on('request', ({ url }) => asked.push(String(url)))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  const { port } = server.address() as AddressInfo
+  const join = async (localAddress: string) => {
+    const client = connect({ port, host: '127.0.0.1', localAddress })
+    clients.push(client.resume())
+    await once(client, 'connect')
+    return client
+  }
+  const count = (path: string) => asked.filter((one) => one === path).length
 
-it('lets nobody wait behind the many connections of another client', async () => {
-  const flood = clients.slice(1)
-  const modest = await join('127.0.0.3')
-  isSought = true
-  for (const client of [...flood, modest]) client.write(get(REFUSED))
-  await expect.poll(() => flat(NEXT)).toHaveLength(CLIENTS + 1)
-  expect(flat(REFUSED).indexOf(modest)).toBe(CLIENTS)
-  expect(flat(NEXT).indexOf(modest)).toBeLessThan(8)
+  ;(await join('127.0.0.2')).write(get(FIRST))
+  await expect.poll(() => count(FIRST)).toBe(1)
+  const many: Socket[] = []
+  while (many.length < CLIENTS) many.push(await join('127.0.0.1'))
+  const [others, gone] = [many.slice(10), many.slice(0, 10)]
+  // The first of them are not held back, and the last of them are, in the moment in which they leave.
+  const all = [...others, ...gone]
+  server.on('request', () => {
+    if (count(REFUSED) === CLIENTS) for (const client of gone) client.destroy()
+  })
+  for (const client of all) client.write(get(REFUSED))
+  await expect.poll(() => count(REFUSED)).toBe(CLIENTS)
+  for (const client of others) client.write(get(LAST))
+  await expect.poll(() => count(LAST)).toBe(others.length)
 })
