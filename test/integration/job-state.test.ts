@@ -69,3 +69,38 @@ it('what is asked for at once is read together, however much it is', async () =>
   expect(counted.statements).toBe(3)
   expect(await openState(db, 'governance', Date.now).get(names[0] as string)).toBeUndefined()
 })
+
+it('what is saved while something is stored is stored together, and the later of two counts', async () => {
+  const { db } = database
+  const inserted: string[][] = []
+  const insert: typeof db.insert = (options) => {
+    inserted.push((options.rows as { name: string }[]).map(({ name }) => name))
+    return db.insert(options)
+  }
+  const state = openState({ ...db, insert }, 'twitter-sentiment', Date.now)
+  await Promise.all([
+    state.save('a', 'first'),
+    new Promise(setImmediate).then(() =>
+      Promise.all(['b', 'c', 'a', 'c'].map((name, at) => state.save(name, String(at)))),
+    ),
+  ])
+  expect(inserted).toEqual([['a'], ['b', 'c', 'a']])
+  const other = openState(db, 'twitter-sentiment', Date.now)
+  expect(await Promise.all(['a', 'b', 'c'].map((name) => other.get(name)))).toEqual(['2', '0', '3'])
+})
+
+it('what could not be stored is told to whoever saved it, and to nobody else', async () => {
+  const { db } = database
+  let isAway = true
+  const insert: typeof db.insert = async (options) => {
+    if (isAway) throw new Error('away')
+    await db.insert(options)
+  }
+  const state = openState({ ...db, insert }, 'twitter-sentiment', Date.now)
+  const saving = state.save('d', 'lost')
+  await expect(saving).rejects.toThrow('away')
+  isAway = false
+  await state.save('e', 'stored')
+  const other = openState(db, 'twitter-sentiment', Date.now)
+  expect(await Promise.all(['d', 'e'].map((name) => other.get(name)))).toEqual([undefined, 'stored'])
+})

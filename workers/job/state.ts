@@ -66,6 +66,30 @@ WHERE job = {job:String} AND name IN {names:Array(String)}`,
 }
 
 /**
+ * Stores values with one statement at a time: what comes while one is under way waits for the next, which takes all of it.
+ * Of two values under one name the one that came later counts.
+ */
+function createWriter(insert: (values: ReadonlyMap<string, string>) => Promise<void>) {
+  let underway = Promise.resolve()
+  let gathered: { values: Map<string, string>; stored: Promise<void> } | undefined
+  async function insertNext(values: ReadonlyMap<string, string>, before: Promise<void>): Promise<void> {
+    // Whether that one failed is told to those who wait for it.
+    await before.catch(() => undefined)
+    gathered = undefined
+    await insert(values)
+  }
+  return (name: string, value: string): Promise<void> => {
+    if (gathered === undefined) {
+      const values = new Map<string, string>()
+      underway = insertNext(values, underway)
+      gathered = { values, stored: underway }
+    }
+    gathered.values.set(name, value)
+    return gathered.stored
+  }
+}
+
+/**
  * A job's state in the `job_state` table, with the notes of one run. `store` tells whether any value became another. Of two
  * values the one that was written later counts: what is written is later than what was read, also where the clock was
  * ahead then.
@@ -87,12 +111,13 @@ export function openState(db: Database, job: string, now: () => number): JobStat
     await db.insert({ table: 'job_state', rows: rows.map(toRow) })
     for (const { name, ...row } of rows) known.set(name, row)
   }
+  const write = createWriter(insert)
   return {
     get: async (name) => notes.get(name) ?? read(name),
     set: (name, value) => void notes.set(name, value),
     save: async (name, value) => {
       notes.delete(name)
-      await insert([[name, value]])
+      await write(name, value)
     },
     store: async () => {
       const hasMoved = [...notes].some(([name, value]) => known.get(name)?.value !== value)

@@ -6,7 +6,7 @@ import { type Candidate, defineJob } from '../job/define-job.ts'
 import { toIso } from '../providers/answer.ts'
 import { askEach } from '../providers/ask-each.ts'
 import { xPosts } from '../providers/x/posts.ts'
-import { readSample, type Sample } from '../sentiment/sample.ts'
+import { openSamples, type Sample } from '../sentiment/sample.ts'
 
 /**
  * The mood of recent posts about every live DAO with an account on X. Posts are judged here and not kept. A large sample
@@ -20,9 +20,10 @@ export default defineJob({
   entities: twitterSentiment.entities,
   run: async ({ provider, entities, slot, state, signal, log, refuse, putOff, noteMore }) => {
     const allowance = createAllowance(provider.pagesPerRun)
+    const samples = await openSamples(provider, entities, slot, { state, allowance, signal })
     const quiet: Dao[] = []
     const readOne = async (dao: Dao): Promise<Candidate<TwitterSentimentRow>[]> => {
-      const sample = await readSample(provider, dao, slot, { state, allowance, signal })
+      const sample = await samples.read(dao)
       if (sample === undefined) {
         putOff([dao])
         noteMore()
@@ -33,6 +34,7 @@ export default defineJob({
       return []
     }
     const rows = (await askEach(entities, readOne, { concurrency: provider.concurrency, log, refuse })).flat()
+    await samples.remembered()
     const isHeard = rows.length > 0 || (await state.get(HEARD)) === String(slot)
     if (isHeard) state.set(HEARD, String(slot))
     for (const dao of quiet) refuse(dao, isHeard || quiet.length === 1 ? NO_POSTS : SILENCE)

@@ -22,29 +22,59 @@ const sample = z.object({
 /** The posts about a DAO that were read for a slot, judged: what is remembered of them, for they are not kept. */
 export type Sample = z.infer<typeof sample>
 
+/** The samples of a slot. */
+export interface Samples {
+  /**
+   * Reads the posts about a DAO to the end of its sample, from where an earlier run stopped.
+   * @returns undefined when the allowance is used up before the end.
+   */
+  read(dao: Dao): Promise<Sample | undefined>
+  /** Resolves when every sample that was finished is remembered. */
+  remembered(): Promise<void>
+}
+
 /**
- * Reads the posts about a DAO to the end of the sample, from where an earlier run stopped. Each page is remembered before
- * the next is asked for, because it was paid for. A finished sample is remembered until another slot's begins, so that who
- * asks for the slot again buys nothing.
- * @returns undefined when the allowance is used up before the end.
+ * Each page is remembered before the next about the same DAO is asked for, because it was paid for. A finished sample is
+ * remembered, while the next ones are read, until another slot's begins, so that who asks for the slot again buys nothing.
  */
-export async function readSample(
+export async function openSamples(
   source: PostsSource,
-  dao: Dao,
+  daos: readonly Dao[],
   slot: number,
   { state, allowance, signal }: { state: JobState; allowance: Pick<Allowance, 'take'>; signal: AbortSignal },
-): Promise<Sample | undefined> {
-  let read = await recall(state, dao, slot)
-  while (read === undefined || (read.next !== null && read.posts < source.sampleSize)) {
-    if (!allowance.take()) return undefined
-    const from = { next: read?.next ?? undefined, read: read?.posts ?? 0 }
-    const page = await source.fetchPage(dao, slot, from, signal)
-    read = add(read ?? { slot, lexicon: LEXICON, posts: 0, positive: 0, neutral: 0, negative: 0, next: null }, page)
-    // Nothing was paid for no post, and there may be some when it is asked again.
-    if (read.posts === 0) break
-    await state.save(dao.id, JSON.stringify(read))
+): Promise<Samples> {
+  const recalled = new Map(
+    await Promise.all(daos.map(async (dao) => [dao.id, await recall(state, dao, slot)] as const)),
+  )
+  const isFinished = ({ next, posts }: Sample) => next === null || posts >= source.sampleSize
+  const remembering: Promise<void>[] = []
+  let failure: unknown
+  const fail = (error: unknown) => {
+    failure ??= error
   }
-  return read
+  return {
+    read: async (dao) => {
+      let read = recalled.get(dao.id)
+      while (read === undefined || !isFinished(read)) {
+        // Nothing more is bought that could not be remembered.
+        if (failure !== undefined) throw failure
+        if (!allowance.take()) return undefined
+        const from = { next: read?.next ?? undefined, read: read?.posts ?? 0 }
+        const page = await source.fetchPage(dao, slot, from, signal)
+        read = add(read ?? { slot, lexicon: LEXICON, posts: 0, positive: 0, neutral: 0, negative: 0, next: null }, page)
+        // Nothing was paid for no post, and there may be some when it is asked again.
+        if (read.posts === 0) break
+        const saving = state.save(dao.id, JSON.stringify(read))
+        if (!isFinished(read)) await saving
+        else remembering.push(saving.catch(fail))
+      }
+      return read
+    },
+    remembered: async () => {
+      await Promise.all(remembering)
+      if (failure !== undefined) throw failure
+    },
+  }
 }
 
 function add(before: Sample, { texts, posts, next }: Awaited<ReturnType<PostsSource['fetchPage']>>): Sample {
