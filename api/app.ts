@@ -11,7 +11,8 @@ import { createToClient, type ToClient } from './http/client-address.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
 import { type Admission, createGate, type GateOptions } from './limits/gate.ts'
 import { createConnect } from './live/connect.ts'
-import { createMcpEndpoint, MCP_METHODS, MCP_PATH } from './mcp/endpoint.ts'
+import type { McpEndpoint } from './mcp/endpoint.ts'
+import { MCP_METHODS, MCP_PATH } from './mcp/path.ts'
 import { toOpenApi } from './openapi/document.ts'
 import type { OpenApi } from './openapi/shape.ts'
 import { createDocs } from './pages/docs.ts'
@@ -185,10 +186,19 @@ export function createApp(options: AppOptions & Connections): RequestListener {
 
   const app = express()
   app.disable('x-powered-by').disable('etag').set('query parser', false).set('case sensitive routing', true)
-  const answerMcp = createMcpEndpoint({
-    ...{ serving, routes: all, toDocument, toClient, log: options.log, now: surroundings.now },
-    ...{ publicUrl: options.config.api.publicUrl, hosts: [options.config.api.host, ...options.config.api.mcpHosts] },
-  })
+  let mcp: Promise<McpEndpoint> | undefined
+  // A quarter of what starting takes, which most processes have no use for.
+  const loadMcp = async () => {
+    const { createMcpEndpoint } = await import('./mcp/endpoint.ts')
+    return createMcpEndpoint({
+      ...{ serving, routes: all, toDocument, toClient, log: options.log, now: surroundings.now },
+      ...{ publicUrl: options.config.api.publicUrl, hosts: [options.config.api.host, ...options.config.api.mcpHosts] },
+    })
+  }
+  const answerMcp = async (exchange: Exchange) => {
+    mcp ??= loadMcp()
+    await (await mcp)(exchange)
+  }
   app.use((request: Request, response: Response, next: NextFunction) => {
     if (request.path === MCP_PATH && request.method !== 'OPTIONS') {
       response.locals.route = MCP_PATH

@@ -11,11 +11,9 @@ import { Problem } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
 import type { Exchange } from '../route/exchange.ts'
 import type { Serving } from '../serving/serve.ts'
+import { MCP_METHODS, MCP_PATH } from './path.ts'
 import { createMcpServer, type DataIn } from './server.ts'
 import { Refused, type Reply, type Source } from './source.ts'
-
-export const MCP_PATH = '/mcp'
-export const MCP_METHODS = 'POST, OPTIONS'
 
 /** The longest question of a tool is some thousand characters. */
 const MOST_BODY_BYTES = 64 * 1024
@@ -114,7 +112,9 @@ function toHostnames({ publicUrl, hosts }: Options): string[] {
 const toDataIn = ({ url = '' }: IncomingMessage): DataIn => (url === `${MCP_PATH}?data=text` ? 'text' : 'structured')
 
 /** What answers `/mcp`: streamable HTTP of the Model Context Protocol, nothing of it kept between two requests. */
-export function createMcpEndpoint(options: Options): (exchange: Exchange) => Promise<void> {
+export type McpEndpoint = (exchange: Exchange) => Promise<void>
+
+export function createMcpEndpoint(options: Options): McpEndpoint {
   const asking = new AsyncLocalStorage<Asking>()
   const source = createOwnSource(options, () => {
     const who = asking.getStore()
