@@ -34,8 +34,9 @@ export interface Samples {
 }
 
 /**
- * Each page is remembered before the next about the same DAO is asked for, because it was paid for. A finished sample is
- * remembered, while the next ones are read, until another slot's begins, so that who asks for the slot again buys nothing.
+ * The samples of a slot, with what earlier runs read of them. Each page is remembered before the next about the same DAO is
+ * asked for, because it was paid for. A finished sample is remembered, while the next ones are read, until another slot's
+ * begins, so that who asks for the slot again buys nothing.
  */
 export async function openSamples(
   source: PostsSource,
