@@ -6,8 +6,9 @@ import type { PostsSource } from '../../workers/providers/x/posts.ts'
 import { openSamples } from '../../workers/sentiment/sample.ts'
 
 const SLOT = Date.parse('2024-05-06T00:00:00Z')
-const [one, other, third] = loadRegistry().daos
-if (one === undefined || other === undefined || third === undefined) throw new Error('three DAOs are needed')
+const daos = loadRegistry().daos.slice(0, 20)
+const [one, other] = daos
+if (one === undefined || other === undefined) throw new Error('DAOs are needed')
 const { signal } = new AbortController()
 
 /** Twenty posts about anybody, ten a page; `bought` are the pages that were paid for. */
@@ -38,7 +39,7 @@ function createState(save: (name: string) => Promise<void>): JobState & { values
 }
 
 const open = (source: PostsSource, state: JobState, pages = 100) =>
-  openSamples(source, [one, other, third], SLOT, { state, allowance: createAllowance(pages), signal })
+  openSamples(source, daos, SLOT, { state, allowance: createAllowance(pages), signal })
 
 it('samples are read to their end while others are remembered, and never bought again', async () => {
   const { source, bought } = createSource()
@@ -84,4 +85,28 @@ it('nothing more is bought after one that could not be remembered, which is told
   await expect(samples.read(other)).rejects.toThrow('the store is away')
   expect(bought).toHaveLength(2)
   await expect(samples.remembered()).rejects.toThrow('the store is away')
+})
+
+it('no more than eight are bought before they are remembered, and the others when there is room', async () => {
+  const { source, bought } = createSource()
+  let store = () => {}
+  const stored = new Promise<void>((resolve) => {
+    store = resolve
+  })
+  // What is finished is not stored before the end; what is not is.
+  const state = createState(() => (bought.length % 2 === 0 ? stored : Promise.resolve()))
+  const samples = await open(source, state)
+  const read = (async () => {
+    const all = []
+    for (const dao of daos) all.push(await samples.read(dao))
+    return all
+  })()
+  await expect.poll(() => bought.length).toBe(16)
+  for (let turn = 0; turn < 20; turn += 1) await new Promise(setImmediate)
+  expect(bought).toHaveLength(16)
+  store()
+  expect(await read).toHaveLength(daos.length)
+  await samples.remembered()
+  expect(state.values.size).toBe(daos.length)
+  expect(bought).toHaveLength(2 * daos.length)
 })

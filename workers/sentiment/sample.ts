@@ -22,6 +22,9 @@ const sample = z.object({
 /** The posts about a DAO that were read for a slot, judged: what is remembered of them, for they are not kept. */
 export type Sample = z.infer<typeof sample>
 
+/** So many finished samples are on their way to the store at most: a run that dies then buys no more than these again. */
+const MOST_UNREMEMBERED = 8
+
 /** The samples of a slot. */
 export interface Samples {
   /**
@@ -48,15 +51,20 @@ export async function openSamples(
     await Promise.all(daos.map(async (dao) => [dao.id, await recall(state, dao, slot)] as const)),
   )
   const isFinished = ({ next, posts }: Sample) => next === null || posts >= source.sampleSize
-  const remembering: Promise<void>[] = []
+  const remembering = new Set<Promise<void>>()
   let failure: unknown
-  const fail = (error: unknown) => {
-    failure ??= error
+  async function remember(saving: Promise<void>): Promise<void> {
+    try {
+      await saving
+    } catch (error) {
+      failure ??= error
+    }
   }
   return {
     read: async (dao) => {
       let read = recalled.get(dao.id)
       while (read === undefined || !isFinished(read)) {
+        while (remembering.size >= MOST_UNREMEMBERED) await Promise.race(remembering)
         // Nothing more is bought that could not be remembered.
         if (failure !== undefined) throw failure
         if (!allowance.take()) return undefined
@@ -66,8 +74,10 @@ export async function openSamples(
         // Nothing was paid for no post, and there may be some when it is asked again.
         if (read.posts === 0) break
         const saving = state.save(dao.id, JSON.stringify(read))
-        if (!isFinished(read)) await saving
-        else remembering.push(saving.catch(fail))
+        if (isFinished(read)) {
+          const remembered = remember(saving).finally(() => remembering.delete(remembered))
+          remembering.add(remembered)
+        } else await saving
       }
       return read
     },
