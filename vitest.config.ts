@@ -23,7 +23,7 @@ export default defineConfig({
   test: {
     // Not a project's own: one folder, one build and one set of stores serve them all.
     globalSetup: ['test/support/scratch.ts', 'test/support/compile.ts', 'test/support/stores.ts'],
-    // One more than two cores: each waits a fifth of its time for a store.
+    // One more than two cores: each waits a fifth of its time for a store. The system's tests wait for programs and have four.
     maxWorkers: 3,
     // In the order of their names: what takes longest comes first.
     projects: [

@@ -196,7 +196,11 @@ export function createApp(options: AppOptions & Connections): RequestListener {
     })
   }
   const answerMcp = async (exchange: Exchange) => {
-    mcp ??= loadMcp()
+    mcp ??= loadMcp().catch((error: unknown) => {
+      // It may be there for the next one: a process that is out of files to open gets some back.
+      mcp = undefined
+      throw error
+    })
     await (await mcp)(exchange)
   }
   app.use((request: Request, response: Response, next: NextFunction) => {
