@@ -64,6 +64,7 @@ export const settings = z.object({
   API_SPOOL_MB: whole(0).default(1024),
   // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
   API_DRAIN_SECONDS: whole(0, 10).default(2),
+  API_ANSWER_SECONDS: whole(1, 600).default(30),
   STREAM_CLIENTS: count.default(5_000),
   STREAM_CLIENTS_PER_ADDRESS: count.default(50),
   TRUSTED_PROXIES: networks.default([]),
@@ -105,6 +106,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       password: s.CLICKHOUSE_PASSWORD,
       readUser: s.CLICKHOUSE_READ_USER,
       readPassword: s.CLICKHOUSE_READ_PASSWORD,
+      answerTimeoutMs: s.API_ANSWER_SECONDS * 1000,
       own: {
         dataDir: clickhouseDir(resolve(s.DATA_DIR)),
         host: s.CLICKHOUSE_EMBEDDED_HOST,
