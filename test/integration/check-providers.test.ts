@@ -34,7 +34,17 @@ afterEach(() => pipeline.upstream.faults.clear())
 function probe(options: Partial<ProbeOptions> = {}): Promise<Probe[]> {
   const { config, registry, db, now } = pipeline.context
   const signal = new AbortController().signal
-  const own = { config, registry, db, now: now(), log: silent, isShort: false, timeoutMs: 150_000, backoffMs: 1, signal }
+  const own = {
+    config,
+    registry,
+    db,
+    now: now(),
+    log: silent,
+    isShort: false,
+    timeoutMs: 150_000,
+    backoffMs: 1,
+    signal,
+  }
   return probeProviders({ ...own, ...options })
 }
 
