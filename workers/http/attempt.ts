@@ -1,5 +1,5 @@
 import { toReason } from '../../shared/errors.ts'
-import { BodyTooLarge, readBody, readExcerpt } from './body.ts'
+import { BodyTooLarge, isJsonType, readBody, readExcerpt } from './body.ts'
 import type { ErrorAnswer, HttpRequest, HttpSettings } from './request.ts'
 import { toRetryAfterMs } from './retry.ts'
 import { type Target, toExcerpt } from './target.ts'
@@ -57,7 +57,9 @@ export async function attempt(
     if (!isAnswer) {
       const failure = await toFailure(settings, response, target)
       request.signal.throwIfAborted()
-      return failure
+      const { said } = failure
+      if (said === undefined || !isTakenAsAnswer(request, status, said)) return failure
+      return { status, quotaLeft, isAbsent: false, ...said }
     }
     return { status, quotaLeft, isAbsent: false, contentType, body: await readBody(response, maxBytes) }
   } catch (cause) {
@@ -73,6 +75,17 @@ export async function attempt(
   } finally {
     clearTimeout(timer)
     request.signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Whether an error status comes with a body that is an answer all the same. */
+function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNullable<Failure['said']>): boolean {
+  if (isAnswer === undefined || !isJsonType(said.contentType)) return false
+  try {
+    return isAnswer(JSON.parse(said.body), status)
+  } catch {
+    // A gateway's page, or a body that is too long for an error.
+    return false
   }
 }
 

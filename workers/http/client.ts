@@ -202,7 +202,7 @@ function toJson(
   }
   try {
     const value: unknown = JSON.parse(body)
-    return isError && isAnswer?.(value) === false ? undefined : value
+    return isError && isAnswer?.(value, status) === false ? undefined : value
   } catch (cause) {
     if (isError) return undefined
     throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })
