@@ -1,6 +1,7 @@
 import { ACCOUNT_IDS, accountIds, twitterCounts } from '../../shared/datasets/twitter.ts'
 import { DataError } from '../../shared/errors.ts'
 import { defineJob } from '../job/define-job.ts'
+import { recall } from '../job/state.ts'
 import { xCounts } from '../providers/x/counts.ts'
 
 /**
