@@ -1,5 +1,6 @@
 import { toReason } from '../../shared/errors.ts'
 import { BodyTooLarge, isJsonType, readBody, readExcerpt } from './body.ts'
+import { requireInTime } from './deadline.ts'
 import type { ErrorAnswer, HttpRequest, HttpSettings } from './request.ts'
 import { toRetryAfterMs } from './retry.ts'
 import { type Target, toExcerpt } from './target.ts'
@@ -44,7 +45,7 @@ export async function attempt(
   request.signal.addEventListener('abort', abort, { once: true })
   let status: number | undefined
   try {
-    request.signal.throwIfAborted()
+    requireInTime(request.signal)
     const response = await send(request, headers, target, stop.signal)
     status = response.status
     const contentType = response.headers.get('content-type')
@@ -56,12 +57,14 @@ export async function attempt(
     const isAnswer = (status >= 200 && status < 300) || request.answers?.includes(status)
     if (!isAnswer) {
       const failure = await toFailure(settings, response, target)
-      request.signal.throwIfAborted()
+      requireInTime(request.signal)
       const { said } = failure
       if (said === undefined || !isTakenAsAnswer(request, status, said)) return failure
       return { status, quotaLeft, isAbsent: false, ...said }
     }
-    return { status, quotaLeft, isAbsent: false, contentType, body: await readBody(response, maxBytes) }
+    const body = await readBody(response, maxBytes)
+    requireInTime(request.signal)
+    return { status, quotaLeft, isAbsent: false, contentType, body }
   } catch (cause) {
     request.signal.throwIfAborted()
     const isTooLarge = cause instanceof BodyTooLarge

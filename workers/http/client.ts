@@ -19,7 +19,7 @@ import { createUsedUp, type UsedUp } from './used-up.ts'
  *   of it says: `provider_exhausted` for a plan that is used up, `provider_unconfigured` for one that does not have what
  *   was asked for; never sent again. Of a plan that says when it begins anew, further requests fail alike unsent.
  * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
- * An aborted signal rejects with the signal's reason.
+ * An aborted signal rejects with the signal's reason, and so does an answer that was read after the signal's deadline.
  */
 export interface HttpClient {
   json(request: HttpRequest): Promise<unknown>
@@ -101,7 +101,8 @@ function createClient(
       outcome = 'ok'
       return value
     } catch (error) {
-      if (error instanceof DataError) outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
+      if (error instanceof DataError && !request.signal.aborted)
+        outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
       throw error
     } finally {
       const { quotaLeft, status, retries } = progress
