@@ -74,6 +74,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
   const metrics = createWorkerMetrics(program.metrics)
   const http = createHttpClients({
     log,
+    proxy: config.proxy,
     observe: metrics.call,
     historyShare: config.worker.historyShare,
     createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
