@@ -37,6 +37,7 @@ export default defineConfig({
     maxWorkers: 3,
     // In the order of their names: what takes longest comes first.
     projects: [
+      withStores('long', 'long/**/*'),
       withStores('faults', 'faults/**/*'),
       withStores('system', 'system/**/*'),
       withStores('integration', '{integration,contract}/**/*', { exclude: [`test/${TRACED}.test.ts`] }),

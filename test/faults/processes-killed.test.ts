@@ -9,8 +9,8 @@ import { toClock, toSlotId, toSlotTime } from './slot-clock.ts'
 import { createStage, type Stage } from './stage.ts'
 import { countUnlike, readSlotNumbers, readSlots } from './stored-slots.ts'
 
-/** A slot lasts as long as its work takes, with kills and all. */
-const SLOTS = Number(process.env.FAULTS_SLOTS ?? 48)
+/** A slot lasts as long as its work takes, kills included. `npm run test:long` sets more slots. */
+const SLOTS = Number(process.env.FAULTS_SLOTS ?? 20)
 /** In this slot everybody is killed at work, and nobody is there until three slots later. */
 const OUTAGE = Math.floor(SLOTS / 2)
 const OUTAGE_SLOTS = 3
@@ -89,7 +89,7 @@ const isUnderWay = (slot: number) => slot === OUTAGE
 describe('three workers and two schedulers that are killed at random and replaced', () => {
   it('leave no dead letter', async () => {
     expect(stage.events.deadLetters).toEqual([])
-    expect(victims.length).toBeGreaterThan(stage.company.names.length + 5)
+    expect(victims.length).toBeGreaterThan(stage.company.names.length)
   })
 
   it('store an observation of every token in every slot', async () => {
