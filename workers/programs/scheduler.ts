@@ -2,7 +2,8 @@ import { withoutOff } from '../../shared/config/datasets-off.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
-import { createQueues } from '../../shared/queue/queues.ts'
+import { createQueues, toQueuePrefix } from '../../shared/queue/queues.ts'
+import { requireWritable } from '../../shared/queue/redis.ts'
 import { jobs } from '../jobs/list.ts'
 import { startScheduler } from '../schedule/scheduler.ts'
 import { createQueueDashboard, DASHBOARD_PATH } from '../watch/queue-dashboard.ts'
@@ -38,7 +39,8 @@ async function main(): Promise<void> {
   })
   const watched = scheduled.map(({ job, queues: own }) => ({ queue: own.live, cadence: job.cadence }))
   const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now })], log)
-  const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
+  const prefixes = queues.map(({ name }) => toQueuePrefix(prefix, name))
+  const checks = { clickhouse: toDatabaseCheck(db), redis: () => requireWritable(redis, prefixes) }
   ops?.tell({
     checks,
     pages: { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, config.ops.token) },

@@ -4,7 +4,8 @@ import { isOn } from '../../shared/config/datasets-off.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
-import { createRedis } from '../../shared/queue/redis.ts'
+import { toQueuePrefix } from '../../shared/queue/queues.ts'
+import { createRedis, requireWritable } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
 import { createSharedDayLimit } from '../http/day-limit.ts'
 import { createSharedHourLimit } from '../http/hour-limit.ts'
@@ -40,8 +41,14 @@ async function main(): Promise<void> {
   const watch = startWatch([createWatchdogOf(selected, program)], log)
   log.info({ queues: runners.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
+  // On a cluster the queues are spread over its nodes, and each node has to take writes.
+  const prefixes = runners.map(({ name }) => toQueuePrefix(config.redis.prefix, name))
   ops?.tell({
-    checks: { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) },
+    checks: {
+      clickhouse: toDatabaseCheck(db),
+      redis: () => requireWritable(redis, prefixes),
+      queues: () => checkRunning(runners),
+    },
   })
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
@@ -67,6 +74,7 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
   const metrics = createWorkerMetrics(program.metrics)
   const http = createHttpClients({
     log,
+    proxy: config.proxy,
     observe: metrics.call,
     historyShare: config.worker.historyShare,
     createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
