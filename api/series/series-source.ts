@@ -44,7 +44,10 @@ SELECT ${toBucketSql('row_at', interval)} AS bucket, as_of, record FROM (${sql(i
 ORDER BY row_at
 LIMIT 1 BY bucket`
 
-/** Every bucket of the range: `bucket`, `as_of` and `record` as with a point, and whether there is one. */
+/**
+ * Every bucket of the range that is due, before the parameter `due`, or has a point: `bucket`, `as_of` and `record` as with a point,
+ * and whether there is one.
+ */
 export const toFilledSql = (source: SeriesSource, interval: Interval) => `
 SELECT grid.bucket AS bucket, if(p.is_there, p.as_of, toDateTime64(0, 3, 'UTC')) AS as_of, p.is_there AS is_there,
   ${toObject(toFilledSchema(source), toFilledValues(source, 'p.record', 'p.is_there', 'grid.bucket'))} AS record
@@ -52,4 +55,5 @@ FROM
 (
   SELECT fromUnixTimestamp64Milli({from: Int64} + number * {step: Int64}, 'UTC') AS bucket FROM numbers({buckets: UInt64})
 ) AS grid
-LEFT JOIN (SELECT *, true AS is_there FROM (${toPointsSql(source, interval)})) AS p ON p.bucket = grid.bucket`
+LEFT JOIN (SELECT *, true AS is_there FROM (${toPointsSql(source, interval)})) AS p ON p.bucket = grid.bucket
+WHERE p.is_there OR toUnixTimestamp64Milli(grid.bucket) < {due: Int64}`

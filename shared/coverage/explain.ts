@@ -93,13 +93,13 @@ function toState(
     const reason = `ended on ${new Date(endedAt).toISOString().slice(0, 10)}`
     return { state: 'unserved', provider: null, seconds: null, reason }
   }
-  if (note?.state === 'pending') return { state: 'pending', provider: null, seconds: null, reason: note.reason }
-  if (note !== undefined && note.state !== 'coarser') {
+  if (note?.state === 'failed' || note?.state === 'unserved') {
     const reason = `${note.reason} (since ${new Date(note.since).toISOString()})`
     return { state: note.state, provider: note.provider || null, seconds: null, reason }
   }
   const pending = (reason: string): Told => ({ state: 'pending', provider: null, seconds: null, reason })
   if (!isDue) return pending(NOT_DUE)
+  if (note?.state === 'pending') return pending(note.reason)
   if (isWanted) return pending('it is going to be collected')
   return { state: 'unserved', provider: null, seconds: null, reason: 'nobody asked for it: a back-fill collects it' }
 }

@@ -2,6 +2,7 @@ import type { z } from 'zod'
 import { type Cadence, END_OF_TIME } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
+import type { DatasetFacts } from './list.ts'
 
 /** What is stored under one name: the row's schema, the table rows are inserted into, and where freshness is read. */
 export interface Dataset<Row extends object = object, E extends Entity = Entity> {
@@ -36,6 +37,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * was collected is then that it was read, and it means all the time since it was read before.
    */
   readonly resumes?: true
+  /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
+  readonly computedFrom?: readonly DatasetFacts[]
   /**
    * Set where the series' table keeps only the newest row of each key, whatever its time: rows prove that an entity was
    * collected at their time, and do not disprove it for any time before.

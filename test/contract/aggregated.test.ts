@@ -153,7 +153,7 @@ it('an empty series is an empty array', async () => {
   const served = await startApi({ config: fresh, ...other, commits, now: () => NOW })
   const response = await fetch(`${served.url}/data/aggregated/market-cap`)
   expect(await response.json()).toEqual([])
-  expect(response.headers.get('x-series-missing')).toBe('10')
+  expect(response.headers.get('x-series-missing')).toBe('9')
   expect(response.headers.get('last-modified')).toBeNull()
   await served.close()
   await other.drop()
