@@ -23,7 +23,8 @@ type Outcome = 'passed' | 'failed' | 'stopped at the time limit'
 
 function readWholeNumber(name: string, text: string | undefined, fallback: number): number {
   const value = text === undefined ? fallback : Number(text)
-  if (!Number.isSafeInteger(value) || value < 1) throw new Error(`--${name}: expected a whole number from 1, got ${text}`)
+  if (!Number.isSafeInteger(value) || value < 1)
+    throw new Error(`--${name}: expected a whole number from 1, got ${text}`)
   return value
 }
 

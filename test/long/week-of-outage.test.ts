@@ -1,116 +1,114 @@
-import type { Worker } from 'bullmq'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { toBucketTime } from '../../shared/coverage/grid.ts'
 import { readMissing } from '../../shared/coverage/ledger.ts'
 import { readWanted, toDueEnd, toWantedRuns } from '../../shared/coverage/wanted.ts'
 import { DAY_MS, INTERVAL_SECONDS, toBucketStart } from '../../shared/intervals.ts'
-import { type DatasetQueues, toSlotJobId } from '../../shared/queue/queues.ts'
+import { toSlotJobId } from '../../shared/queue/queues.ts'
 import { isThereAt } from '../../shared/registry/ends.ts'
 import { loadRegistry } from '../../shared/registry/registry.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { createRunner } from '../../workers/run/runner.ts'
-import { enqueueDue, type SchedulerContext } from '../../workers/schedule/due-slots.ts'
+import { enqueueDue } from '../../workers/schedule/due-slots.ts'
 import { enqueueMissing } from '../../workers/schedule/look.ts'
-import { createPipeline, type Pipeline } from '../support/pipeline.ts'
+import { createPipeline } from '../support/pipeline.ts'
 import { silent } from '../support/silent.ts'
 
 const SLOT_MS = INTERVAL_SECONDS['5m'] * 1000
 const OUTAGE_MS = 7 * DAY_MS
-/** Every job of the catch-up takes this long by the clock: with one place for everything each slot would come too late. */
+/** The clock moves this far with every backfill job: if live slots waited for the backfill, each would be late. */
 const CHUNK_MS = 4 * 60_000
 
-let pipeline: Pipeline
-let queues: DatasetQueues
-let scheduler: SchedulerContext
-const runners: Worker[] = []
-/** The live slots after the outage, each with what it stored. */
-const live = new Map<string, number>()
-/** The first slot after the outage; how many jobs the week is, and how many are done with what came on top. */
-let planned = 0
-let first = 0
-let chunks = 0
-
-/** What a scheduler does again and again. */
-async function tick(): Promise<void> {
-  await enqueueDue({ job: prices, queues }, scheduler)
-  await enqueueMissing(prices, queues.history, scheduler)
-}
-
-/** Those that are quoted at that time. */
-const collected = () => prices.entities(pipeline.registry).filter((token) => isThereAt(token, pipeline.clock.now))
-const current = () => toBucketStart(pipeline.clock.now, '5m')
-const waiting = new Map<string, () => void>()
-const untilDone = (slot: number) =>
-  new Promise<void>((resolve) => {
-    const id = toSlotJobId('prices', slot)
-    if (live.has(id)) resolve()
-    else waiting.set(id, resolve)
-  })
-
-beforeAll(async () => {
-  pipeline = await createPipeline({ registry: loadRegistry() })
+/** A pipeline for prices with its scheduler, a live worker, and a backfill worker that is started by hand. */
+async function startPrices() {
+  const pipeline = await createPipeline({ registry: loadRegistry() })
   const { context, config, registry, clock } = pipeline
   const { db, redis } = context
-  scheduler = { db, redis, prefix: config.redis.prefix, registry, log: silent, now: () => clock.now }
-  queues = pipeline.queues('prices')
-  const now = createRunner(prices, context)
-  runners.push(now)
-  now.on('completed', (job, { rows }) => {
-    live.set(String(job.id), rows)
+  const scheduler = { db, redis, prefix: config.redis.prefix, registry, log: silent, now: () => clock.now }
+  const queues = pipeline.queues('prices')
+  const runners = [createRunner(prices, context)]
+  /** Rows that each live slot stored, by job id. */
+  const storedRows = new Map<string, number>()
+  const waiting = new Map<string, () => void>()
+  runners[0]?.on('completed', (job, { rows }) => {
+    storedRows.set(String(job.id), rows)
     waiting.get(String(job.id))?.()
   })
-  await tick()
-  await untilDone(current())
-  live.clear()
-  clock.now += OUTAGE_MS
-  first = current()
-  await tick()
-  planned = await queues.history.getPrioritizedCount()
-  const history = createRunner(prices, context, 'history')
-  runners.push(history)
-  await new Promise<void>((resolve, reject) => {
-    const after = async () => {
-      chunks += 1
-      // Time passes while the catch-up goes on: the slot of now has to be done when the clock leaves it.
-      await untilDone(current())
-      // What the passing time itself leaves out is collected while the clock stands.
-      if (chunks <= planned) clock.now += CHUNK_MS
-      await tick()
-      const counts = await queues.history.getJobCounts('waiting', 'prioritized', 'delayed', 'active')
-      if (Object.values(counts).every((count) => count === 0)) resolve()
-    }
-    let turn = Promise.resolve()
-    history.on('completed', () => {
-      turn = turn.then(after)
-      turn.catch(reject)
-    })
-    history.on('failed', (_job, error) => reject(error))
+  onTestFinished(async () => {
+    await Promise.all(runners.map((runner) => runner.close()))
+    await pipeline.close()
   })
-  await untilDone(current())
-})
-afterAll(async () => {
-  await Promise.all(runners.map((runner) => runner.close()))
-  await pipeline?.close()
-})
+  return {
+    clock,
+    db,
+    queues,
+    /** The tokens that are quoted at the time of the clock. */
+    quotedTokens: () => prices.entities(registry).filter((token) => isThereAt(token, clock.now)),
+    rowsOf: (slot: number) => storedRows.get(toSlotJobId('prices', slot)),
+    currentSlot: () => toBucketStart(clock.now, '5m'),
+    schedule: async () => {
+      await enqueueDue({ job: prices, queues }, scheduler)
+      await enqueueMissing(prices, queues.history, scheduler)
+    },
+    untilStored: (slot: number) =>
+      new Promise<void>((resolve) => {
+        const id = toSlotJobId('prices', slot)
+        if (storedRows.has(id)) resolve()
+        else waiting.set(id, resolve)
+      }),
+    /** Runs the backfill queue until it is empty. Calls `afterEach` after every job. */
+    backfill: (afterEach: () => Promise<void>) =>
+      new Promise<void>((resolve, reject) => {
+        const runner = createRunner(prices, context, 'history')
+        runners.push(runner)
+        const after = async () => {
+          await afterEach()
+          const counts = await queues.history.getJobCounts('waiting', 'prioritized', 'delayed', 'active')
+          if (Object.values(counts).every((count) => count === 0)) resolve()
+        }
+        let turn = Promise.resolve()
+        runner.on('completed', () => {
+          turn = turn.then(after)
+          turn.catch(reject)
+        })
+        runner.on('failed', (_job, error) => reject(error))
+      }),
+  }
+}
 
-describe('a week without anybody', () => {
-  it('makes no slot late afterwards: each is collected in its time, beside the catch-up', () => {
+describe('the price queues after a week without workers', () => {
+  it('collects each live slot in time beside the backfill, which stores the whole week', async () => {
+    const { clock, db, queues, ...prices5m } = await startPrices()
+    await prices5m.schedule()
+    await prices5m.untilStored(prices5m.currentSlot())
+
+    clock.now += OUTAGE_MS
+    const first = prices5m.currentSlot()
+    await prices5m.schedule()
+    const planned = await queues.history.getPrioritizedCount()
     expect(planned).toBeGreaterThan(5)
-    const last = current()
+
+    let done = 0
+    await prices5m.backfill(async () => {
+      done += 1
+      // The current slot has to be stored before the clock leaves it.
+      await prices5m.untilStored(prices5m.currentSlot())
+      // Slots that the moving clock adds to the backfill are collected while the clock stands.
+      if (done <= planned) clock.now += CHUNK_MS
+      await prices5m.schedule()
+    })
+    await prices5m.untilStored(prices5m.currentSlot())
+
+    const last = prices5m.currentSlot()
     expect(last - first).toBeGreaterThan(4 * SLOT_MS)
     const slots = Array.from({ length: (last - first) / SLOT_MS + 1 }, (_, at) => first + at * SLOT_MS)
-    const tokens = collected().length
-    for (const slot of slots) expect([slot, live.get(toSlotJobId('prices', slot))]).toEqual([slot, tokens])
-  })
+    const tokens = prices5m.quotedTokens()
+    for (const slot of slots) expect([slot, prices5m.rowsOf(slot)]).toEqual([slot, tokens.length])
 
-  it('has all of its history in the end, at the finest step that each token has', async () => {
-    const { db } = pipeline.context
-    const entities = collected().map(({ key }) => key)
-    const until = toDueEnd(prices.dataset, pipeline.clock.now)
+    const until = toDueEnd(prices.dataset, clock.now)
     const wanted = toWantedRuns(await readWanted(db, prices.dataset), { key: 0 }, prices.dataset, until)
-    const [run] = wanted
-    const begin = toBucketTime(run?.first ?? 0, '5m')
+    const begin = toBucketTime(wanted[0]?.first ?? 0, '5m')
     expect(until - begin).toBeGreaterThan(OUTAGE_MS)
-    expect([...(await readMissing(db, prices.dataset, entities, { wanted, seconds: DAY_MS }))]).toEqual([])
+    const keys = tokens.map(({ key }) => key)
+    expect([...(await readMissing(db, prices.dataset, keys, { wanted, seconds: DAY_MS }))]).toEqual([])
   })
 })
