@@ -26,3 +26,23 @@ export function nearestWord(word: string, known: readonly string[]): string | un
   const best = ranked[0]
   return best && best.edits <= Math.max(1, Math.ceil(best.candidate.length / 3)) ? best.candidate : undefined
 }
+
+const lastPartOf = (path: string) => path.slice(Math.max(path.lastIndexOf('.'), path.lastIndexOf('/')) + 1)
+
+/** A path as it is compared: `market_cap` and `marketcap` both mean `marketCap`. */
+const foldPath = (path: string) => path.toLowerCase().replaceAll(/[^a-z0-9]/g, '')
+
+/**
+ * The known path, with dots or slashes between its parts, that was probably meant, or undefined. The last part alone is enough:
+ * `price` means `financialData.price`. The first known path wins where several fit equally well.
+ */
+export function nearestPath(path: string, known: readonly string[]): string | undefined {
+  const [whole, last] = [foldPath(path), foldPath(lastPartOf(path))]
+  if (whole === '') return undefined
+  const same = known.find((one) => foldPath(one) === whole) ?? known.find((one) => foldPath(lastPartOf(one)) === last)
+  if (same !== undefined) return same
+  const near = nearestWord(path, known)
+  if (near !== undefined) return near
+  const nearLast = nearestWord(lastPartOf(path), [...new Set(known.map(lastPartOf))])
+  return nearLast && known.find((one) => lastPartOf(one) === nearLast)
+}

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { type Member, type MemberKind, toMembers } from '../records/members.ts'
 import { ORDERED_CHARACTERS } from '../records/order.ts'
-import { nearestWord } from './nearest.ts'
+import { nearestPath } from './nearest.ts'
 import { parseTime } from './time.ts'
 import { wholeValues } from './whole-values.ts'
 
@@ -49,7 +49,7 @@ function exampleMember(members: Members): Member {
 function findMember(members: Members, path: string): Member | Mistake {
   const member = members.get(path)
   if (member !== undefined) return member
-  const nearest = nearestWord(path, [...members.keys()])
+  const nearest = nearestPath(path, [...members.keys()])
   const hint = nearest === undefined ? '' : ` Did you mean "${nearest}"?`
   const shown = path.slice(0, 60)
   return new Mistake(`knows no member "${shown}" of the records, or it is a list.${hint}`, [...members.keys()])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { limit, manyIds, manyNames, oneId, oneName, oneOf, optionalLimit, time } from '../../api/parameters/kinds.ts'
-import { nearestWord } from '../../api/parameters/nearest.ts'
+import { nearestPath, nearestWord } from '../../api/parameters/nearest.ts'
 import { parseParameters, type QueryShape, readQuery } from '../../api/parameters/parse.ts'
 import { toQuestions } from '../../api/parameters/questions.ts'
 import { recordParameters } from '../../api/parameters/records.ts'
@@ -164,5 +164,34 @@ describe('nearest words', () => {
 
   it.each(['colour', 'x'.repeat(10_000)])('is silent where nothing is near', (word) => {
     expect(nearestWord(word, ['id', 'name', 'limit'])).toBeUndefined()
+  })
+})
+
+describe('nearestPath', () => {
+  const MEMBERS = [
+    '_id',
+    'name',
+    'financialData.price',
+    'financialData.marketCap',
+    'supply.marketCap',
+    'holders[].share',
+  ]
+
+  it.each([
+    ['price', 'financialData.price'],
+    ['marketcap', 'financialData.marketCap'],
+    ['market_cap', 'financialData.marketCap'],
+    ['financialData_marketCap', 'financialData.marketCap'],
+    ['quote.price', 'financialData.price'],
+    ['pirce', 'financialData.price'],
+    ['financialdata.prise', 'financialData.price'],
+    ['share', 'holders[].share'],
+    ['nmae', 'name'],
+  ])('finds the member that %s means', (path, meant) => {
+    expect(nearestPath(path, MEMBERS)).toBe(meant)
+  })
+
+  it.each(['colour', '', '...', 'x'.repeat(10_000)])('returns undefined when nothing is near', (path) => {
+    expect(nearestPath(path, MEMBERS)).toBeUndefined()
   })
 })
