@@ -37,6 +37,11 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    */
   readonly resumes?: true
   /**
+   * Set where the series' table keeps only the newest row of each key, whatever its time: rows prove that an entity was
+   * collected at their time, and do not disprove it for any time before.
+   */
+  readonly keepsNewest?: true
+  /**
    * Statements that the runner executes after the insert, in this order, for tables that are computed from what is stored.
    * They get what `toDeriveParams` makes, and may be repeated.
    */

@@ -27,6 +27,8 @@ export interface Database {
   readonly name: string
   /** The cluster that it is spread over; undefined for a single server. */
   readonly cluster: string | undefined
+  /** How long the API waits for an answer to one request, in milliseconds (API_ANSWER_SECONDS). */
+  readonly answerTimeoutMs: number
   /** The rows of a SELECT, each checked against `schema`. */
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /**
@@ -222,6 +224,7 @@ export function createDatabase(
   return {
     name: database,
     cluster: config.cluster,
+    answerTimeoutMs: config.answerTimeoutMs,
     rows: (s) =>
       guarded(traced(s, 'SELECT'), async (trace) => {
         const result = await quick.query({ ...toRequest(s, trace), format: 'JSONEachRow' })

@@ -87,7 +87,7 @@ describe('createApiServer', () => {
 
     it('leaves files for the stores below the limit of the process', async () => {
       await start()
-      const { userLimits } = process.report?.getReport() as { userLimits: { open_files: { soft: number } } }
+      const { userLimits } = process.report.getReport() as { userLimits: { open_files: { soft: number } } }
       expect(server.maxConnections).toBeGreaterThan(0)
       expect(server.maxConnections).toBeLessThan(userLimits.open_files.soft)
     })

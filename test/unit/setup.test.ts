@@ -8,12 +8,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 let clone: string
 beforeEach(() => {
   clone = mkdtempSync(join(tmpdir(), 'dao-data-clone-'))
-  for (const folder of ['tools', 'bin', 'web/dist', 'clients/typescript/src', 'shared/coverage', 'node_modules'])
-    mkdirSync(join(clone, folder), { recursive: true })
+  for (const folder of ['tools', 'bin', 'node_modules']) mkdirSync(join(clone, folder), { recursive: true })
   cpSync(join(import.meta.dirname, '../../tools/setup.mjs'), join(clone, 'tools/setup.mjs'))
-  const sources = ['package-lock.json', 'shared/coverage/not-due.ts', 'web/index.html']
-  for (const file of [...sources, 'node_modules/.package-lock.json', 'web/dist/index.html'])
-    writeFileSync(join(clone, file), '')
+  writeFileSync(join(clone, 'tools/build-page.mjs'), '')
+  const sources = ['package-lock.json']
+  for (const file of [...sources, 'node_modules/.package-lock.json']) writeFileSync(join(clone, file), '')
   const { stdout } = spawnSync('sh', ['-c', 'command -v sh'], { encoding: 'utf8' })
   symlinkSync(stdout.trim(), join(clone, 'bin/sh'))
 })
