@@ -1,8 +1,8 @@
 import { get } from 'node:http'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { findFreePort } from '../../shared/free-port.ts'
 import { type OpsServer, startOpsServer } from '../../shared/ops/ops-server.ts'
 import { createMetrics } from '../../shared/telemetry/metrics.ts'
-import { findFreePort } from '../support/processes.ts'
 
 let ops: OpsServer | undefined
 let port: number
