@@ -147,22 +147,19 @@ async function countPending(): Promise<number> {
   return stretches.flat().filter(({ state }) => state === 'pending').length
 }
 
-describe('a storm of kills, emptied queues and overlapping back-fills', () => {
-  it('is one', () => {
+describe('the ledger after kills, emptied queues and overlapping backfills', () => {
+  it('has seen at least one kill and one emptied Redis', () => {
     expect(told.kills).toBeGreaterThan(0)
     expect(told.flushes).toBeGreaterThan(0)
   })
 
-  it.each(collected.map(({ name }) => name))(
-    'leaves nothing of %s pending or failed, without an operator',
-    async (name) => {
-      const job = collected.find((one) => one.name === name)
-      const open = (await standOf(job as Job)).filter(({ state }) => state === 'pending' || state === 'failed')
-      expect(open).toEqual([])
-    },
-  )
+  it.each(collected.map(({ name }) => name))('has no pending or failed bucket of %s', async (name) => {
+    const job = collected.find((one) => one.name === name)
+    const open = (await standOf(job as Job)).filter(({ state }) => state === 'pending' || state === 'failed')
+    expect(open).toEqual([])
+  })
 
-  it('has every price that was wanted, once', async () => {
+  it('has every expected price exactly once', async () => {
     const found = await readSlotNumbers(stage.database.db, prices, SLOTS)
     expect(found.length).toBe(prices.entities(registry).length)
     for (const slots of found)
@@ -171,7 +168,7 @@ describe('a storm of kills, emptied queues and overlapping back-fills', () => {
     expect(stretches).toEqual([])
   })
 
-  it.each(collected.map(({ name }) => name))('tells the same of %s as its rows', async (name) => {
+  it.each(collected.map(({ name }) => name))('agrees with the stored rows of %s', async (name) => {
     const { dataset, resumes, entities } = collected.find((one) => one.name === name) as Job
     // What is read from cursors has rows only where something happened, and of links only the newest are kept.
     if (resumes || name === 'daos') return
