@@ -36,6 +36,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * was collected is then that it was read, and it means all the time since it was read before.
    */
   readonly resumes?: true
+  /** Set where providers have history, so that a back-fill can collect what is missing (`history` of the job). */
+  readonly hasHistory?: true
   /**
    * Statements that the runner executes after the insert, in this order, for tables that are computed from what is stored.
    * They get what `toDeriveParams` makes, and may be repeated.

@@ -26,6 +26,7 @@ export const indexPoints = defineDataset({
   row: indexPointRow,
   entities: ({ index }) => [index],
   entity: 'index_key',
+  hasHistory: true,
   series: { table: 'index_points', entity: 'index_key', time: 'observed_at' },
 })
 

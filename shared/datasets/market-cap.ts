@@ -11,6 +11,7 @@ export const marketCap = defineDataset({
   table: 'market_caps',
   row: dailySumRow,
   entities: () => [WHOLE_REGISTRY],
+  hasHistory: true,
   series: { table: 'market_caps', time: 'recorded_at' },
 })
 

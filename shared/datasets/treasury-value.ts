@@ -11,6 +11,7 @@ export const treasuryValue = defineDataset({
   row: dailySumRow,
   entities: () => [WHOLE_REGISTRY],
   needsDaos: true,
+  hasHistory: true,
   series: { table: 'treasury_values', time: 'recorded_at' },
 })
 
