@@ -28,6 +28,10 @@ export interface Assistant {
   close(): Promise<void>
 }
 
+/** How many characters of content a model reads. */
+const toLength = (content: CallToolResult['content']) =>
+  content.reduce((sum, one) => sum + (one.type === 'text' ? one.text : JSON.stringify(one)).length, 0)
+
 function toTold(result: CallToolResult): ToldByTool {
   const [content] = result.content
   return {
@@ -35,7 +39,7 @@ function toTold(result: CallToolResult): ToldByTool {
     text: content?.type === 'text' ? content.text : '',
     isError: result.isError === true,
     files: result.content.flatMap((one) => (one.type === 'resource_link' ? [one.uri] : [])),
-    length: Math.max(JSON.stringify(result.content).length, JSON.stringify(result.structuredContent ?? {}).length),
+    length: Math.max(toLength(result.content), JSON.stringify(result.structuredContent ?? {}).length),
   }
 }
 
