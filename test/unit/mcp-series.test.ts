@@ -84,6 +84,18 @@ describe('series', () => {
     expect(data.statistics).toMatchObject({ totalHolders: { first: { value: 0 }, last: { value: 99 } } })
   })
 
+  it('reports a bucket as missing once it is due, and not while it is running', async () => {
+    const hour = (at: string, price: number | null) => ({
+      timestamp: `2026-05-06T${at}:00.000Z`,
+      quote: { USD: { price } },
+    })
+    const points = [hour('08:00', 1), hour('09:00', null), hour('10:00', 2), hour('11:00', 3), hour('12:00', null)]
+    const { source } = createSource(() => points, NOW + 10 * 60_000)
+    const range = { start: '2026-05-06T08:00Z', interval: '1h' }
+    const { data } = await callTool(seriesTool, source, { ...PRICES, ...range })
+    expect(data).toMatchObject({ missing: 1, gaps: [{ from: '2026-05-06T09:00Z', buckets: 1 }] })
+  })
+
   it('names the interval to ask for when the range has more points than are read', async () => {
     const { source, asked } = sourceOf()
     const called = callTool(seriesTool, source, { ...PRICES, last: '1y', interval: '5m' })

@@ -1,4 +1,6 @@
 import { z } from 'zod'
+import { toSeriesDueEnd } from '../../../shared/coverage/wanted.ts'
+import { datasets } from '../../../shared/datasets/list.ts'
 import { countBuckets, INTERVALS, type Interval } from '../../../shared/intervals.ts'
 import { FORMATS } from '../../answers/formats.ts'
 import { nearestPath } from '../../parameters/nearest.ts'
@@ -129,6 +131,12 @@ const toShowing = (shown: number, all: number, step: number): Json =>
         showing: `rows thinned to one of ${step} points, ${shown} of ${all}; statistics and gaps are of the whole range. Ask for a shorter range, or open a file of whole, for each point`,
       }
 
+/** The end of the buckets that are due, in Unix milliseconds: a later one without a value is not missing yet. */
+function findDueEnd({ operation }: Topic, interval: Interval, now: number): number {
+  const own = datasets.filter(({ name }) => operation['x-datasets'].includes(name))
+  return Math.min(...own.map((dataset) => toSeriesDueEnd(dataset, interval, now)))
+}
+
 /** The points of a series, with a record for each bucket. */
 interface Points {
   readonly first: Reply
@@ -138,7 +146,9 @@ interface Points {
 function toData(call: SeriesCall, asked: Asked, { first, records }: Points, files: ReturnType<typeof toFiles>) {
   const { topic, interval, members } = asked
   const times = records.map((record) => toShortTime(String(record[asked.time]), interval))
-  const gaps = findGaps(times, records, members)
+  const due = findDueEnd(topic, interval, call.source.now())
+  const dueRecords = records.filter((record) => Date.parse(String(record[asked.time])) < due)
+  const gaps = findGaps(times, dueRecords, members)
   const known = records.flatMap((record, index) =>
     members.every((path) => valueAt(record, path) === null) ? [] : [index],
   )
@@ -163,7 +173,7 @@ function toData(call: SeriesCall, asked: Asked, { first, records }: Points, file
       missing: gaps.reduce((sum, { buckets }) => sum + buckets, 0),
       gaps: gaps.slice(0, MOST_GAPS),
       ...(gaps.length > MOST_GAPS ? { moreGaps: gaps.length - MOST_GAPS } : {}),
-      ...(records.length > 2 * known.length ? { note: MOSTLY_MISSING } : {}),
+      ...(dueRecords.length > 2 * known.length ? { note: MOSTLY_MISSING } : {}),
       whole: Object.fromEntries(files.map(({ format, uri }) => [format, uri])),
     }
   })
