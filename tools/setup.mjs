@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Prepares a fresh clone: packages, the page, and a Redis binary unless REDIS_URL names a server. Runs before what a
 // newcomer begins with (`npm start`, `test`, `live`, `providers`), with nothing but Node's own modules, and does nothing when all is there.
+// With --packages it installs the packages alone, which is enough to build the client.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -87,5 +88,7 @@ function buildPage() {
 
 requireNode()
 installPackages()
-installRedis()
-buildPage()
+if (!process.argv.includes('--packages')) {
+  installRedis()
+  buildPage()
+}
