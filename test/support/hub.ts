@@ -41,12 +41,24 @@ export async function startHub(space: Space) {
   return { ...server, next }
 }
 
+/** The time, in Unix seconds, that tests of a space count from. */
+export const HUB_START = Date.parse('2024-01-01T00:00:00Z') / 1000
+
 /** A proposal on which nobody voted yet. */
 export function toProposal(made: Partial<SpaceProposal> = {}): SpaceProposal {
   const asked = { title: 'One', type: 'basic', choices: ['For', 'Against', 'Abstain'], quorum: 0 }
   const author = `0x${'a'.repeat(40)}`
   const counted = { scores: [], scoresTotal: 0, votes: 0 }
-  return { id: '0xproposal', author, created: 90, start: 90, end: 300, ...asked, ...counted, ...made }
+  return {
+    id: '0xproposal',
+    author,
+    created: HUB_START + 90,
+    start: HUB_START + 90,
+    end: HUB_START + 300,
+    ...asked,
+    ...counted,
+    ...made,
+  }
 }
 
 /** `count` votes of as many voters, on one proposal, all created in one second. */

@@ -9,6 +9,7 @@ import { toTestDao } from '../samples.ts'
 import { toRun } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 
+const CREATED = Date.parse('2024-01-01T00:00:00Z') / 1000
 const VOTER = `0x${'a'.repeat(40)}`
 
 /** A hub whose spaces have one proposal and one vote each; what is asked of a space in `down` fails. */
@@ -16,7 +17,7 @@ function openHub(down: ReadonlySet<string>) {
   const json = async ({ body }: HttpRequest) => {
     const { query, variables } = body as { query: string; variables: { space: string } }
     if (down.has(variables.space)) throw new DataError('provider_unavailable', 'snapshot: status 503')
-    const of = { id: `0x${variables.space}`, created: 100 }
+    const of = { id: `0x${variables.space}`, created: CREATED }
     if (query.includes('proposals(')) return { data: { proposals: [{ ...of, author: VOTER }] } }
     return { data: { votes: [{ ...of, voter: VOTER, proposal: { id: of.id } }] } }
   }
@@ -34,7 +35,7 @@ it('keeps what came of a space together with where it goes on, when another spac
     save: async () => {},
   }
   const read = async (down: readonly string[]) => {
-    const told = toRun({ entities: [dao], state, slot: 3_600_000 })
+    const told = toRun({ entities: [dao], state, slot: CREATED * 1000 + 3_600_000 })
     const rows = (await openHub(new Set(down)).collect(told.run)) as GovernanceRow[]
     return { ...told, rows: rows.map(({ space, kind }) => `${space} ${kind}`) }
   }

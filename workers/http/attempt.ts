@@ -1,6 +1,7 @@
 import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
-import { BodyTooLarge, readBody, readExcerpt } from './body.ts'
+import { BodyTooLarge, isJsonType, readBody, readExcerpt } from './body.ts'
+import { requireInTime } from './deadline.ts'
 import type { ErrorAnswer, HttpRequest, HttpSettings } from './request.ts'
 import { toRetryAfterMs } from './retry.ts'
 import { type Target, toExcerpt } from './target.ts'
@@ -46,7 +47,7 @@ export async function attempt(
   request.signal.addEventListener('abort', abort, { once: true })
   let status: number | undefined
   try {
-    request.signal.throwIfAborted()
+    requireInTime(request.signal)
     const response = await send(request, headers, target, stop.signal, fetchOnce)
     status = response.status
     const contentType = response.headers.get('content-type')
@@ -58,10 +59,14 @@ export async function attempt(
     const isAnswer = (status >= 200 && status < 300) || request.answers?.includes(status)
     if (!isAnswer) {
       const failure = await toFailure(settings, response, target)
-      request.signal.throwIfAborted()
-      return failure
+      requireInTime(request.signal)
+      const { said } = failure
+      if (said === undefined || !isTakenAsAnswer(request, status, said)) return failure
+      return { status, quotaLeft, isAbsent: false, ...said }
     }
-    return { status, quotaLeft, isAbsent: false, contentType, body: await readBody(response, maxBytes) }
+    const body = await readBody(response, maxBytes)
+    requireInTime(request.signal)
+    return { status, quotaLeft, isAbsent: false, contentType, body }
   } catch (cause) {
     request.signal.throwIfAborted()
     const isTooLarge = cause instanceof BodyTooLarge
@@ -75,6 +80,17 @@ export async function attempt(
   } finally {
     clearTimeout(timer)
     request.signal.removeEventListener('abort', abort)
+  }
+}
+
+/** Whether an error status comes with a body that is an answer all the same. */
+function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNullable<Failure['said']>): boolean {
+  if (isAnswer === undefined || !isJsonType(said.contentType)) return false
+  try {
+    return isAnswer(JSON.parse(said.body), status)
+  } catch {
+    // A gateway's page, or a body that is too long for an error.
+    return false
   }
 }
 

@@ -20,7 +20,7 @@ import { createUsedUp, type UsedUp } from './used-up.ts'
  *   of it says: `provider_exhausted` for a plan that is used up, `provider_unconfigured` for one that does not have what
  *   was asked for; never sent again. Of a plan that says when it begins anew, further requests fail alike unsent.
  * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
- * An aborted signal rejects with the signal's reason.
+ * An aborted signal rejects with the signal's reason, and so does an answer that was read after the signal's deadline.
  */
 export interface HttpClient {
   json(request: HttpRequest): Promise<unknown>
@@ -106,7 +106,8 @@ function createClient(
       outcome = 'ok'
       return value
     } catch (error) {
-      if (error instanceof DataError) outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
+      if (error instanceof DataError && !request.signal.aborted)
+        outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
       throw error
     } finally {
       const { quotaLeft, status, retries } = progress
@@ -207,7 +208,7 @@ function toJson(
   }
   try {
     const value: unknown = JSON.parse(body)
-    return isError && isAnswer?.(value) === false ? undefined : value
+    return isError && isAnswer?.(value, status) === false ? undefined : value
   } catch (cause) {
     if (isError) return undefined
     throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })

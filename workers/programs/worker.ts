@@ -68,7 +68,7 @@ async function main(): Promise<void> {
 
 /** What the runners of this process share: connections, and limits of the providers that hold over all workers together. */
 function openRunnerContext(program: Program, handBack: AbortSignal): RunnerContext {
-  const { config, log, db, redis, registry, readRegistry, redact } = program
+  const { config, log, db, redis, clock, registry, readRegistry, redact } = program
   const { prefix } = config.redis
   const sharedBy = { redis, prefix, log }
   const metrics = createWorkerMetrics(program.metrics)
@@ -84,16 +84,16 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const recomputation = createRecomputation(jobs, redis, prefix, db, config.datasetsOff)
   const own = { config, log, db, redis, registry, readRegistry, redact }
-  return { ...own, http, blocking, recomputation, now: Date.now, metrics, handBack }
+  return { ...own, http, blocking, recomputation, ...clock, metrics, handBack }
 }
 
 function createWatchdogOf(
   selected: readonly JobLane[],
-  { config, db, redis, log, metrics, registry: records }: Program,
+  { config, db, redis, clock, log, metrics, registry: records }: Program,
 ): Watchdog {
   const watched = datasets.filter((dataset) => selected.some(({ job }) => job.dataset.name === dataset.name))
   const { prefix } = config.redis
-  return createWatchdog({ db, redis, prefix, datasets: watched, records, registry: metrics, log, now: Date.now })
+  return createWatchdog({ db, redis, prefix, datasets: watched, records, registry: metrics, log, now: clock.now })
 }
 
 if (isMain(import.meta.url)) runPart('npm run worker: serves the queues that WORKER_QUEUES names, in any number.', main)

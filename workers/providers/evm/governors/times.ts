@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { GovernorsRow } from '../../../../shared/datasets/governors.ts'
 import type { Candidate } from '../../../job/define-job.ts'
-import type { JobState } from '../../../job/state.ts'
+import { type JobState, recall } from '../../../job/state.ts'
 import { toIso } from '../../answer.ts'
 import { readBlockTimes } from '../logs/block-times.ts'
 import type { Block, Node } from '../logs/node.ts'
@@ -57,7 +57,7 @@ export async function readTimes(
   signal: AbortSignal,
 ): Promise<Candidate<GovernorsRow>[]> {
   const key = `awaited.${chain}`
-  const before = awaitedList.parse(JSON.parse((await state.get(key)) ?? '[]'))
+  const before = (await recall(state, key, awaitedList)) ?? []
   const open = new Map(before.map((one) => [one.proposal, one]))
   for (const { governor, event } of happened) {
     const proposal = toProposalId(governor, event.id)

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { JobState } from '../../../job/state.ts'
+import { type JobState, recall } from '../../../job/state.ts'
 import type { Contract } from './contract-logs.ts'
 import type { Cursors, Turns } from './turns.ts'
 
@@ -50,8 +50,7 @@ export async function resume(
 
 /** How far contracts were read: in general under the name of their chain, and in a range under the range's own name. */
 export async function readCursors(state: JobState, name: string): Promise<Cursors> {
-  const stored = await state.get(`cursors.${name}`)
-  return new Map(stored === undefined || stored === '' ? [] : Object.entries(cursors.parse(JSON.parse(stored))))
+  return new Map(Object.entries((await recall(state, `cursors.${name}`, cursors)) ?? {}))
 }
 
 export function noteCursors(state: JobState, name: string, blocks: Cursors): void {
@@ -60,8 +59,7 @@ export function noteCursors(state: JobState, name: string, blocks: Cursors): voi
 
 /** The contracts of a chain that were left in the middle of a reading, by address. */
 async function readUnfinished(state: JobState, chain: string): Promise<ReadonlySet<string>> {
-  const stored = await state.get(`unfinished.${chain}`)
-  return new Set(stored === undefined ? [] : addresses.parse(JSON.parse(stored)))
+  return new Set(await recall(state, `unfinished.${chain}`, addresses))
 }
 
 function noteUnfinished(state: JobState, chain: string, contracts: Iterable<string>): void {
