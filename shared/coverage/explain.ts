@@ -62,9 +62,9 @@ export function explain(
     here = here.filter(({ last }) => last >= first)
     for (let report = reports[next]; report !== undefined && report.first <= first; report = reports[++next])
       if (report.last >= first) here.push(report)
-    const note = notes.find(has(first))?.note
+    const own = notes.filter(has(first)).map(({ note }) => note)
     const isWanted = known.wanted.some(has(first))
-    const told = toState(here, note, {
+    const told = toState(here, own, {
       step,
       isWanted,
       unasked,
@@ -99,16 +99,19 @@ type Told = Omit<Explained, 'first' | 'last'>
 
 function toState(
   reports: readonly Report[],
-  note: Note | undefined,
+  notes: readonly Note[],
   { step, isWanted, unasked, isDue, endedAt }: Asked,
 ): Told {
+  const [note] = notes
   const finest = (state: Report['state']) =>
     reports.filter((report) => report.state === state).reduce<Report | undefined>(toFiner, undefined)
   const [stored, nothing] = [finest('stored'), finest('nothing')]
   if (stored !== undefined) {
     const isCoarser = stored.seconds > step
     const { provider, seconds } = stored
-    return { state: isCoarser ? 'coarser' : 'covered', provider, seconds, reason: (isCoarser && note?.reason) || null }
+    if (isCoarser) return { state: 'coarser', provider, seconds, reason: note?.reason || null }
+    const partial = notes.find(({ lane, state }) => lane === 'live' && state === 'coarser')
+    return { state: 'covered', provider, seconds, reason: partial?.reason ?? null }
   }
   if (nothing !== undefined) {
     const { provider, seconds } = nothing
@@ -118,13 +121,13 @@ function toState(
     const reason = `ended on ${new Date(endedAt).toISOString().slice(0, 10)}`
     return { state: 'unserved', provider: null, seconds: null, reason }
   }
-  if (note?.state === 'pending') return { state: 'pending', provider: null, seconds: null, reason: note.reason }
-  if (note !== undefined && note.state !== 'coarser') {
+  if (note?.state === 'failed' || note?.state === 'unserved') {
     const reason = `${note.reason} (since ${new Date(note.since).toISOString()})`
     return { state: note.state, provider: note.provider || null, seconds: null, reason }
   }
   const pending = (reason: string): Told => ({ state: 'pending', provider: null, seconds: null, reason })
   if (!isDue) return pending(NOT_DUE)
+  if (note?.state === 'pending') return pending(note.reason)
   if (isWanted) return pending('it is going to be collected')
   return { state: 'unserved', provider: null, seconds: null, reason: unasked }
 }

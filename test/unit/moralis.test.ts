@@ -80,6 +80,24 @@ describe('a swap that cannot be read', () => {
   })
 })
 
+describe('a token whose remembered time is unreadable', () => {
+  it.each(['no number', '{"form":"of another version"}'])('is read as for the first time, also of %j', async (text) => {
+    const from: string[] = []
+    const { source } = open(async ({ query }) => {
+      from.push(String(query?.fromDate))
+      return { cursor: null, result: [] }
+    })
+    const state = createState()
+    const collect = () => source.fetchNew(toRun({ entities: [toToken(1)], state, slot: SLOT }).run)
+    await collect()
+    const first = from.pop()
+    state.set('moralis.token-1', text)
+    const again = toRun({ entities: [toToken(1)], state, slot: SLOT + HOUR })
+    await source.fetchNew(again.run)
+    expect([again.read, Date.parse(from[0] ?? '') - Date.parse(first ?? '')]).toEqual([[1], HOUR])
+  })
+})
+
 describe('a block with more swaps than a slot has pages', () => {
   const at = (ms: number) => new Date(ms).toISOString()
   const swap = (hash: number, ms: number) => ({

@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Config } from '../../../shared/config/config.ts'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError } from '../../../shared/errors.ts'
@@ -6,6 +7,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import { type Allowance, openSlotAllowance, toShare } from '../../job/allowance.ts'
 import type { Candidate, Provider, Range } from '../../job/define-job.ts'
+import { recall } from '../../job/state.ts'
 import { checkAnswer, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
@@ -44,9 +46,9 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           if (apiKey === undefined) throw missingKey(token)
           // Before anything is waited for, so that the first in order have the first calls.
           const isAsked = allowance.take()
-          const last = await state.get(toStateName(token))
+          const last = await recall(state, toStateName(token), readUntil)
           // An hour is read again, because the newest blocks of the last run may not have been final.
-          const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
+          const from = last === undefined ? slot - firstRunMs : last - HOUR_MS
           const { swaps, unread, next, failure } = isAsked
             ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
             : { swaps: [], unread: 0, next: from, failure: undefined }
@@ -62,7 +64,10 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           return trades
         }
         try {
-          const whole = await askEach(tokens, fetchSince, { concurrency: CONCURRENCY, log, refuse })
+          const whole = await askEach(tokens, fetchSince, {
+            ...{ concurrency: CONCURRENCY, log, refuse, state, providerName: 'moralis' },
+            whole: peers.own,
+          })
           return [...whole.flat(), ...cutOff]
         } finally {
           await allowance.save()
@@ -73,8 +78,8 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
         const fetchIn = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
           const name = toRangeName(token, range)
-          const begun = await state.get(name)
-          const from = begun ? Number(begun) : range.from
+          const begun = await recall(state, name, readUntil)
+          const from = begun ?? range.from
           const { swaps, unread, next, failure } = await fetchSwaps(client, token, { from, to: range.to }, signal)
           const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           if (failure !== undefined) {
@@ -83,10 +88,12 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
             cutOff.push(...trades)
             throw failure
           }
-          if (begun) state.set(name, DONE)
+          if (begun !== undefined) state.set(name, DONE)
           return trades
         }
-        const whole = await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse, range })
+        const whole = await askEach(entities, fetchIn, {
+          ...{ concurrency: CONCURRENCY, log, refuse, range, state, providerName: 'moralis' },
+        })
         return [...whole.flat(), ...cutOff]
       },
     }
@@ -113,6 +120,9 @@ const toStateName = ({ id }: Token) => `moralis.${id}`
 const toRangeName = (token: Token, { from, to }: Range) => `${toStateName(token)}.${from}.${to}`
 /** The state has no way to take a name out; an empty text says that there is nothing under it. */
 const DONE = ''
+
+/** Up to when trades were read, in Unix milliseconds. */
+const readUntil = z.int()
 
 function missingKey({ chain }: Token): DataError {
   const message = `moralis: MORALIS_API_KEY is not set, and RPC_URLS names no node to read the trades on ${chain} from`

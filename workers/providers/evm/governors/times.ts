@@ -3,7 +3,7 @@ import type { GovernorsRow } from '../../../../shared/datasets/governors.ts'
 import { DataError } from '../../../../shared/errors.ts'
 import type { Governor } from '../../../../shared/registry/entities.ts'
 import type { Candidate } from '../../../job/define-job.ts'
-import type { JobState } from '../../../job/state.ts'
+import { type JobState, recall } from '../../../job/state.ts'
 import { toIso } from '../../answer.ts'
 import { readBlockTimes } from '../logs/block-times.ts'
 import type { Block, Node } from '../logs/node.ts'
@@ -64,7 +64,7 @@ export async function readTimes(
   signal: AbortSignal,
 ): Promise<Candidate<GovernorsRow>[]> {
   const key = `awaited.${chain}`
-  const before = awaitedList.parse(JSON.parse((await state.get(key)) ?? '[]'))
+  const before = (await recall(state, key, awaitedList)) ?? []
   const open = new Map(before.map((one) => [one.proposal, one]))
   for (const { governor, event } of happened) {
     if (governor.clock === 'rounds') continue

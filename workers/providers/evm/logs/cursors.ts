@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { DAY_MS } from '../../../../shared/intervals.ts'
-import type { JobState } from '../../../job/state.ts'
+import { type JobState, recall } from '../../../job/state.ts'
 import type { Contract } from './contract-logs.ts'
 import { type Cursors, type Gap, type HeldTurns, holdCursors, type Turns } from './turns.ts'
 
@@ -69,13 +69,12 @@ export async function holdBack(
   { turns, gaps, slot }: { readonly turns: Turns; readonly gaps: readonly Gap[]; readonly slot: number },
 ): Promise<{ readonly turns: HeldTurns; readonly leftOut: readonly Gap[] }> {
   const name = `gaps.${chain}`
-  const stored = await state.get(name)
-  const before = sinceByLog.parse(JSON.parse(stored ?? '{}'))
+  const before = (await recall(state, name, sinceByLog)) ?? {}
   const toKey = ({ log }: Gap) => `${log.address} ${log.blockNumber}`
   const since = new Map(gaps.map((gap) => [toKey(gap), before[toKey(gap)] ?? slot]))
   const isLeftOut = (gap: Gap) => slot - (since.get(toKey(gap)) ?? slot) > LONGEST_WAIT_MS
   const text = JSON.stringify(Object.fromEntries(since))
-  if (text !== (stored ?? '{}')) state.set(name, text)
+  if (text !== JSON.stringify(before)) state.set(name, text)
   return {
     turns: holdCursors(
       turns,
@@ -87,8 +86,7 @@ export async function holdBack(
 
 /** How far contracts were read: in general under the name of their chain, and in a range under the range's own name. */
 export async function readCursors(state: JobState, name: string): Promise<Cursors> {
-  const stored = await state.get(`cursors.${name}`)
-  return new Map(stored === undefined || stored === '' ? [] : Object.entries(cursors.parse(JSON.parse(stored))))
+  return new Map(Object.entries((await recall(state, `cursors.${name}`, cursors)) ?? {}))
 }
 
 export function noteCursors(state: JobState, name: string, blocks: Cursors): void {
@@ -97,8 +95,7 @@ export function noteCursors(state: JobState, name: string, blocks: Cursors): voi
 
 /** The contracts of a chain that were left in the middle of a reading, by address. */
 async function readUnfinished(state: JobState, chain: string): Promise<ReadonlySet<string>> {
-  const stored = await state.get(`unfinished.${chain}`)
-  return new Set(stored === undefined ? [] : addresses.parse(JSON.parse(stored)))
+  return new Set(await recall(state, `unfinished.${chain}`, addresses))
 }
 
 function noteUnfinished(state: JobState, chain: string, contracts: Iterable<string>): void {
