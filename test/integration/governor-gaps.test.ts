@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest'
+import { probeProviders } from '../../workers/probe/probe.ts'
+import { toReport } from '../../workers/probe/report.ts'
 import { logAt, timeAt, toGovernorChain, toYoungRegistry } from '../support/governor-chain.ts'
 import {
   ALPHA,
@@ -13,6 +15,7 @@ import {
   startGovernors,
   voterOf,
 } from '../support/governor-pipeline.ts'
+import { silent } from '../support/silent.ts'
 import type { NodeHabits } from '../upstream/chain.ts'
 import { encodeOutcome, encodeProposal, encodeVote } from '../upstream/governor-logs.ts'
 import { toRpcLog } from '../upstream/providers/rpc-logs.ts'
@@ -85,6 +88,20 @@ describe('a governor whose first logs the node has dropped', () => {
       /rpc-ethereum has no logs of block 19795000 any more \(error 4444.*RPC_URLS needs a node that has the logs from block/,
     )
     expect([await powersOf('ens'), await powersOf('hop')]).toEqual([[2, 1], [3]])
+  })
+
+  it('is named by a check of the providers', async () => {
+    const old = toYoungRegistry((slug, all) =>
+      slug === 'compound' ? all.map((one) => ({ ...one, fromBlock: FIRST_BLOCK - 5_000 })) : all,
+    )
+    const chain = toGovernorChain(LOGS, { habits: { firstLogs: FIRST_BLOCK - 10 } })
+    pipeline = await createGovernorPipeline({ now: nowAt(1_000), registry: old, chains: { ethereum: chain } })
+    const { config, db, now } = pipeline.context
+    const own = { config, db, now: now(), log: silent, isShort: false, timeoutMs: 20_000, backoffMs: 1 }
+    const probes = await probeProviders({ ...own, registry: old, signal: new AbortController().signal })
+    const told = probes.filter(({ dataset }) => dataset === 'governors')
+    expect(told.map(({ entity, finding }) => [entity, finding])).toContainEqual(['Compound', 'unconfigured'])
+    expect(toReport(probes)).toMatch(/governors.*Compound.*RPC_URLS needs a node that has the logs from block/)
   })
 
   it('and all others are asked for from their own beginnings on, together', async () => {

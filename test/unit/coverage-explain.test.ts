@@ -96,6 +96,20 @@ describe('what explains a range', () => {
     ])
   })
 
+  it.each([
+    [
+      'a back-fill where there is history',
+      { hasHistory: true, resumes: true } as const,
+      /^nobody asked for it: a back-fill/,
+    ],
+    ['the first slot where that reads all there was', { resumes: true } as const, /^before the first slot/],
+    ['nothing where nobody has it any more', {}, /no provider has its history$/],
+  ])('of what nobody asked for names %s', (_, dataset, reason) => {
+    const known = { wanted: [], reports: [], notes: [] }
+    const [told] = explain({ cadence: '1d', ...dataset }, known, { first: 0, last: 9 }, 20)
+    expect(told).toMatchObject({ state: 'unserved', reason: expect.stringMatching(reason) })
+  })
+
   it('reports no gap for a bucket that is not due, if a range job found nothing there yet', () => {
     const note = {
       entity: 1,

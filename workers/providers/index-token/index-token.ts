@@ -41,11 +41,19 @@ export const indexTokenContract: Provider<IndexTokenSource, BasketIndex> = {
   connect(context) {
     const { urls, batchSize, ...settings } = context.config.providers.rpc
     const prices = openDefiLlamaCoins(context)
+    // One for each node, because it learns what the node accepts.
+    const nodes = new Map<string, JsonRpc>()
+    const openNode = (chain: string) => {
+      const name = `rpc-${chain}`
+      const client = context.http.open({ provider: name, baseUrl: urls[chain] ?? '', ...settings })
+      return createJsonRpc(name, client, batchSize)
+    }
     return {
       fetchToken: (index, slot, signal) => {
-        const name = `rpc-${index.token.chain}`
-        const client = context.http.open({ provider: name, baseUrl: urls[index.token.chain] ?? '', ...settings })
-        return readToken(createJsonRpc(name, client, batchSize), prices, context.db, { index, slot }, signal)
+        const { chain } = index.token
+        const node = nodes.get(chain) ?? openNode(chain)
+        nodes.set(chain, node)
+        return readToken(node, prices, context.db, { index, slot }, signal)
       },
     }
   },
