@@ -124,17 +124,15 @@ function createSendStream({ config, log, readers }: AppOptions & { readonly read
 
 /** What routes work with; `maxBytes` is for the pieces that answers are put together from. */
 function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToClient): Surroundings {
-  const { commits, commitLog, config, db, heartbeatMs, metrics, now = Date.now, stopping } = options
+  const { commits, commitLog, config, db, heartbeatMs, log, metrics, now: local = Date.now, stopping } = options
   const gauge = createGauge(METRICS.apiStreams, metrics)
   return {
     ...options,
     memory: createMemory({ maxBytes, commits, db }),
     storedPoints: createStoredPoints(db, config.api.answersAtOnce),
-    // Not by the clock of the data: a database can go away while that stands still.
-    readiness: createReadiness(db, () => performance.now()),
+    ...createReadiness(db, { passed: () => performance.now(), local, log }),
     counts: createCounts(commits, db),
     connect: createConnect({ commitLog, bounds: config.api.streams, toClient, gauge, heartbeatMs, stopping }),
-    now,
   }
 }
 

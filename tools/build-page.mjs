@@ -43,6 +43,7 @@ if (!isCurrent) {
   // Built beside web/dist and renamed when complete: a running API may read web/dist at any time.
   const next = `${dist}.${process.pid}`
   const vite = join('node_modules', 'vite', 'bin', 'vite.js')
+  console.log('> vite build web')
   const args = [vite, 'build', 'web', '--outDir', next, '--emptyOutDir', '--logLevel', 'warn']
   const { status, error } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
   if (status !== 0) {

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 // Prepares a fresh clone: packages, the page, and a Redis binary unless REDIS_URL names a server. Runs before what a
 // newcomer begins with (`npm start`, `test`, `live`, `providers`), with nothing but Node's own modules, and does nothing when all is there.
+// With --packages it installs the packages alone, which is enough to build the client.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -65,5 +66,8 @@ function installRedis() {
 
 requireNode()
 installPackages()
-installRedis()
-run(process.execPath, [join('tools', 'build-page.mjs')])
+if (!process.argv.includes('--packages')) {
+  installRedis()
+  const { status } = spawnSync(process.execPath, [join('tools', 'build-page.mjs')], { cwd: root, stdio: 'inherit' })
+  if (status !== 0) process.exit(1)
+}

@@ -58,6 +58,7 @@ export const settings = z.object({
   CLICKHOUSE_EMBEDDED_HOST: text.default('127.0.0.1'),
   CLICKHOUSE_EMBEDDED_PORT: port.default(8123),
   CLICKHOUSE_EMBEDDED_TCP_PORT: port.optional(),
+  CLICKHOUSE_EMBEDDED_OS_USER: text.optional(),
   CLICKHOUSE_EMBEDDED_MEMORY_MB: count.default(4096),
 
   REDIS_URL: z
@@ -131,6 +132,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
         host: s.CLICKHOUSE_EMBEDDED_HOST,
         port: s.CLICKHOUSE_EMBEDDED_PORT,
         tcpPort: s.CLICKHOUSE_EMBEDDED_TCP_PORT,
+        osUser: s.CLICKHOUSE_EMBEDDED_OS_USER,
         maxMemoryBytes: s.CLICKHOUSE_EMBEDDED_MEMORY_MB * 1024 * 1024,
       },
     },

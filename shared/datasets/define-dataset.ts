@@ -47,6 +47,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
    * collected at their time, and do not disprove it for any time before.
    */
   readonly keepsNewest?: true
+  /** Set where providers have history, so that a back-fill can collect what is missing (`history` of the job). */
+  readonly hasHistory?: true
   /**
    * Statements that the runner executes after the insert, in this order, for tables that are computed from what is stored.
    * They get what `toDeriveParams` makes, and may be repeated.

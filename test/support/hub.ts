@@ -6,7 +6,7 @@ import { NO_SOCIALS } from '../upstream/socials.ts'
 import type { Space, SpaceProposal, SpaceVote, World } from '../upstream/world.ts'
 
 /** A world without anything in it. */
-const nothing: World = {
+export const NOTHING: World = {
   assets: [],
   socials: NO_SOCIALS,
   listing: () => null,
@@ -29,7 +29,7 @@ export async function startHub(space: Space) {
     next.shift() ??
     snapshot.handle(
       { method, path, query: new URLSearchParams(), headers: { ...headers }, body, now: 0, plan: 'open' },
-      { ...nothing, space: (id) => (id === space.id ? space : null) },
+      { ...NOTHING, space: (id) => (id === space.id ? space : null) },
     )
   const server = await startProviderServer((request, response, { pathname }) => {
     const { method = 'GET', headers } = request

@@ -1,6 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { openSlotAllowance } from '../../workers/job/allowance.ts'
 import { type JobState, recall } from '../../workers/job/state.ts'
+import { readFoundPools } from '../../workers/providers/evm/dex/chain-state.ts'
+import { readCursors } from '../../workers/providers/evm/logs/cursors.ts'
 import { createState } from '../support/run.ts'
 
 const schema = z.object({ slot: z.number() })
@@ -34,5 +37,24 @@ describe('recall', () => {
     state.set('a', text)
     expect(await recall(state, 'a', schema)).toBeUndefined()
     expect(unreadable).toEqual(['a'])
+  })
+})
+
+describe('a remembered value of another form', () => {
+  it('of one chain is read as none by those who resume there', async () => {
+    const state = createState()
+    for (const name of ['cursors.ethereum', 'unfinished.ethereum', 'pools.ethereum'])
+      state.set(name, '["another form", {}]')
+    state.set('cursors.polygon', '{"0x1":7}')
+    expect(await readCursors(state, 'ethereum')).toEqual(new Map())
+    expect(await readFoundPools(state, 'ethereum')).toBeUndefined()
+    expect(await readCursors(state, 'polygon')).toEqual(new Map([['0x1', 7]]))
+  })
+
+  it('of an allowance gives the slot its calls', async () => {
+    const state = createState()
+    state.set('moralis.allowance', 'no JSON')
+    const allowance = await openSlotAllowance(state, { name: 'moralis', slot: 0, calls: 3 })
+    expect(allowance.left()).toBe(3)
   })
 })

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -18,13 +18,13 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(clone, { recursive: true }))
 
-function setUp(settings: string, env: Record<string, string> = {}) {
+function setUp(settings: string, env: Record<string, string> = {}, args: readonly string[] = []) {
   writeFileSync(join(clone, '.env'), settings)
-  const { status, stderr } = spawnSync(process.execPath, [join(clone, 'tools/setup.mjs')], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(clone, 'tools/setup.mjs'), ...args], {
     env: { PATH: join(clone, 'bin'), ...env },
     encoding: 'utf8',
   })
-  return { status, stderr }
+  return { status, stdout, stderr }
 }
 
 const URL = 'redis://redis.example'
@@ -37,7 +37,7 @@ describe('tools/setup.mjs', () => {
     ['', { REDIS_URL: URL }],
     ['', { REDIS_URL_FILE: '/run/secrets/redis_url' }],
   ])('needs no local Redis when settings name one: %j %j', (settings, env) => {
-    expect(setUp(settings, env)).toEqual({ status: 0, stderr: '' })
+    expect(setUp(settings, env)).toMatchObject({ status: 0, stderr: '' })
   })
 
   it.each([
@@ -47,5 +47,13 @@ describe('tools/setup.mjs', () => {
     [`REDIS_URL=${URL}`, { REDIS_URL: '' }],
   ])('names the package to install when there is no Redis: %j %j', (settings, env) => {
     expect(setUp(settings, env)).toMatchObject({ status: 1, stderr: expect.stringContaining('install Redis 6.2') })
+  })
+
+  it('needs no Redis to build the client, and installs the packages before', () => {
+    const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
+    expect(scripts['prebuild:client']).toBe('node tools/setup.mjs --packages')
+    rmSync(join(clone, 'node_modules/.package-lock.json'))
+    writeFileSync(join(clone, 'bin/npm'), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 })
+    expect(setUp('', {}, ['--packages'])).toMatchObject({ status: 0, stdout: expect.stringContaining('npm ci') })
   })
 })

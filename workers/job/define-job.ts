@@ -194,6 +194,8 @@ export interface Collector {
 
 /** Declares a job: everything about one dataset's collection that is not plumbing. */
 export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
+  if ((job.history !== undefined) !== (job.dataset.hasHistory ?? false))
+    throw new Error(`${job.name}: hasHistory of its dataset must say whether the job has history`)
   return {
     name: job.name,
     cadence: job.cadence,

@@ -20,22 +20,26 @@ export const readyRoute = defineRoute({
         .describe(
           'How requests are counted where a rate limit is set: over all processes in Redis, or in each process alone while Redis is away or refuses writes, such as at its memory limit or after a failover.',
         ),
+      clockAhead: z.int().optional().meta({
+        description:
+          "By how many seconds this process's clock is ahead of the database's, where that is over 300; the age of data is then judged by the database's clock.",
+      }),
     })
     .meta({ id: 'Readiness', description: 'That data can be served.' }),
   datasets: [],
   volatile: true,
   handle: async ({ commits, readiness, stopping, limits }) => {
     if (stopping?.aborted) throw toUnavailable('The service is stopping.')
-    try {
-      await readiness()
-    } catch (error) {
+    const aheadMs = await readiness().catch((error: unknown) => {
       throw toUnavailable('The database does not answer, or is not set up yet.', error)
-    }
+    })
     const redis = commits.source === 'redis' ? 'ok' : 'away'
-    const ready = { status: 'ready', clickhouse: 'ok', redis, limits: await readLimits(limits) }
+    const ready = { status: 'ready', clickhouse: 'ok', redis, limits: await readLimits(limits), ...toAhead(aheadMs) }
     return { body: Buffer.from(JSON.stringify(ready)), asOf: null }
   },
 })
+
+const toAhead = (ms: number) => (ms === 0 ? {} : { clockAhead: Math.round(ms / 1000) })
 
 async function readLimits(limits: Surroundings['limits']): Promise<'off' | 'shared' | 'per process'> {
   if (limits === undefined || (limits.keys === undefined && limits.anonymous === undefined)) return 'off'
