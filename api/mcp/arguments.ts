@@ -34,7 +34,7 @@ function toSubset(schema: ToolSchema, io: 'input' | 'output'): ToolSchema {
 }
 
 /** The schema of a tool's arguments or result as clients see it. */
-export const toListedSchema = (schema: z.ZodObject, io: 'input' | 'output'): ToolSchema =>
+const toListedSchema = (schema: z.ZodObject, io: 'input' | 'output'): ToolSchema =>
   toSubset(z.toJSONSchema(schema, { io }) as ToolSchema, io)
 
 /** What clients send for an argument that they leave out. */
@@ -84,7 +84,7 @@ function toObject(value: unknown, { properties = {}, required = [] }: ToolSchema
  * value in place of a list, and nulls or empty texts for what they leave out. Anything else is returned as it is, for the schema
  * to reject.
  */
-export function coerce(value: unknown, declared: ToolSchema): unknown {
+function coerce(value: unknown, declared: ToolSchema): unknown {
   if (declared.type === 'string') return toText(value)
   if (declared.type === 'array') return toList(value, declared.items ?? {})
   const meant = typeof value === 'string' ? readJson(value) : value

@@ -98,7 +98,7 @@ describe('query', () => {
     const { source } = createSource(listTokens)
     const called = callTool(queryTool, source, { topic: 'tokens', fields: [field] })
     await expect(called).rejects.toThrow(`has no ${field}. Did you mean "${meant}"?`)
-    await expect(called).rejects.toThrow(/its members: .*financialData\.percentChange24h/)
+    await expect(called).rejects.toThrow(/It has .*financialData\.percentChange24h.*: describe it to see its members/)
   })
 
   it('links the whole as CSV and Parquet when the answer is only a part of it', async () => {

@@ -90,7 +90,7 @@ function checkFields({ name, members }: Topic, fields: readonly string[]): void 
   const near = nearestPath(first, paths)
   const hint = near === undefined ? '' : ` Did you mean "${near}"?`
   const listed = paths.slice(0, MOST_LISTED_MEMBERS).join(', ')
-  throw new Mistake(`"${name}" has no ${unknown.join(', ')}.${hint} Use describe it to see its members: ${listed}.`)
+  throw new Mistake(`"${name}" has no ${unknown.join(', ')}.${hint} It has ${listed}: describe it to see its members.`)
 }
 
 function toParameters(
