@@ -38,10 +38,20 @@ export const toBucketSql = (at: string, interval: Interval) => {
   return `fromUnixTimestamp64Milli(${ms} - (${ms} - ${MONDAY_SHIFT_MS}) % ${INTERVAL_SECONDS[interval] * 1000}, 'UTC')`
 }
 
+/** The record of a row `p` with the bucket's start as its time (contract section 4). */
+function toBucketRecord({ record, time, intervals: [finest] }: SeriesSource, interval: Interval): string {
+  if (interval === finest) return 'p.record'
+  const values = Object.keys(record.shape).map((name) =>
+    name === time ? 'bucket' : `tupleElement(p.record, '${name}')`,
+  )
+  return toObject(record, values.join(', '))
+}
+
 /** One point per bucket: `bucket`, `as_of`, `record`. */
-export const toPointsSql = ({ sql }: SeriesSource, interval: Interval) => `
-SELECT ${toBucketSql('row_at', interval)} AS bucket, as_of, record FROM (${sql(interval)})
-ORDER BY row_at
+export const toPointsSql = (source: SeriesSource, interval: Interval) => `
+SELECT ${toBucketSql('p.row_at', interval)} AS bucket, p.as_of AS as_of, ${toBucketRecord(source, interval)} AS record
+FROM (${source.sql(interval)}) AS p
+ORDER BY p.row_at
 LIMIT 1 BY bucket`
 
 /**

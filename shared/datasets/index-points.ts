@@ -28,6 +28,7 @@ export const indexPoints = defineDataset({
   entities: ({ index }) => [index],
   entity: 'index_key',
   computedFrom: [tokenPrices],
+  hasHistory: true,
   series: { table: 'index_points', entity: 'index_key', time: 'observed_at' },
 })
 

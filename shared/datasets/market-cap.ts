@@ -13,6 +13,7 @@ export const marketCap = defineDataset({
   row: dailySumRow,
   entities: () => [WHOLE_REGISTRY],
   computedFrom: [tokenPrices],
+  hasHistory: true,
   series: { table: 'market_caps', time: 'recorded_at' },
 })
 

@@ -13,6 +13,7 @@ export const treasuryValue = defineDataset({
   entities: () => [WHOLE_REGISTRY],
   needsDaos: true,
   computedFrom: [daoTreasury],
+  hasHistory: true,
   series: { table: 'treasury_values', time: 'recorded_at' },
 })
 

@@ -115,7 +115,7 @@ interface Query extends SeriesQuestion {
   readonly limit?: number | undefined
 }
 
-/** A range, order or interval of its own. Of a coarser bucket the first slot with a value is the point, under its own time. */
+/** A range, order or interval of its own. Of a coarser bucket the first slot with a value is the point. */
 async function answerOther(call: Call, index: BasketIndex, query: Query): Promise<Answer> {
   checkRange(query)
   const { period, days: alike, ...question } = query
