@@ -95,6 +95,9 @@ for (const { symbol, financialData } of tokens) {
 const { data: daos = [] } = await api.GET('/data/daos')
 assert<Is<(typeof daos)[number], components['schemas']['Dao']>>()
 assert<Is<components['schemas']['Dao']['token'], components['schemas']['DaoToken'] | null>>()
+const usual = createClient<paths>({ baseUrl: 'http://127.0.0.1:3000' })
+const { data: same = [] } = await usual.GET('/data/tokens')
+assert<Is<(typeof same)[number], components['schemas']['Token']>>()
 // @ts-expect-error: a parameter that the operation does not have.
 await api.GET('/data/tokens', { params: { query: { symbol: 'UNI' } } })
 // @ts-expect-error: a start is wanted.
