@@ -59,9 +59,9 @@ export function explain(
     here = here.filter(({ last }) => last >= first)
     for (let report = reports[next]; report !== undefined && report.first <= first; report = reports[++next])
       if (report.last >= first) here.push(report)
-    const note = notes.find(has(first))?.note
+    const own = notes.filter(has(first)).map(({ note }) => note)
     const isWanted = known.wanted.some(has(first))
-    const told = toState(here, note, { step, isWanted, isDue: first < due, endedAt: first < end ? undefined : until })
+    const told = toState(here, own, { step, isWanted, isDue: first < due, endedAt: first < end ? undefined : until })
     const last = (sorted[index + 1] ?? first) - 1
     const before = stretches.at(-1)
     if (before !== undefined && isSame(before, told)) stretches[stretches.length - 1] = { ...before, last }
@@ -74,16 +74,19 @@ type Told = Omit<Explained, 'first' | 'last'>
 
 function toState(
   reports: readonly Report[],
-  note: Note | undefined,
+  notes: readonly Note[],
   { step, isWanted, isDue, endedAt }: { step: number; isWanted: boolean; isDue: boolean; endedAt: number | undefined },
 ): Told {
+  const [note] = notes
   const finest = (state: Report['state']) =>
     reports.filter((report) => report.state === state).reduce<Report | undefined>(toFiner, undefined)
   const [stored, nothing] = [finest('stored'), finest('nothing')]
   if (stored !== undefined) {
     const isCoarser = stored.seconds > step
     const { provider, seconds } = stored
-    return { state: isCoarser ? 'coarser' : 'covered', provider, seconds, reason: (isCoarser && note?.reason) || null }
+    if (isCoarser) return { state: 'coarser', provider, seconds, reason: note?.reason || null }
+    const partial = notes.find(({ lane, state }) => lane === 'live' && state === 'coarser')
+    return { state: 'covered', provider, seconds, reason: partial?.reason ?? null }
   }
   if (nothing !== undefined) {
     const { provider, seconds } = nothing

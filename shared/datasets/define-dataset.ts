@@ -3,6 +3,9 @@ import { type Cadence, END_OF_TIME } from '../intervals.ts'
 import type { Entity } from '../registry/entities.ts'
 import type { Registry } from '../registry/registry.ts'
 
+/** The members of any kind of row that a dataset has. */
+type MemberOf<Row> = Row extends unknown ? keyof Row & string : never
+
 /** What is stored under one name: the row's schema, the table rows are inserted into, and where freshness is read. */
 export interface Dataset<Row extends object = object, E extends Entity = Entity> {
   readonly name: string
@@ -16,8 +19,8 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   readonly needsDaos?: true
   /** The row member that names the entity, by its integer key; absent where a row is about all of them together. */
   readonly entity?: keyof Row & string
-  /** The members that may be unknown: a row keeps the others where such a value is outside what can be. */
-  readonly dispensable?: readonly (keyof Row & string)[]
+  /** The members that may be unknown, or empty lists: a row keeps the others where such a value is outside what can be. */
+  readonly dispensable?: readonly MemberOf<Row>[]
   /**
    * Set where the table's rows say in `collected_at` when the run began that collected them; the runner adds it. Of two
    * rows of one key the one that was collected later stays, whichever is stored last. What is computed from stored rows

@@ -61,6 +61,7 @@ export interface Peers<E extends Entity> {
  */
 export interface Run<Source, E extends Entity> {
   readonly provider: Source
+  readonly providerName: string
   readonly entities: readonly E[]
   readonly slot: number
   /** Which part of its slot it is, where the slot is cut: what a plan has for a slot is split among its pieces. */
@@ -83,6 +84,11 @@ export interface Run<Source, E extends Entity> {
    * answered: without rows, a range holds nothing of it, while a slot has lost it.
    */
   refuse(entity: E, reason: DataError): void
+  /**
+   * Reports elements of an entity's answer that cannot be read, such as a null in a list. The entity is answered by the
+   * others; the elements are counted, and the coverage of the slot gives the reason.
+   */
+  leaveOut(entity: E, elements: LeftOut): void
   /** Says that it is not the turn of these entities in this slot, as where a limit leaves room for some only. */
   putOff(entities: readonly E[]): void
   /**
@@ -104,6 +110,14 @@ export interface CheckedRows {
   readonly rows: readonly object[]
   readonly rejected: number
   readonly refused: ReadonlyMap<number, DataError>
+  /** How many rows of an entity did not fit, and why the last one did not. */
+  readonly leftOut?: ReadonlyMap<number, LeftOut>
+}
+
+/** Elements of an entity's answer that are not stored, and why one of them is not. */
+export interface LeftOut {
+  readonly count: number
+  readonly reason: string
 }
 
 /** Where a check of rows tells what it takes out. */
@@ -177,7 +191,7 @@ export interface Job {
 export interface Collector {
   readonly provider: string
   covers(entity: Entity): boolean
-  collect(run: Omit<Run<unknown, Entity>, 'provider'>): Promise<object[]>
+  collect(run: Omit<Run<unknown, Entity>, 'provider' | 'providerName'>): Promise<object[]>
 }
 
 /** Declares a job: everything about one dataset's collection that is not plumbing. */
@@ -200,7 +214,8 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
         return {
           provider: provider.name,
           covers: (entity) => provider.covers(entity as E, context.config),
-          collect: (run) => job.run({ ...(run as Omit<Run<Source, E>, 'provider'>), provider: source }),
+          collect: (run) =>
+            job.run({ ...(run as Omit<Run<Source, E>, 'provider'>), provider: source, providerName: provider.name }),
         }
       }),
   }

@@ -4,7 +4,7 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import { toIso } from '../providers/answer.ts'
-import { askEach } from '../providers/ask-each.ts'
+import { askEach, NOT_SENT } from '../providers/ask-each.ts'
 import { xPosts } from '../providers/x/posts.ts'
 import { openSamples, type Sample } from '../sentiment/sample.ts'
 
@@ -18,22 +18,23 @@ export default defineJob({
   dataset: twitterSentiment,
   providers: [xPosts],
   entities: twitterSentiment.entities,
-  run: async ({ provider, entities, slot, state, signal, log, refuse, putOff, noteMore }) => {
+  run: async ({ provider, ...run }) => {
+    const { entities, slot, state, signal, refuse, putOff, noteMore } = run
     const allowance = createAllowance(provider.pagesPerRun)
     const samples = await openSamples(provider, entities, slot, { state, allowance, signal })
     const quiet: Dao[] = []
-    const readOne = async (dao: Dao): Promise<Candidate<TwitterSentimentRow>[]> => {
+    const readOne = async (dao: Dao): Promise<Candidate<TwitterSentimentRow>[] | typeof NOT_SENT> => {
       const sample = await samples.read(dao)
       if (sample === undefined) {
         putOff([dao])
         noteMore()
-        return []
+        return NOT_SENT
       }
       if (sample.positive + sample.neutral + sample.negative > 0) return [toRow(dao, slot, sample)]
       quiet.push(dao)
       return []
     }
-    const rows = (await askEach(entities, readOne, { concurrency: provider.concurrency, log, refuse })).flat()
+    const rows = (await askEach(entities, readOne, { ...run, concurrency: provider.concurrency })).flat()
     await samples.remembered()
     const isHeard = rows.length > 0 || (await state.get(HEARD)) === String(slot)
     if (isHeard) state.set(HEARD, String(slot))

@@ -62,7 +62,10 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           return trades
         }
         try {
-          const whole = await askEach(tokens, fetchSince, { concurrency: CONCURRENCY, log, refuse })
+          const whole = await askEach(tokens, fetchSince, {
+            ...{ concurrency: CONCURRENCY, log, refuse, state, providerName: 'moralis' },
+            whole: peers.own,
+          })
           return [...whole.flat(), ...cutOff]
         } finally {
           await allowance.save()
@@ -86,7 +89,9 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           if (begun) state.set(name, DONE)
           return trades
         }
-        const whole = await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse, range })
+        const whole = await askEach(entities, fetchIn, {
+          ...{ concurrency: CONCURRENCY, log, refuse, range, state, providerName: 'moralis' },
+        })
         return [...whole.flat(), ...cutOff]
       },
     }
