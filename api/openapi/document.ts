@@ -1,11 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { z } from 'zod'
-import { ANSWER_HEADERS, RANGE_HEADERS } from '../http/headers.ts'
 import { problemBody } from '../problem/problem.ts'
 import type { Route } from '../route/define-route.ts'
 import { toFailures } from './failures.ts'
-import { createHeaders, type Headers } from './headers.ts'
+import { createHeaders } from './headers.ts'
 import { toOperation } from './operation.ts'
 import { createSchemas } from './schemas.ts'
 import type { OpenApi } from './shape.ts'
@@ -30,16 +29,7 @@ export const { version } = manifest
 
 const DESCRIPTION = `Read-only data about decentralized organizations (DAOs) and their tokens. Times are ISO 8601 UTC, money is in US dollars, percent changes are percents (1.5 is +1.5 %), and an unknown number is null, never 0.
 
-Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
-
-/**
- * One range of a body that is read in parts. Its media types are those of the whole: named again they would be types of the
- * answer to generators of clients.
- */
-const toPart = (headers: Headers) => ({
-  description: 'The bytes of the whole that `Range` asks for, unless `If-Range` names others. Parquet and Arrow only.',
-  headers: headers.toJson({ ...ANSWER_HEADERS, ...RANGE_HEADERS }),
-})
+Lists and series come as JSON, CSV, NDJSON, Parquet or Arrow: see \`format\`. The responses describe JSON; \`x-formats\` of an operation has the media type and the columns of the others. Parquet and Arrow answer \`Range\` with 206. Failures are problem+json (RFC 9457), and /docs/errors explains their codes. No key is needed.`
 
 /** The OpenAPI 3.1 document of a list of routes, from the schemas that validate requests. */
 export function toOpenApi(routes: readonly Route[]): OpenApi {
@@ -50,7 +40,6 @@ export function toOpenApi(routes: readonly Route[]): OpenApi {
   components.schemas.toJson(problemBody, 'output')
   const responses = {
     NotModified: { description: 'The client has this answer already: `If-None-Match` names it.' },
-    Part: toPart(components.headers),
     ...toFailures(routes, components.headers),
   }
   return {

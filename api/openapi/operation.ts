@@ -66,23 +66,31 @@ function toColumnsText(
   return `${all} With \`${recordWith.parameter}\` also ${brought.join(', ')}.`
 }
 
-/** A body of each format; a table is described by the names of its columns. */
+/** The body without `format`, which is JSON for records. */
 function toContent(route: Route, { schemas }: Components): Record<string, MediaType> {
-  const { response, record, recordWith, query, mediaType: type } = route
+  const { response, record, query, mediaType: type } = route
   const schema = schemas.toJson(response, 'output')
   const example = exampleAnswers[route.operation]
   const examples =
     example === undefined ? {} : { examples: { recorded: { summary: `GET ${example.url}`, value: example.answer } } }
   if (record === undefined) return { [type]: { schema, ...examples } }
   const some = 'fields' in query ? { description: 'With `fields`, a record has only the members that it names.' } : {}
-  const own = { [type]: { schema: { ...some, ...schema }, ...examples } }
+  return { [type]: { schema: { ...some, ...schema }, ...examples } }
+}
+
+/**
+ * The other formats of records, by the values of `format`. Generators of clients make a union, a stream or `unknown` of an
+ * operation with several media types or with an answer of 206, so both are described outside of its responses.
+ */
+function toTableFormats({ record, recordWith }: Pick<Route, 'record' | 'recordWith'>): Operation['x-formats'] {
+  if (record === undefined) return undefined
   const tables = FORMAT_NAMES.filter((name) => name !== 'json').map((name) => {
     const { mediaType, shape, isBinary } = FORMATS[name]
     const description =
       shape === 'nested' ? 'One record as JSON on each line.' : toColumnsText({ record, recordWith }, FORMATS[name])
-    return [mediaType, { schema: { type: 'string', ...(isBinary ? { format: 'binary' } : {}), description } }]
+    return [name, { mediaType, isBinary, takesRange: isBinary, description }]
   })
-  return { ...own, ...Object.fromEntries(tables) }
+  return Object.fromEntries(tables)
 }
 
 /** Answers of the moment have no entity tag. */
@@ -90,6 +98,7 @@ const { ETag: _, ...MOMENT_HEADERS } = ANSWER_HEADERS
 
 /** One route as an operation. */
 export function toOperation(route: Route, components: Components): Operation {
+  const formats = toTableFormats(route)
   const served = route.aliases.length === 0 ? '' : `\n\nServed at ${route.aliases.join(', ')} as well.`
   return {
     tags: [route.tag],
@@ -100,6 +109,7 @@ export function toOperation(route: Route, components: Components): Operation {
     parameters: toParameters(route, components),
     // By these names /data/status tells how fresh the answer is, and /data/stream when it changes.
     'x-datasets': route.datasets.map(({ name }) => name),
+    ...(formats === undefined ? {} : { 'x-formats': formats }),
     responses: {
       200: {
         description:
@@ -111,7 +121,6 @@ export function toOperation(route: Route, components: Components): Operation {
         }),
         content: toContent(route, components),
       },
-      ...(route.record === undefined ? {} : { 206: { $ref: '#/components/responses/Part' } }),
       ...(route.volatile ? {} : { 304: { $ref: '#/components/responses/NotModified' } }),
       ...toFailuresOf(route),
     },

@@ -12,6 +12,7 @@ export interface Schema {
   readonly properties?: Readonly<Record<string, Schema>>
   readonly description?: string
   readonly default?: unknown
+  readonly maximum?: number
   readonly examples?: readonly unknown[]
 }
 
@@ -39,6 +40,20 @@ export interface Operation {
   readonly parameters: readonly Parameter[]
   /** What the answer is made of, by the names of `/data/status`. */
   readonly 'x-datasets': readonly string[]
+  /** Media types that the answer has with other values of `format` than JSON. `takesRange`: `Range` is answered with 206. */
+  readonly 'x-formats'?:
+    | Readonly<
+        Record<
+          string,
+          {
+            readonly mediaType: string
+            readonly isBinary: boolean
+            readonly takesRange: boolean
+            readonly description: string
+          }
+        >
+      >
+    | undefined
   readonly responses: { readonly 200: { readonly content: Readonly<Record<string, MediaType>> } & Json } & Json
 }
 

@@ -17,7 +17,7 @@ function toParameterRow({ name, required, schema, description }: Parameter): str
 
 function toAnswer(document: OpenApi, operation: Operation): string {
   const [[mediaType, { schema, examples }] = ['', { schema: {} }]] = Object.entries(operation.responses[200].content)
-  const others = Object.keys(operation.responses[200].content).length > 1 ? ' Other formats: see `format`.' : ''
+  const others = operation['x-formats'] !== undefined ? ' Other formats: see `format`.' : ''
   const members = toDocumentedMembers(document, schema).map(
     ({ path, type, description }) => `| \`${path}\` | ${toCell(type)} | ${toCell(description)} |`,
   )

@@ -1,4 +1,16 @@
-import { closeSync, openSync, writeFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  existsSync,
+  lchownSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { resolveLibchdb } from 'chdb/libchdb'
 import { DataType, load, open } from 'ffi-rs'
@@ -79,4 +91,72 @@ export function lockFolder(dir: string): void {
 /** Ends this process at once, without the destructors of an engine that still runs. */
 export function exitAtOnce(code: number): void {
   callSystem('_exit', [DataType.I32], [code])
+}
+
+/** Where `/proc/<pid>/stat` has the first and the last address of the environment, counted from the state that follows the name. */
+const [ENV_START, ENV_END] = [47, 48]
+
+/**
+ * Overwrites the environment that this process was started with: SQL can read `/proc/self/environ` in the engine, and the
+ * environment may hold the keys of providers. `process.env` keeps its values. Without /proc there is nothing to read.
+ */
+export function hideEnvironment(): void {
+  if (!existsSync('/proc/self/environ')) return
+  const kept = Object.entries(process.env)
+  const stat = readFileSync('/proc/self/stat', 'utf8')
+  const fields = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .map(Number)
+  const [start = 0, end = 0] = [fields[ENV_START], fields[ENV_END]]
+  const memory = openSync('/proc/self/mem', 'r+')
+  try {
+    writeSync(memory, Buffer.alloc(end - start), 0, end - start, start)
+  } catch (cause) {
+    throw new DataError('config', `ClickHouse's environment cannot be hidden: ${toReason(cause)}`, { cause })
+  } finally {
+    closeSync(memory)
+  }
+  for (const [name, value] of kept) process.env[name] = value
+}
+
+/** A user of the operating system. */
+export interface OsUser {
+  readonly name: string
+  readonly uid: number
+  readonly gid: number
+}
+
+/** @throws DataError `config` where there is no such user, or this process may not become another one. */
+export function findOsUser(name: string): OsUser {
+  const setting = `CLICKHOUSE_EMBEDDED_OS_USER=${name}`
+  if (process.getuid?.() !== 0)
+    throw new DataError('config', `${setting}: only root may run ClickHouse as another user`)
+  try {
+    const [uid = 0, gid = 0] = ['-u', '-g'].map((id) =>
+      Number(execFileSync('id', [id, name], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })),
+    )
+    return { name, uid, gid }
+  } catch (cause) {
+    throw new DataError('config', `${setting}: this machine has no such user`, { cause })
+  }
+}
+
+/**
+ * Gives a folder to a user and becomes that user for good.
+ * @throws DataError `config` when the user cannot reach the folder.
+ */
+export function becomeOsUser({ name, uid, gid }: OsUser, dir: string, except: string): void {
+  for (const path of [dir, ...readdirSync(dir, { recursive: true, encoding: 'utf8' }).map((file) => join(dir, file))])
+    if (path !== join(dir, except)) lchownSync(path, uid, gid)
+  process.setgroups?.([gid])
+  process.setgid?.(gid)
+  process.setuid?.(uid)
+  try {
+    accessSync(dir, constants.R_OK | constants.W_OK | constants.X_OK)
+  } catch (cause) {
+    throw new DataError('config', `CLICKHOUSE_EMBEDDED_OS_USER: ${name} cannot enter ${dir}: ${toReason(cause)}`, {
+      cause,
+    })
+  }
 }

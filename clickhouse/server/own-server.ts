@@ -3,11 +3,20 @@ import { join, resolve } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type ClickHouseClient, ClickHouseLogLevel, createClient } from '@clickhouse/client'
 import { toHttpUrl } from '../../shared/config/networks.ts'
-import { type ClickHouseAccess, writeAccess } from '../../shared/config/own-stores.ts'
+import { ACCESS_FILE, type ClickHouseAccess, writeAccess } from '../../shared/config/own-stores.ts'
 import { DataError, toReason } from '../../shared/errors.ts'
 import { findFreePort, probePort } from '../../shared/free-port.ts'
 import { writeConfiguration } from './configuration.ts'
-import { exitAtOnce, lockFolder, makePipe, openLibraries, runClickHouseLocal } from './native.ts'
+import {
+  becomeOsUser,
+  exitAtOnce,
+  findOsUser,
+  hideEnvironment,
+  lockFolder,
+  makePipe,
+  openLibraries,
+  runClickHouseLocal,
+} from './native.ts'
 
 export interface OwnServerOptions {
   /** Owned by this process alone while it runs; created where it is missing. */
@@ -27,6 +36,11 @@ export interface OwnServerOptions {
   readonly maxMemoryBytes: number
   /** Configuration elements for what has no option here, such as the clusters that the server knows. */
   readonly configuration?: string
+  /**
+   * The user of the operating system that this process becomes, which takes root. SQL can then read only files that this user
+   * may read: not `access.json`, which stays root's while the engine runs.
+   */
+  readonly osUser?: string | undefined
   /** How long running statements may finish when it stops. */
   readonly finishMs?: number
 }
@@ -72,12 +86,19 @@ const REQUEST_LIMITS = ['http_max_uri_size', 'http_max_field_value_size']
  */
 export async function startOwnServer(options: OwnServerOptions): Promise<OwnServer> {
   const dataDir = resolve(options.dataDir)
+  const osUser = options.osUser === undefined ? undefined : findOsUser(options.osUser)
+  hideEnvironment()
   openLibraries()
   const configuration = prepareFolder(dataDir, options)
   const port = await requirePort(options.host, options.port)
   if (options.tcpPort !== undefined) await requirePort(options.host, options.tcpPort)
   const keepsRunning = openSync(configuration.pipe, 'r+')
   const url = toHttpUrl(options.host, port)
+  if (osUser !== undefined) {
+    // The user of the engine may not read it, and so may not write it later.
+    writeFiles(dataDir, () => writeAccess(dataDir, { url, ...options.users }))
+    becomeOsUser(osUser, dataDir, ACCESS_FILE)
+  }
   let end: EngineEnd | undefined
   const ended = runClickHouseLocal([
     `--path=${dataDir}`,
@@ -99,7 +120,7 @@ export async function startOwnServer(options: OwnServerOptions): Promise<OwnServ
   const log = { level: ClickHouseLogLevel.OFF }
   const admin = createClient({ url, username, password, log, max_open_connections: 1, request_timeout: END_MS })
   await untilReady(admin, () => end, dataDir)
-  writeFiles(dataDir, () => writeAccess(dataDir, { url, ...options.users }))
+  if (osUser === undefined) writeFiles(dataDir, () => writeAccess(dataDir, { url, ...options.users }))
   return {
     url,
     ended,

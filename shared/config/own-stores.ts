@@ -27,7 +27,8 @@ export type RedisAccess = z.infer<typeof redisAccess>
  * How the stores of a data folder are reached: each writes it there when it is ready, for its owner's eyes alone, and
  * every part that runs on the same folder finds it, so that passwords pass through no command line and no environment.
  */
-const toFile = (dir: string) => join(dir, 'access.json')
+export const ACCESS_FILE = 'access.json'
+const toFile = (dir: string) => join(dir, ACCESS_FILE)
 
 export const clickhouseDir = (dataDir: string) => join(dataDir, 'clickhouse')
 export const redisDir = (dataDir: string) => join(dataDir, 'redis')

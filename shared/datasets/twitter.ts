@@ -23,11 +23,8 @@ export type TwitterCountsRow = z.infer<typeof twitterCountsRow>
 /** The name under which the job remembers the accounts' ids by the DAOs' keys: a record's `twitterid` where the files have none. */
 export const ACCOUNT_IDS = 'account ids'
 
-const accountIds = z.record(z.string(), z.string())
-
-/** What is remembered of the ids, as JSON; nothing before the first run. */
-export const readAccountIds = (text: string | undefined): z.infer<typeof accountIds> =>
-  text === undefined ? {} : accountIds.parse(JSON.parse(text))
+/** The form of these ids, stored as JSON. */
+export const accountIds = z.record(z.string(), z.string())
 
 /** Twitter counts: a row per DAO and day. */
 export const twitterCounts = defineDataset({

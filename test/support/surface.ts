@@ -4,11 +4,13 @@ import type { OpenApi, Operation } from '../../api/openapi/shape.ts'
 const toParameterLines = (path: string, { parameters }: Operation) =>
   parameters.map(({ name, required }) => `${path} takes ${name}${required ? ', required' : ''}`)
 
-const toAnswerLines = (document: OpenApi, path: string, { responses }: Operation) =>
-  Object.entries(responses[200].content).flatMap(([type, { schema }]) => [
+const toAnswerLines = (document: OpenApi, path: string, { responses, 'x-formats': formats = {} }: Operation) => [
+  ...Object.entries(responses[200].content).flatMap(([type, { schema }]) => [
     `${path} answers with ${type}`,
     ...toDocumentedMembers(document, schema).map((member) => `${path} has ${member.path}: ${member.type}`),
-  ])
+  ]),
+  ...Object.values(formats).map(({ mediaType }) => `${path} answers with ${mediaType}`),
+]
 
 /** All that clients may rely on, a line each: what is taken, and which members of which types answers have. */
 export const toSurface = (document: OpenApi): readonly string[] =>

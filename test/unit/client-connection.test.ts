@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { afterEach, describe, expect, it } from 'vitest'
 import { createConnection } from '../../clients/typescript/src/connection.ts'
-import { ConnectionError, ProblemError } from '../../clients/typescript/src/failure.ts'
+import { ConnectionError, ProblemError, UnexpectedAnswerError } from '../../clients/typescript/src/failure.ts'
 import { type StubService, startStubService, type Turn } from '../support/stub-service.ts'
 
 const services: StubService[] = []
@@ -50,14 +50,48 @@ describe('a connection', () => {
     ['a connection that breaks', breakOff],
     ['an answer that breaks off', breakMidway],
     ['an answer that a gateway cut short', cutShort],
-    [
-      'a page of a gateway',
-      (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>Log in</p>'),
-    ],
   ] as const satisfies readonly (readonly [string, Turn])[])('asks again after %s', async (_, turn) => {
     const { answer, requests } = await start([turn, turn, json([1])])
     expect((await answer()).data).toEqual([1])
     expect(requests.length).toBe(3)
+  })
+
+  it.each([
+    ['a login page', 'text/html', '<p>Log in</p>'],
+    ['text', 'text/plain', 'OK'],
+  ])('asks once where %s answers in place of the service, and tells what came', async (_, type, body) => {
+    const { answer, requests, url } = await start([
+      (response) => response.writeHead(200, { 'content-type': type }).end(body),
+    ])
+    const error = await answer().catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(UnexpectedAnswerError)
+    expect(error).toMatchObject({ status: 200, mediaType: type, url: `${url}/data/tokens` })
+    expect((error as Error).message).toContain(`${url}/data/tokens answered 200 with ${type} instead of JSON`)
+    expect((error as Error).message).toContain(body)
+    expect(requests.length).toBe(1)
+  })
+
+  it('ends a try with its timeout, whether nothing comes or the body stops, and asks again', async () => {
+    const silent: Turn = () => undefined
+    const stops: Turn = (response) =>
+      void response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1000' }).write('[1,')
+    const { answer, requests } = await start([silent, stops, json([1])], { timeoutMs: 300 })
+    expect((await answer()).data).toEqual([1])
+    expect(requests.length).toBe(3)
+    const { connection, url } = await start([silent], { retries: 0 })
+    await expect(connection.answer(`${url}/data/tokens`, { timeoutMs: 50 })).rejects.toMatchObject({
+      name: 'ConnectionError',
+      cause: expect.objectContaining({ message: 'No answer within 50 ms' }),
+    })
+    await expect(connection.download(`${url}/data/tokens`, { timeoutMs: 50 })).rejects.toBeInstanceOf(ConnectionError)
+  })
+
+  it('keeps the status of a refusal whose problem was cut short', async () => {
+    const { answer, requests } = await start([
+      (response) => response.writeHead(400, { 'content-type': 'application/problem+json' }).end('{"code":'),
+    ])
+    await expect(answer()).rejects.toMatchObject({ name: 'ProblemError', status: 400, problem: undefined })
+    expect(requests.length).toBe(1)
   })
 
   it('waits for as long as it is told', async () => {

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -8,37 +8,36 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 let clone: string
 beforeEach(() => {
   clone = mkdtempSync(join(tmpdir(), 'dao-data-clone-'))
-  for (const folder of ['tools', 'bin', 'web/dist', 'clients/typescript/src', 'shared/coverage', 'node_modules'])
-    mkdirSync(join(clone, folder), { recursive: true })
+  for (const folder of ['tools', 'bin', 'node_modules']) mkdirSync(join(clone, folder), { recursive: true })
   cpSync(join(import.meta.dirname, '../../tools/setup.mjs'), join(clone, 'tools/setup.mjs'))
-  const sources = ['package-lock.json', 'shared/coverage/not-due.ts', 'web/index.html']
-  for (const file of [...sources, 'node_modules/.package-lock.json', 'web/dist/index.html'])
-    writeFileSync(join(clone, file), '')
+  writeFileSync(join(clone, 'tools/build-page.mjs'), '')
+  const sources = ['package-lock.json']
+  for (const file of [...sources, 'node_modules/.package-lock.json']) writeFileSync(join(clone, file), '')
   const { stdout } = spawnSync('sh', ['-c', 'command -v sh'], { encoding: 'utf8' })
   symlinkSync(stdout.trim(), join(clone, 'bin/sh'))
 })
 afterEach(() => rmSync(clone, { recursive: true }))
 
-function setUp(settings: string, env: Record<string, string> = {}) {
+function setUp(settings: string, env: Record<string, string> = {}, args: readonly string[] = []) {
   writeFileSync(join(clone, '.env'), settings)
-  const { status, stderr } = spawnSync(process.execPath, [join(clone, 'tools/setup.mjs')], {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(clone, 'tools/setup.mjs'), ...args], {
     env: { PATH: join(clone, 'bin'), ...env },
     encoding: 'utf8',
   })
-  return { status, stderr }
+  return { status, stdout, stderr }
 }
 
 const URL = 'redis://redis.example'
 
-describe('the preparation of a clone', () => {
+describe('tools/setup.mjs', () => {
   it.each([
     [`REDIS_URL=${URL}`, {}],
     [`export REDIS_URL = "${URL}"`, {}],
     ['REDIS_URL_FILE=/run/secrets/redis_url', {}],
     ['', { REDIS_URL: URL }],
     ['', { REDIS_URL_FILE: '/run/secrets/redis_url' }],
-  ])('wants no Redis of its own where one is given: %j %j', (settings, env) => {
-    expect(setUp(settings, env)).toEqual({ status: 0, stderr: '' })
+  ])('needs no local Redis when settings name one: %j %j', (settings, env) => {
+    expect(setUp(settings, env)).toMatchObject({ status: 0, stderr: '' })
   })
 
   it.each([
@@ -46,7 +45,15 @@ describe('the preparation of a clone', () => {
     ['REDIS_URL=""', {}],
     ['REDIS_URL= # none', {}],
     [`REDIS_URL=${URL}`, { REDIS_URL: '' }],
-  ])('says what to install where none is: %j %j', (settings, env) => {
+  ])('names the package to install when there is no Redis: %j %j', (settings, env) => {
     expect(setUp(settings, env)).toMatchObject({ status: 1, stderr: expect.stringContaining('install Redis 6.2') })
+  })
+
+  it('needs no Redis to build the client, and installs the packages before', () => {
+    const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, '../../package.json'), 'utf8'))
+    expect(scripts['prebuild:client']).toBe('node tools/setup.mjs --packages')
+    rmSync(join(clone, 'node_modules/.package-lock.json'))
+    writeFileSync(join(clone, 'bin/npm'), '#!/bin/sh\necho "npm $*"\n', { mode: 0o755 })
+    expect(setUp('', {}, ['--packages'])).toMatchObject({ status: 0, stdout: expect.stringContaining('npm ci') })
   })
 })

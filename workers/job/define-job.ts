@@ -138,8 +138,6 @@ export interface JobDefinition<Row extends object, Source, E extends Entity> {
   readonly dataset: Dataset<Row>
   /** In order: the first that answers for an entity wins. */
   readonly providers: readonly Provider<Source, E>[]
-  /** The datasets that it is computed from: when rows of theirs are stored, the days of those rows are computed again. */
-  readonly computedFrom?: readonly DatasetFacts[]
   /** Whom a tick collects for: those of the dataset, with what the providers need to know of each. */
   entities(registry: Registry): readonly E[]
   /** Present where providers have history: the largest number of entities and points that one job asks for. */
@@ -196,6 +194,8 @@ export interface Collector {
 
 /** Declares a job: everything about one dataset's collection that is not plumbing. */
 export function defineJob<Row extends object, Source, E extends Entity>(job: JobDefinition<Row, Source, E>): Job {
+  if ((job.history !== undefined) !== (job.dataset.hasHistory ?? false))
+    throw new Error(`${job.name}: hasHistory of its dataset must say whether the job has history`)
   return {
     name: job.name,
     cadence: job.cadence,
@@ -205,7 +205,7 @@ export function defineJob<Row extends object, Source, E extends Entity>(job: Job
     pieceKey: (entity, config) => job.pieceKey?.(entity as E, config) ?? entity.key,
     resumes: job.dataset.resumes ?? false,
     doubt: job.doubt,
-    computedFrom: job.computedFrom ?? [],
+    computedFrom: job.dataset.computedFrom ?? [],
     providers: job.providers,
     entities: (registry) => job.entities(registry),
     connect: (context) =>

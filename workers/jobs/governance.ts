@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type GovernanceRow, governance, type VotingDao } from '../../shared/datasets/governance.ts'
 import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
-import type { JobState } from '../job/state.ts'
+import { type JobState, recall } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
 import { askEach, NOT_SENT } from '../providers/ask-each.ts'
 import type { Progress, Reading, Space } from '../providers/contracts/governance.ts'
@@ -121,8 +121,7 @@ async function toTurns(daos: readonly VotingDao[], state: JobState): Promise<Tur
   const turns = await Promise.all(
     daos.map(async (dao) => {
       const known = [dao.snapshotSpace, ...dao.formerSnapshotSpaces].map(async (space) => {
-        const value = await state.get(space)
-        const { slot, ...progress } = remembered.safeParse(JSON.parse(value ?? 'null')).data ?? UNREAD
+        const { slot, ...progress } = (await recall(state, space, remembered)) ?? UNREAD
         return { dao: dao.key, space, progress, slot }
       })
       const [first, ...others] = await Promise.all(known)

@@ -1,6 +1,7 @@
-import { ACCOUNT_IDS, readAccountIds, twitterCounts } from '../../shared/datasets/twitter.ts'
+import { ACCOUNT_IDS, accountIds, twitterCounts } from '../../shared/datasets/twitter.ts'
 import { DataError } from '../../shared/errors.ts'
 import { defineJob } from '../job/define-job.ts'
+import { recall } from '../job/state.ts'
 import { xCounts } from '../providers/x/counts.ts'
 
 /**
@@ -22,7 +23,7 @@ export default defineJob({
     if (isWhole && rows.length === 0 && !missing.every(({ isTold }) => isTold))
       throw new DataError('provider_unavailable', `no counts of any of ${asked.length} accounts`)
     for (const { dao, reason } of missing) refuse(dao, new DataError('provider_unknown', `x: ${reason}`))
-    const known = readAccountIds(await state.get(ACCOUNT_IDS))
+    const known = await recall(state, ACCOUNT_IDS, accountIds)
     state.set(ACCOUNT_IDS, JSON.stringify({ ...known, ...Object.fromEntries(ids) }))
     if (left.length > 0) {
       putOff(left)

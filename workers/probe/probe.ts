@@ -106,6 +106,7 @@ async function ask(question: Question, options: Asking): Promise<Probe[]> {
   const calls = { requests: 0, quotaLeft: undefined as number | undefined }
   const http = createHttpClients({
     log: options.log,
+    proxy: options.config.proxy,
     createLimit: options.createLimit,
     ...(options.backoffMs === undefined ? {} : { backoffMs: options.backoffMs }),
     observe: ({ retries, quotaLeft }) => {

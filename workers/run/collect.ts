@@ -81,7 +81,7 @@ export async function collect(
     const asked = answers.open().filter((entity) => collector.covers(entity))
     if (asked.length === 0) continue
     if (assignment.signal.aborted) {
-      answers.failed(asked, provider, toLate(provider))
+      answers.failed(asked, provider, toFailure(assignment.signal.reason, provider, assignment.signal))
       continue
     }
     try {

@@ -1,6 +1,6 @@
 import { toBase } from './address.ts'
 import { type Answer, toFacts } from './facts.ts'
-import { ConnectionError, toProblemError } from './failure.ts'
+import { ConnectionError, toProblemError, UnexpectedAnswerError } from './failure.ts'
 import { createMemory, type Kept } from './memory.ts'
 import { type Retries, withRetries } from './retry.ts'
 
@@ -12,6 +12,8 @@ export interface ConnectionOptions extends Partial<Retries> {
   readonly apiKey?: string | undefined
   /** Answers are kept up to so many characters in all, and sent again only where they changed; 0 keeps none. */
   readonly memory?: number | undefined
+  /** How long one try waits, in milliseconds: for the whole answer, or for the head of a download; 0 waits for ever. */
+  readonly timeoutMs?: number | undefined
   /** What is used instead of the platform's own. */
   readonly fetch?: typeof fetch | undefined
 }
@@ -20,13 +22,16 @@ export interface ConnectionOptions extends Partial<Retries> {
 export interface RequestOptions {
   /** Ends the request, its waits and its tries; the promise is rejected with the signal's reason. */
   readonly signal?: AbortSignal | undefined
+  /** In place of the connection's own. */
+  readonly timeoutMs?: number | undefined
 }
 
 export interface Connection {
   readonly base: URL
   /**
    * The answer at an address: the JSON, or the text of another media type.
-   * @throws ProblemError when the service refuses, ConnectionError when there is no answer, each after the last try.
+   * @throws ProblemError when the service refuses, ConnectionError when there is no answer, each after the last try;
+   *   UnexpectedAnswerError at once when something else answers.
    */
   answer(url: string, options?: RequestOptions): Promise<Answer<unknown>>
   /** An answer whose body was not read yet. @throws as `answer` */
@@ -38,6 +43,7 @@ export interface Connection {
 const MEMORY_CHARACTERS = 16_000_000
 const RETRIES = 3
 const LONGEST_WAIT_MS = 60_000
+const TIMEOUT_MS = 60_000
 
 /** What `fetch` says when a client ends its request is passed on; all else is that no answer came. */
 const connecting = <T>(url: string, signal: AbortSignal | undefined, response: Promise<T>): Promise<T> =>
@@ -45,15 +51,33 @@ const connecting = <T>(url: string, signal: AbortSignal | undefined, response: P
     throw signal?.aborted ? signal.reason : new ConnectionError(url, error)
   })
 
-/** @throws ConnectionError where the answer was cut short, or something else answered, as the page of a gateway does. */
-function toData(url: string, { text, type }: Kept): unknown {
+/** @throws ConnectionError where the answer was cut short, UnexpectedAnswerError where it is neither JSON nor an image. */
+function toData(url: string, status: number, { text, type }: Kept): unknown {
   if (type.startsWith('image/svg+xml')) return text
+  if (!type.startsWith('application/json')) throw new UnexpectedAnswerError({ url, status, type, text })
   try {
-    if (type.startsWith('application/json')) return JSON.parse(text)
+    return JSON.parse(text)
   } catch (error) {
     throw new ConnectionError(url, error)
   }
-  throw new ConnectionError(url, new Error(`It has the media type ${type}`))
+}
+
+/** One try, ended by the signal of the request or, with a ConnectionError, by its timeout. */
+async function withTimeout<T>(
+  url: string,
+  { signal, timeoutMs = TIMEOUT_MS }: RequestOptions,
+  ask: (signal: AbortSignal | undefined) => Promise<T>,
+): Promise<T> {
+  // Longer than a timer can wait is for ever.
+  if (timeoutMs <= 0 || timeoutMs > 2_147_483_647) return ask(signal)
+  const timeout = new AbortController()
+  const late = new ConnectionError(url, new Error(`No answer within ${timeoutMs} ms`))
+  const timer = setTimeout(() => timeout.abort(late), timeoutMs)
+  try {
+    return await ask(signal === undefined ? timeout.signal : AbortSignal.any([signal, timeout.signal]))
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 /** What asks a service: with its key, again where it is worth it, and without what is known already. */
@@ -71,23 +95,32 @@ export function createConnection(options: ConnectionOptions): Connection {
     return response
   }
 
-  async function ask(url: string, { signal }: RequestOptions): Promise<Answer<unknown>> {
+  async function ask(url: string, signal: AbortSignal | undefined): Promise<Answer<unknown>> {
     const kept = memory.get(url)
     const known: Record<string, string> = kept === undefined ? {} : { 'If-None-Match': kept.tag }
     const response = await open(url, { Accept: 'application/json, image/svg+xml;q=0.5', ...known }, { signal })
     const facts = toFacts(response.headers)
-    if (response.status === 304 && kept !== undefined) return { data: toData(url, kept), facts }
+    if (response.status === 304 && kept !== undefined) return { data: toData(url, response.status, kept), facts }
     const text = await connecting(url, signal, response.text())
     const came = { tag: facts.tag ?? '', text, type: response.headers.get('content-type') ?? '' }
-    const data = toData(url, came)
+    const data = toData(url, response.status, came)
     if (facts.tag !== undefined) memory.set(url, came)
     return { data, facts }
   }
 
+  const again = <T>(
+    url: string,
+    request: RequestOptions = {},
+    one: (signal: AbortSignal | undefined) => Promise<T>,
+  ): Promise<T> => {
+    const limited = { ...request, timeoutMs: request.timeoutMs ?? options.timeoutMs }
+    return withRetries(() => withTimeout(url, limited, one), retries, request.signal)
+  }
+
   return {
     base: toBase(options.baseUrl),
-    answer: (url, request = {}) => withRetries(() => ask(url, request), retries, request.signal),
-    download: (url, request = {}) => withRetries(() => open(url, {}, request), retries, request.signal),
+    answer: (url, request) => again(url, request, (signal) => ask(url, signal)),
+    download: (url, request) => again(url, request, (signal) => open(url, {}, { signal })),
     open,
   }
 }

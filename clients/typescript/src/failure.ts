@@ -32,6 +32,25 @@ export class ProblemError extends Error {
   }
 }
 
+/** Something else answered in place of the service, as the login page of a proxy does: asking again would bring the same. */
+export class UnexpectedAnswerError extends Error {
+  override readonly name = 'UnexpectedAnswerError'
+  readonly url: string
+  readonly status: number
+  /** The media type that came; an empty text if the answer names none. */
+  readonly mediaType: string
+
+  constructor({ url, status, type, text }: { url: string; status: number; type: string; text: string }) {
+    const start = text.trimStart().slice(0, 60)
+    super(
+      `${url} answered ${status} with ${type || 'no media type'} instead of JSON, beginning with ${JSON.stringify(start)}: check baseUrl and the proxy before it`,
+    )
+    this.url = url
+    this.status = status
+    this.mediaType = type
+  }
+}
+
 /** No answer came, or not a whole one: `cause` is what `fetch` says. */
 export class ConnectionError extends Error {
   override readonly name = 'ConnectionError'
@@ -50,10 +69,20 @@ function toSeconds(text: string | null): number | undefined {
   return Number.isNaN(seconds) ? undefined : Math.max(0, seconds)
 }
 
+/** A problem that a proxy cut short tells nothing; the status still does. */
+function parseProblem(text: string): Problem | undefined {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** The error of an answer that is none. */
 export async function toProblemError(response: Response): Promise<ProblemError> {
   const text = await response.text()
   const isProblem = response.headers.get('content-type')?.startsWith('application/problem+json') ?? false
+  const problem = isProblem ? parseProblem(text) : undefined
   const retryAfter = toSeconds(response.headers.get('retry-after'))
-  return new ProblemError(response, isProblem ? JSON.parse(text) : undefined, retryAfter)
+  return new ProblemError(response, problem, retryAfter)
 }
