@@ -7,9 +7,6 @@ import type { DatasetFacts } from './list.ts'
 /** The members of any kind of row that a dataset has. */
 type MemberOf<Row> = Row extends unknown ? keyof Row & string : never
 
-/** The members of any kind of row that a dataset has. */
-type MemberOf<Row> = Row extends unknown ? keyof Row & string : never
-
 /** What is stored under one name: the row's schema, the table rows are inserted into, and where freshness is read. */
 export interface Dataset<Row extends object = object, E extends Entity = Entity> {
   readonly name: string
