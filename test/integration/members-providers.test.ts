@@ -103,8 +103,26 @@ describe('Telegram pages', () => {
     ['12,345 members', 12_345, null],
     ['1 234 subscribers', 1_234, null],
     ['1 subscriber', 1, null],
+    ['6&#8239;400&#8239;358 subscribers', 6_400_358, null],
+    ['6&#x202F;400&#x202f;358 members, 1&thinsp;102 online', 6_400_358, 1_102],
+    ['12\u2009345 members, 1\u3000102 online', 12_345, 1_102],
+    ["12'345 members, 1.102 online", 12_345, 1_102],
+    ['<span>12 345</span> members', 12_345, null],
+    ['6.4M subscribers', 6_400_000, null],
+    ['1,5K members, 1,2,3 online', 1_500, null],
   ])('reads "%s"', async (text, total_members, active_members) => {
     expect(await read(extra(text))).toEqual({ active_members, total_members })
+  })
+
+  it.each([
+    '12 34 subscribers',
+    '12 345,678 subscribers',
+    'about 12 345 subscribers',
+    '1.2345M subscribers',
+    '12&unknown;345 members',
+    '99999999999999999999 members',
+  ])('refuses "%s"', async (text) => {
+    expect(await failure(read(extra(text)))).toMatchObject({ code: 'provider_malformed' })
   })
 
   it('has a reason and no number for an unknown name and for a person', async () => {

@@ -106,6 +106,42 @@ describe('X counts', () => {
     expect(server.requests).toHaveLength(1)
   })
 
+  it.each([
+    [
+      'without credits',
+      402,
+      { title: 'CreditsDepleted', type: 'https://api.x.com/2/problems/credits' },
+      /no credits left/,
+    ],
+    ['without credits, by the type', 403, { type: 'https://api.x.com/2/problems/credits-depleted' }, /no credits left/],
+    ['at its spending limit', 403, { title: 'SpendCapReached', reset_date: 'soon' }, /spending limit is reached/],
+  ])('is exhausted until the next day %s, and is asked once', async (_, status, body, hint) => {
+    const { server, source } = await connect(xCounts, (_, response) => sendJson(response, body, status))
+    const { code, message, retryAfterMs = 0 } = await failure(source.fetchCounts([alfa], slot, signal))
+    expect([code, message]).toEqual(['provider_exhausted', expect.stringMatching(hint)])
+    expect(retryAfterMs).toBeGreaterThan(0)
+    expect(retryAfterMs).toBeLessThanOrEqual(86_400_000)
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it('is exhausted until the date on which its spending limit begins anew', async () => {
+    const reset = new Date(Date.now() + 12 * 86_400_000).toISOString().slice(0, 10)
+    const body = { title: 'SpendCapReached', reset_date: reset, type: 'https://api.twitter.com/2/problems/credits' }
+    const { server, source } = await connect(xCounts, (_, response) => sendJson(response, body, 403))
+    for (let request = 0; request < 3; request += 1) {
+      const { code, retryAfterMs = 0 } = await failure(source.fetchCounts([alfa], slot, signal))
+      expect(code).toBe('provider_exhausted')
+      expect(Math.abs(Date.now() + retryAfterMs - Date.parse(reset))).toBeLessThan(60_000)
+    }
+    expect(server.requests).toHaveLength(1)
+  })
+
+  it('counts the others when one user of an answer cannot be read', async () => {
+    const users = [null, { username: 7 }, { username: 'Alfa_DAO', public_metrics: { followers_count: 5 } }]
+    const { source } = await connect(xCounts, (_, response) => sendJson(response, { data: users, errors: [null] }))
+    expect((await source.fetchCounts([alfa], slot, signal)).rows).toMatchObject([{ dao: alfa.key, followers: 5 }])
+  })
+
   it('needs a token, names its setting and never shows it', async () => {
     const { source } = await connect(xCounts, () => {}, { X_BEARER_TOKEN: '' })
     expect(await failure(source.fetchCounts([alfa], slot, signal))).toMatchObject({

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { DataError } from '../../shared/errors.ts'
 import type { Range } from '../../workers/job/define-job.ts'
 import { askEach } from '../../workers/providers/ask-each.ts'
-import { toRun } from '../support/run.ts'
+import { createState, toRun } from '../support/run.ts'
 
 const entities = Array.from({ length: 20 }, (_, key) => ({ id: String(key), key, name: `entity ${key}` }))
 const unavailable = new DataError('provider_unavailable', 'status 503')
@@ -91,6 +91,34 @@ describe('askEach', () => {
     const { refused } = await ask(() => unknown, { range })
     expect(new Set(refused.values())).toEqual(new Set([unknown]))
     expect((await ask(() => unknown)).refused.get(0)).toMatchObject({ code: 'provider_unavailable' })
+  })
+
+  it('takes the word of a provider that knows none of the many that are left of a slot', async () => {
+    const { run, refused } = toRun()
+    await askEach(entities.slice(0, 12), () => Promise.reject(unknown), { ...run, concurrency: 1, whole: entities })
+    expect(new Set(refused.values())).toEqual(new Set([unknown]))
+  })
+
+  it('asks last about those that failed last time, the longest unasked first, and forgets failures that passed', async () => {
+    const state = createState()
+    const asked: number[] = []
+    const down = new Set([0, 1, 2, 3])
+    const round = async () => {
+      asked.length = 0
+      const ask = async ({ key }: { key: number }) => {
+        asked.push(key)
+        if (down.has(key)) throw unavailable
+        return key
+      }
+      const { run } = toRun({ state })
+      return (await askEach(entities.slice(0, 8), ask, { ...run, concurrency: 1 })).length
+    }
+    expect([await round(), asked]).toEqual([0, [0, 1, 2]])
+    expect([await round(), asked]).toEqual([4, [3, 4, 5, 6, 7, 0, 1, 2]])
+    expect([await round(), asked]).toEqual([4, [4, 5, 6, 7, 3, 0, 1]])
+    down.clear()
+    expect([await round(), asked]).toEqual([8, [4, 5, 6, 7, 2, 3, 0, 1]])
+    expect([await round(), asked]).toEqual([8, [0, 1, 2, 3, 4, 5, 6, 7]])
   })
 
   it('asks no more at once than it may', async () => {

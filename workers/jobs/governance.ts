@@ -4,7 +4,7 @@ import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import { type JobState, recall } from '../job/state.ts'
 import { toIso } from '../providers/answer.ts'
-import { askEach } from '../providers/ask-each.ts'
+import { askEach, NOT_SENT } from '../providers/ask-each.ts'
 import type { Progress, Reading, Space } from '../providers/contracts/governance.ts'
 import { snapshot } from '../providers/snapshot/governance.ts'
 
@@ -59,7 +59,7 @@ export default defineJob({
         if (!reading.isComplete) {
           putOff([dao])
           noteMore()
-          return dao
+          return reading === UNREACHED ? NOT_SENT : dao
         }
         readings.push(toReadingRow(space, slot))
       }

@@ -4,7 +4,7 @@ import type { Dao } from '../../shared/registry/entities.ts'
 import { createAllowance } from '../job/allowance.ts'
 import { type Candidate, defineJob } from '../job/define-job.ts'
 import { toIso } from '../providers/answer.ts'
-import { askEach } from '../providers/ask-each.ts'
+import { askEach, NOT_SENT } from '../providers/ask-each.ts'
 import { xPosts } from '../providers/x/posts.ts'
 import { openSamples, type Sample } from '../sentiment/sample.ts'
 
@@ -23,12 +23,12 @@ export default defineJob({
     const allowance = createAllowance(provider.pagesPerRun)
     const samples = await openSamples(provider, entities, slot, { state, allowance, signal })
     const quiet: Dao[] = []
-    const readOne = async (dao: Dao): Promise<Candidate<TwitterSentimentRow>[]> => {
+    const readOne = async (dao: Dao): Promise<Candidate<TwitterSentimentRow>[] | typeof NOT_SENT> => {
       const sample = await samples.read(dao)
       if (sample === undefined) {
         putOff([dao])
         noteMore()
-        return []
+        return NOT_SENT
       }
       if (sample.positive + sample.neutral + sample.negative > 0) return [toRow(dao, slot, sample)]
       quiet.push(dao)

@@ -8,6 +8,9 @@ const MOST_FAILURES_IN_A_ROW = 3
 /** A few entities may all be unknown, as those that other providers left; of this many a provider knows some. */
 const MANY = 10
 
+/** What a question resolves to that was not sent, because a run has a limit. */
+export const NOT_SENT = Symbol('not sent')
+
 type AskEachOptions<E extends Entity> = {
   readonly concurrency: number
   /** Present where history is asked for. */
@@ -30,7 +33,7 @@ type AskEachOptions<E extends Entity> = {
  */
 export async function askEach<E extends Entity, Answer>(
   entities: readonly E[],
-  ask: (entity: E) => Promise<Answer | undefined>,
+  ask: (entity: E) => Promise<Answer | typeof NOT_SENT | undefined>,
   { concurrency, log, refuse, range, whole = entities, state, providerName }: AskEachOptions<E>,
 ): Promise<Answer[]> {
   const answers: Answer[] = []
@@ -46,6 +49,7 @@ export async function askEach<E extends Entity, Answer>(
   async function askOne(entity: E): Promise<void> {
     try {
       const answer = await ask(entity)
+      if (answer === NOT_SENT) return
       inARow = 0
       failures.answered(entity)
       if (answer === undefined) unanswered.push(entity)

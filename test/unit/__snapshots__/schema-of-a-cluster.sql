@@ -1095,3 +1095,21 @@ SETTINGS replicated_deduplication_window = 0;
 
 CREATE TABLE IF NOT EXISTS registry_versions ON CLUSTER 'dao' AS registry_versions_local
 ENGINE = Distributed('dao', 'dao_data', 'registry_versions_local', cityHash64(version));
+
+ALTER TABLE governance_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
+
+ALTER TABLE governance_in ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
+
+ALTER TABLE dao_proposal_details_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
+
+ALTER TABLE dao_proposal_details ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
+    ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
+
+ALTER TABLE dao_proposal_details_mv ON CLUSTER 'dao' MODIFY QUERY
+SELECT dao, space, proposal, title, voting_type, choices, scores, scores_total, votes, quorum, starts_at, ends_at, url, collected_at,
+  scores_state, is_flagged
+FROM governance_in_local
+WHERE kind = 'proposal';

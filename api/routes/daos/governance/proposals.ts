@@ -65,6 +65,7 @@ const proposalOfSource = proposal
       .describe(
         'Whether `startsAt` or `endsAt` is an estimate: the contract counts blocks, and the chain has not reached that one.',
       ),
+    flagged: z.boolean().describe('Whether Snapshot flagged it as spam or a scam; false on governors.'),
   })
   .meta({ id: 'GovernanceProposalOfSource', description: 'A proposal, and where it is voted on. With `source`.' })
 
@@ -72,7 +73,7 @@ const proposalOfSource = proposal
 const RECORD = toObject(
   proposalOfSource,
   `p.id, {id: String}, d.title, p.author, state, d.choices, d.scores, d.scores_total, d.votes, d.quorum,
-  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, if(match(d.url, '^https?://'), d.url, NULL), ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated`,
+  toDateTime64(p.created_at, 3, 'UTC'), d.starts_at, d.ends_at, if(match(d.url, '^https?://'), d.url, NULL), ${toSource('p.space')}, nullIf(toString(d.outcome), ''), d.is_estimated, d.is_flagged`,
 )
 
 const SQL = `
@@ -94,7 +95,7 @@ export const governanceProposalsRoute = defineRoute({
   tag: 'DAOs',
   summary: 'Proposals of one DAO',
   description:
-    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on, which filters ask about with `source` only. Each is as its space had it when it was last read: every hour until two hours after its end, or until Snapshot has settled it, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, `unsettled` after the end while the result on Snapshot is not final, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
+    'The proposals of one DAO on Snapshot, newest first, as many as `proposals` of `/data/daos/governance` says; with `source`, those on its governors, which are contracts on a chain, and of each where it is voted on and whether Snapshot flagged it, which filters ask about with `source` only. Each is as its space had it when it was last read: every hour until two hours after its end, or until Snapshot has settled it, then once a day. Of a contract the final blocks are read every hour. `state` is by the clock, `unsettled` after the end while the result on Snapshot is not final, and `closed` for what was canceled, queued or executed on a chain. What an author took back on Snapshot is not listed. A DAO without a space, or whose space was not read to its end yet, has none: `no_data`.',
   one: daoKind,
   query: {
     source: sourceParameter,
