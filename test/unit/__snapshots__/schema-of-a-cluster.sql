@@ -1096,6 +1096,15 @@ SETTINGS replicated_deduplication_window = 0;
 CREATE TABLE IF NOT EXISTS registry_versions ON CLUSTER 'dao' AS registry_versions_local
 ENGINE = Distributed('dao', 'dao_data', 'registry_versions_local', cityHash64(version));
 
+INSERT INTO job_state (job, name, value, written_at)
+SELECT job,
+       'failing providers',
+       toJSONString(mapApply((provider, since) -> (provider, map('since', since, 'reason', 'noted by an earlier version, without a reason')),
+                             JSONExtract(value, 'Map(String, String)'))),
+       written_at
+FROM job_state FINAL
+WHERE name = 'failing providers since';
+
 ALTER TABLE governance_in_local ON CLUSTER 'dao' ADD COLUMN IF NOT EXISTS scores_state LowCardinality(String),
     ADD COLUMN IF NOT EXISTS is_flagged Bool DEFAULT false;
 
@@ -1113,3 +1122,18 @@ SELECT dao, space, proposal, title, voting_type, choices, scores, scores_total, 
   scores_state, is_flagged
 FROM governance_in_local
 WHERE kind = 'proposal';
+
+CREATE TABLE IF NOT EXISTS dao_fees_local ON CLUSTER 'dao'
+(
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    fees_usd     Nullable(Float64) CODEC(ZSTD(1)),
+    revenue_usd  Nullable(Float64) CODEC(ZSTD(1))
+)
+ENGINE = ReplicatedReplacingMergeTree('/clickhouse/tables/{shard}/dao_data/dao_fees', '{replica}', collected_at)
+ORDER BY (dao, observed_at)
+SETTINGS index_granularity = 1024, replicated_deduplication_window = 0;
+
+CREATE TABLE IF NOT EXISTS dao_fees ON CLUSTER 'dao' AS dao_fees_local
+ENGINE = Distributed('dao', 'dao_data', 'dao_fees_local', cityHash64(dao));

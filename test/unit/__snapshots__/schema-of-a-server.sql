@@ -1052,6 +1052,17 @@ CREATE TABLE IF NOT EXISTS registry_versions
 ENGINE = ReplacingMergeTree(stored_at)
 ORDER BY version;
 
+-- Until 2026-11-22 a job remembered its failing providers under the name 'failing providers since', each with its time and
+-- no reason. This copies them into the present form. `written_at` stays, so that whatever a job has remembered since counts.
+INSERT INTO job_state (job, name, value, written_at)
+SELECT job,
+       'failing providers',
+       toJSONString(mapApply((provider, since) -> (provider, map('since', since, 'reason', 'noted by an earlier version, without a reason')),
+                             JSONExtract(value, 'Map(String, String)'))),
+       written_at
+FROM job_state FINAL
+WHERE name = 'failing providers since';
+
 -- What Snapshot says of a proposal beside its scores: whether they are final (`pending`, `final` or `invalid`, empty where it
 -- says nothing), and whether it flagged the proposal as spam or a scam.
 ALTER TABLE governance_in
@@ -1067,3 +1078,18 @@ SELECT dao, space, proposal, title, voting_type, choices, scores, scores_total, 
   scores_state, is_flagged
 FROM governance_in
 WHERE kind = 'proposal';
+
+-- Fees and revenue of a DAO's protocols in US dollars, a row per DAO and day. `observed_at` is the last millisecond of the
+-- day: the value counts the day up to then. A source may know only one of the two values. Of two rows of one day the row
+-- that was collected later stays, whichever is stored last.
+CREATE TABLE IF NOT EXISTS dao_fees
+(
+    dao          UInt64 CODEC(ZSTD(1)),
+    observed_at  DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    collected_at DateTime64(3, 'UTC') DEFAULT now64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1)),
+    fees_usd     Nullable(Float64) CODEC(ZSTD(1)),
+    revenue_usd  Nullable(Float64) CODEC(ZSTD(1))
+)
+ENGINE = ReplacingMergeTree(collected_at)
+ORDER BY (dao, observed_at)
+SETTINGS index_granularity = 1024;
