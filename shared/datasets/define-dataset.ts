@@ -16,8 +16,6 @@ export interface Dataset<Row extends object = object, E extends Entity = Entity>
   readonly needsDaos?: true
   /** The row member that names the entity, by its integer key; absent where a row is about all of them together. */
   readonly entity?: keyof Row & string
-  /** The members that may be unknown: a row keeps the others where such a value is outside what can be. */
-  readonly dispensable?: readonly (keyof Row & string)[]
   /**
    * Set where the table's rows say in `collected_at` when the run began that collected them; the runner adds it. Of two
    * rows of one key the one that was collected later stays, whichever is stored last. What is computed from stored rows

@@ -52,7 +52,7 @@ export async function askEach<E extends Entity, Answer>(
     for (let entity = entities[next]; entity !== undefined; entity = entities[next]) {
       next += 1
       if (end === undefined) await askOne(entity)
-      else refuse(entity, end)
+      else refuse(entity, toNotAsked(end))
     }
   }
   await Promise.all(Array.from({ length: concurrency }, askOn))
@@ -67,4 +67,14 @@ export async function askEach<E extends Entity, Answer>(
   }
   if (reasons.length > 0) log.warn({ failed: reasons.length, reasons: reasons.slice(0, 20) }, 'some gave no answer')
   return answers
+}
+
+/** Why an entity was not asked about: a failure of other requests, which the message says, because it names them. */
+export function toNotAsked(error: DataError): DataError {
+  const { code, message, retryAfterMs, status } = error
+  return new DataError(code, `not asked after another request failed: ${message}`, {
+    cause: error,
+    retryAfterMs,
+    status,
+  })
 }

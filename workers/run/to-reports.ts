@@ -64,7 +64,9 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
   const found = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
   for (const row of rows) {
     if (isRetracted(row)) continue
-    const time = slot ?? toMs(String(Reflect.get(row, dataset.series.time)))
+    const observedAt = toMs(String(Reflect.get(row, dataset.series.time)))
+    // An older value does not answer the slot, and covers its own bucket only.
+    const time = slot !== undefined && observedAt >= slot - cadence * 1000 ? slot : observedAt
     const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? asked
     const entity = toEntityKey(job, row)
     const key = `${entity} ${seconds}`

@@ -2,21 +2,21 @@ import { z } from 'zod'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
-import { asSent, toIso } from '../answer.ts'
+import { asSent, listOf, toIso } from '../answer.ts'
 
-const side = z.object({ amount: asSent, usdAmount: asSent }).nullish()
+const side = z.object({ amount: asSent, usdAmount: asSent }).nullish().catch(null)
 
 /** Erc20/{address}/swaps: a page, with a cursor where another follows (providers document, section 4.3). */
 export const swapsAnswer = z.object({
   cursor: z.string().nullish(),
-  result: z.array(
+  result: listOf(
     z.object({
-      transactionHash: z.string(),
-      transactionType: z.string(),
+      transactionHash: asSent,
+      transactionType: asSent,
       blockTimestamp: asSent,
       blockNumber: asSent,
       walletAddress: asSent,
-      pairAddress: z.string(),
+      pairAddress: asSent,
       exchangeName: asSent,
       bought: side,
       sold: side,
@@ -38,7 +38,7 @@ const ORDINALS_FROM = 2 ** 31
 export function toMoralisTrades(swaps: readonly MoralisSwap[], token: Token): Candidate<DexTradeRow>[] {
   const byTransaction = new Map<string, Map<string, MoralisSwap>>()
   for (const swap of swaps) {
-    const hash = swap.transactionHash.toLowerCase()
+    const hash = toText(swap.transactionHash)
     const own = byTransaction.get(hash) ?? new Map<string, MoralisSwap>()
     own.set(toSortKey(swap), swap)
     byTransaction.set(hash, own)
@@ -51,8 +51,11 @@ export function toMoralisTrades(swaps: readonly MoralisSwap[], token: Token): Ca
 }
 
 function toSortKey({ pairAddress, transactionType, bought, sold }: MoralisSwap): string {
-  return [pairAddress.toLowerCase(), transactionType, bought?.amount, sold?.amount].join(' ')
+  return [toText(pairAddress), transactionType, bought?.amount, sold?.amount].join(' ')
 }
+
+/** In lower case; what is no text is empty, and the row check's to reject. */
+const toText = (value: unknown): string => (typeof value === 'string' ? value.toLowerCase() : '')
 
 function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token): Candidate<DexTradeRow> {
   const isBuy = swap.transactionType === 'buy'
@@ -66,11 +69,11 @@ function toRow(swap: MoralisSwap, hash: string, logIndex: number, token: Token):
     block_number: Number(swap.blockNumber ?? Number.NaN),
     transaction_hash: hash,
     log_index: logIndex,
-    pool: swap.pairAddress.toLowerCase(),
+    pool: toText(swap.pairAddress),
     exchange: toLabel(swap.exchangeName),
-    taker: typeof swap.walletAddress === 'string' ? swap.walletAddress.toLowerCase() : null,
+    taker: toText(swap.walletAddress),
     // Anything else than a buy or a sale is the row check's to reject.
-    side: swap.transactionType.toUpperCase(),
+    side: toText(swap.transactionType).toUpperCase(),
     amount,
     amount_usd: usd,
     price: usd === null ? null : usd / amount,

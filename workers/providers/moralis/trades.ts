@@ -6,7 +6,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import { type Allowance, openSlotAllowance, toShare } from '../../job/allowance.ts'
 import type { Candidate, Provider, Range } from '../../job/define-job.ts'
-import { checkAnswer, toUnknown } from '../answer.ts'
+import { checkAnswer, isTime, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
 import { isReadFromNode } from '../evm/trades.ts'
@@ -155,11 +155,12 @@ async function fetchSwaps(
   allowance?: Allowance,
 ): Promise<Swaps> {
   const swaps: MoralisSwap[] = []
-  // A time that cannot be read is the row check's to reject, and to count.
-  const isInside = (swap: MoralisSwap) => !(toTime(swap) < from) && !(to !== undefined && toTime(swap) >= to)
+  // A time that cannot be is the row check's to reject, and to count.
+  const isInside = (swap: MoralisSwap) =>
+    !isTime(toTime(swap)) || (toTime(swap) >= from && (to === undefined || toTime(swap) < to))
   let cursor: string | null | undefined
   do {
-    const last = toTime(swaps.at(-1))
+    const last = toTime(swaps.findLast((swap) => isTime(toTime(swap))))
     if (cursor && allowance?.take() === false && !(last <= from))
       return { swaps: swaps.filter(isInside), next: Number.isNaN(last) ? from : last, failure: undefined }
     try {
