@@ -1,5 +1,6 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { parseConfig } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
@@ -15,8 +16,10 @@ import prices from '../../workers/jobs/prices.ts'
 import ratings from '../../workers/jobs/ratings.ts'
 import treasury from '../../workers/jobs/treasury.ts'
 import tvl from '../../workers/jobs/tvl.ts'
+import twitter from '../../workers/jobs/twitter.ts'
 import { collect } from '../../workers/run/collect.ts'
 import { checkRows } from '../../workers/run/rows.ts'
+import { toTestDao, toTestToken } from '../samples.ts'
 import { createState } from '../support/run.ts'
 import { silent } from '../support/silent.ts'
 import type { Provider } from '../upstream/exchange.ts'
@@ -179,23 +182,24 @@ async function run(given: Case, hit: Hit | undefined, random: () => number): Pro
     silent,
   )
   const rows = collected.given.flatMap((one) => one.rows)
-  const parts = new Map(rows.flatMap((row) => toParts(row)))
+  const parts = new Map<string, string>()
+  for (const [key, text] of rows.flatMap(toParts)) parts.set(key, (parts.get(key) ?? '') + text)
   const unanswered = collected.answers.all().filter(({ reason }) => reason !== '')
   return { parts, reports: [...reports, ...unanswered.map(({ reason }) => reason)], sizes }
 }
 
-/** The rows as independent parts: a snapshot of holders or of a treasury is a list of them. */
+/**
+ * The rows as independent parts: a snapshot of holders or of a treasury is a list of them, and the links of a DAO are one.
+ */
 function toParts(row: object): [string, string][] {
-  const { observed_at, traded_at, token, dao, field, holders, holdings, transaction_hash, log_index } = row as Record<
-    string,
-    unknown
-  >
-  const { kind, space, proposal, address } = row as Record<string, unknown>
-  const list = holders ?? holdings
-  const key = [token, dao, observed_at ?? traded_at, field, transaction_hash, log_index, kind, space, proposal, address]
+  const told = row as Readonly<Record<string, unknown>>
+  const time = told.observed_at ?? told.traded_at
+  const event = [told.transaction_hash, told.log_index, told.kind, told.space, told.proposal, told.address]
+  const key = [told.token, told.dao, time, ...event].filter((part) => part !== undefined)
+  const list = told.holders ?? told.holdings
   if (!Array.isArray(list)) return [[key.join(' '), JSON.stringify(row)]]
-  return list.map((one) => {
-    const { address, chain, contract, symbol } = one as Record<string, unknown>
+  return list.map((one: Readonly<Record<string, unknown>>) => {
+    const { address, chain, contract, symbol } = one
     return [[...key, address, chain, contract, symbol].join(' '), JSON.stringify(one)]
   })
 }
@@ -246,13 +250,13 @@ function createHttp(given: Case, now: number, damage: (answer: Json, path: strin
 const TRIES = 24
 
 /** Damages one element after the other, at places that a seed chooses. */
-async function expectOthersIntact(given: Case): Promise<void> {
+async function expectOthersIntact(given: Case, count = TRIES): Promise<void> {
   const random = createRandom([...given.name].reduce((sum, letter) => sum * 31 + letter.charCodeAt(0), 7))
   const whole = await run(given, undefined, random)
   expect(whole.parts.size, 'rows of the undamaged answer').toBeGreaterThan(1)
   const lists = whole.sizes.flatMap((size, list) => (size > 1 ? [{ size, list }] : []))
   expect(lists.length, 'lists to damage').toBeGreaterThan(0)
-  for (let tries = 0; tries < TRIES; tries += 1) {
+  for (let tries = 0; tries < count; tries += 1) {
     const { size, list } = lists[Math.floor(random() * lists.length)] ?? { size: 1, list: 0 }
     // Of a list nothing is cut off but its last element.
     const damage = DAMAGES[tries % DAMAGES.length] ?? 'null'
@@ -352,6 +356,19 @@ const STAND_IN_CASES: readonly Case[] = [
     elements: (answer) => lists(at(answer, 'holders')),
   },
   {
+    name: 'GoldRush, day by day',
+    ...{ job: treasury, provider: 'goldrush', entities: withWallets.slice(0, 1), range: lastDays(5) },
+    elements: (answer, path) =>
+      path.includes('portfolio')
+        ? lists(...Object.values(at(answer, 'data', 'items') ?? {}).map((item: Json) => at(item, 'holdings')))
+        : [],
+  },
+  {
+    name: 'X, counts of accounts',
+    ...{ job: twitter, provider: 'x', entities: entitiesOf(twitter) },
+    elements: (answer) => lists(dataOf(answer)),
+  },
+  {
     name: 'the ratings file',
     ...{ job: ratings, provider: 'ratings-file', entities: entitiesOf(ratings, 8) },
     ...{ settings: { RATINGS_SOURCE: 'http://stand-in/ratings.csv' } },
@@ -367,6 +384,99 @@ const STAND_IN_CASES: readonly Case[] = [
   },
 ]
 
+const chartsOf = (folder: string) =>
+  readdirSync(join(dir, folder)).filter((file) => file.endsWith('.json') && file !== 'assets.json')
+const readJson = (path: string): Json => JSON.parse(readFileSync(join(dir, path), 'utf8')) as Json
+const readGzip = (path: string): Json => JSON.parse(gunzipSync(readFileSync(join(dir, path))).toString()) as Json
+const bodyOf = (file: string): Json => {
+  const [recording] = readJson(`fixtures-coingecko/coingecko_ruby/${file}.json`) as { response: { body: Json } }[]
+  return recording?.response.body ?? null
+}
+
+function toChartCase(name: string, chart: Json): Case {
+  const times = (at(chart, 'prices') as [number, number][]).map(([ms]) => ms)
+  const range = { from: Math.min(...times), to: Math.max(...times) + 1, interval: '1d' as const }
+  return {
+    ...{ name: `CoinGecko, ${name}`, job: prices, provider: 'coingecko', range, now: range.to + DAY },
+    entities: [toTestToken(1, { coingeckoId: 'bitcoin' })],
+    answer: () => chart,
+    elements: (answer) => lists(at(answer, 'prices'), at(answer, 'market_caps'), at(answer, 'total_volumes')),
+  }
+}
+
+function toListingCase(file: string, now: number): Case {
+  const answer = readJson(`fixtures-coinmarketcap/${file}`)
+  const ids = Object.values(dataOf(answer) ?? {}).map((coin: Json) => Number(at(coin, 'id')))
+  return {
+    ...{ name: `CoinMarketCap, ${file}`, job: prices, provider: 'coinmarketcap', now },
+    entities: ids.map((id) => toTestToken(id, { cmcId: String(id) })),
+    answer: () => answer,
+    elements: (found) => lists(dataOf(found)),
+  }
+}
+
+function toTvlCase(file: string): Case {
+  const history = readGzip(`defillama-protocols-tvl-bma-d/protocol_tvl/${file}`)
+  return {
+    ...{ name: `DefiLlama, ${file}`, job: tvl, provider: 'defillama', entities: [toTestDao(1, 'drift')] },
+    ...{ range: { from: 0, to: Date.UTC(2026, 0, 1), interval: '1d' }, now: Date.UTC(2026, 0, 1) },
+    answer: () => history,
+    elements: (answer) => lists(at(answer, 'tvl')),
+  }
+}
+
+/** The recording lost its slugs: they are made of the names again. */
+function toProtocolsCase(): Case {
+  const recorded = readGzip('defillama-protocols-tvl-bma-d/lite-protocols2_2025-12-19.json.gz') as {
+    [name: string]: Json
+  }[]
+  const answer = recorded.map((one) => ({ ...one, slug: String(one.name).toLowerCase().replaceAll(' ', '-') }))
+  const slugs = answer.slice(0, 300).map(({ slug }) => slug)
+  return {
+    ...{ name: 'DefiLlama, protocols', job: tvl, provider: 'defillama' },
+    entities: slugs.map((slug, key) => toTestDao(key + 1, slug)),
+    answer: () => answer.slice(0, 300),
+    elements: (found) => lists(found),
+  }
+}
+
+function toEthplorerCase(): Case {
+  const file = readJson('fixtures-ethplorer-openbb/uni_getTopTokenHolders_getTokenInfo_2022-01-31.json')
+  return {
+    ...{ name: 'Ethplorer, holders of UNI', job: holders, provider: 'ethplorer' },
+    entities: [toTestToken(1, {})],
+    answer: (path) => findWith(file, path.includes('Holders') ? 'holders' : 'holdersCount'),
+    elements: (answer) => lists(at(answer, 'holders')),
+  }
+}
+
+/** The object with a member of that name, however deep. */
+function findWith(value: Json, name: string): Json {
+  if (isMap(value) && name in value) return value
+  const inner = typeof value === 'object' && value !== null ? Object.values(value) : []
+  for (const one of inner) {
+    const found = findWith(one as Json, name)
+    if (found !== null) return found
+  }
+  return null
+}
+
+const recordedCases = (): Case[] => [
+  toListingCase('listings_latest_2022-12-16.json', Date.UTC(2022, 11, 16, 23)),
+  toListingCase('quotes_latest_v1_by_id_2019-02-04.json', Date.UTC(2019, 1, 4, 23)),
+  ...chartsOf('coingecko-market_chart-2022-defi_etf').map((file) =>
+    toChartCase(file, readJson(`coingecko-market_chart-2022-defi_etf/${file}`)),
+  ),
+  ...['minutely', 'hourly', 'daily'].map((step) => toChartCase(step, bodyOf(`${step}_historical_prices_for_one_coin`))),
+  ...readdirSync(join(dir, 'defillama-protocols-tvl-bma-d/protocol_tvl')).slice(0, 6).map(toTvlCase),
+  toProtocolsCase(),
+  toEthplorerCase(),
+]
+
+describe.skipIf(isAbsent)('one damaged element of a recorded answer costs itself and is reported', () => {
+  it.each(isAbsent ? [] : recordedCases())('$name', (given) => expectOthersIntact(given, 8))
+})
+
 describe('one damaged element of a stand-in answer costs itself and is reported', () => {
-  it.each(STAND_IN_CASES)('$name', expectOthersIntact)
+  it.each(STAND_IN_CASES)('$name', (given) => expectOthersIntact(given))
 })

@@ -37,8 +37,15 @@ describe('a CSV file', () => {
     ['a,b\r\n"1\r\n",2\r\n3,4"5\r\n', 'r.csv:4: a quote out of place'],
     ['a,b\n1,2"3"\n', 'r.csv:2: a quote out of place'],
     ['a,b\n1,"2"3\n', 'r.csv:2: a quote out of place'],
+  ])('has a record with a fault for a line that cannot be read: %j', (text, message) => {
+    const faults = readCsv(text, 'r.csv').flatMap(({ line, fault }) => (fault ? [`r.csv:${line}: ${fault}`] : []))
+    expect(faults).toEqual([expect.stringContaining(message)])
+  })
+
+  it.each([
     ['a,b,a\n1,2,3\n', 'r.csv:1: the column a is there twice'],
-  ])('is refused with its line: %j', (text, message) => {
+    ['a,"b\n1,2\n', 'r.csv:1: a quote out of place'],
+  ])('is refused when its header cannot be read: %j', (text, message) => {
     expect(() => readCsv(text, 'r.csv')).toThrow(
       expect.objectContaining({ code: 'provider_malformed', message: expect.stringContaining(message) }),
     )

@@ -46,7 +46,11 @@ describe('checkRows', () => {
   })
 
   it('names the reason of a part of an answer that cannot be read, whether its entity is known or not', () => {
-    const { rows, refused, unreadable } = check(toUnreadable('coin 3: no id'), toUnreadable('no time', { dao: 4 }), good)
+    const { rows, refused, unreadable } = check(
+      toUnreadable('coin 3: no id'),
+      toUnreadable('no time', { dao: 4 }),
+      good,
+    )
     expect([rows, unreadable]).toEqual([[good], 'coin 3: no id'])
     expect(refused.get(4)).toMatchObject({ code: 'provider_malformed', message: 'somewhere: no time' })
   })

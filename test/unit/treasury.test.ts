@@ -189,7 +189,7 @@ describe('what a holding is', () => {
 })
 
 describe('GoldRush balances', () => {
-  it('become positions: exact quantities, quotes as sent but 0 without a price; spam, dust and collectibles are out', () => {
+  it('become positions: exact quantities, quotes as sent but 0 without a price; spam and collectibles are out', () => {
     expect(toPositions(balances(), wallet)).toEqual([
       {
         chain: 'ethereum',

@@ -31,7 +31,8 @@ export function toTvlRows(
   slot: number,
 ): Candidate<ProtocolTvlRow>[] {
   const rows = daos.flatMap((dao): Candidate<ProtocolTvlRow>[] => {
-    const told = protocols.filter(isOf(dao)).flatMap(({ tvl }) => tvl ?? [])
+    const own = new Map(protocols.filter(isOf(dao)).map((protocol) => [protocol.slug, protocol]))
+    const told = [...own.values()].flatMap(({ tvl }) => tvl ?? [])
     const values = told.flatMap((tvl) => orNull(lockedValue, tvl) ?? [])
     const faults = told.filter((tvl) => orNull(lockedValue, tvl) === null).map(() => FAULTY_TVL)
     if (values.length === 0) return faults.map((fault) => toUnreadable<ProtocolTvlRow>(fault, { dao: dao.key }))

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
+import type { TokenHoldersRow } from '../../../shared/datasets/holders.ts'
 import { tokenPrice } from '../../../shared/datasets/token-prices.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
@@ -29,7 +29,7 @@ export function toHoldersRow(
   slot: number,
 ): Candidate<TokenHoldersRow> {
   const price = toUsdPrice(info.price)
-  const holders = list.holders.slice(0, TOP_HOLDERS).map((holder) => {
+  const holders = list.holders.map((holder) => {
     const amount = toWholeTokens(holder.rawBalance ?? holder.balance, token.decimals)
     return {
       address: toLowerCase(holder.address),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { TOP_HOLDERS, type TokenHoldersRow } from '../../../shared/datasets/holders.ts'
+import type { TokenHoldersRow } from '../../../shared/datasets/holders.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
 import type { Candidate } from '../../job/define-job.ts'
 import { asSent, listOf, toNumber } from '../answer.ts'
@@ -35,7 +35,7 @@ export function toHoldersRow(
   token: Token,
   slot: number,
 ): Candidate<TokenHoldersRow> {
-  const holders = owners.slice(0, TOP_HOLDERS).map((owner) => ({
+  const holders = owners.map((owner) => ({
     address: toLowerCase(owner.owner_address),
     amount: toNumber(owner.balance_formatted) ?? toWholeTokens(owner.balance, token.decimals),
     amount_usd: toNumber(owner.usd_value),
