@@ -183,7 +183,9 @@ async function run(given: Case, hit: Hit | undefined, random: () => number): Pro
   )
   const rows = collected.given.flatMap((one) => one.rows)
   const parts = new Map<string, string>()
-  for (const [key, text] of rows.flatMap(toParts)) parts.set(key, (parts.get(key) ?? '') + text)
+  // The same row twice is stored as one.
+  for (const [key, text] of new Map(rows.flatMap(toParts).map((part) => [part.join(), part])).values())
+    parts.set(key, (parts.get(key) ?? '') + text)
   const unanswered = collected.answers.all().filter(({ reason }) => reason !== '')
   return { parts, reports: [...reports, ...unanswered.map(({ reason }) => reason)], sizes }
 }
@@ -431,7 +433,7 @@ function toProtocolsCase(): Case {
     [name: string]: Json
   }[]
   const answer = recorded.map((one) => ({ ...one, slug: String(one.name).toLowerCase().replaceAll(' ', '-') }))
-  const slugs = answer.slice(0, 300).map(({ slug }) => slug)
+  const slugs = [...new Set(answer.slice(0, 300).map(({ slug }) => slug))]
   return {
     ...{ name: 'DefiLlama, protocols', job: tvl, provider: 'defillama' },
     entities: slugs.map((slug, key) => toTestDao(key + 1, slug)),

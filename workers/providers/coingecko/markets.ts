@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { TokenPriceRow } from '../../../shared/datasets/token-prices.ts'
 import type { Token } from '../../../shared/registry/entities.ts'
-import type { Candidate, Range } from '../../job/define-job.ts'
+import { type Candidate, LEFT_OUT, type Range } from '../../job/define-job.ts'
 import { asSent, isTime, listOf, toIso, toUnreadable } from '../answer.ts'
 import { thin } from '../paging.ts'
 
@@ -82,6 +82,10 @@ export function toHistoryRows(
   const volumes = new Map(charts.flatMap((chart) => chart.total_volumes.filter(isPoint)))
   const prices = charts.flatMap((chart) => chart.prices)
   const unreadable = prices.filter((point) => !isPoint(point))
+  const others = charts.flatMap((chart) => [...chart.market_caps, ...chart.total_volumes])
+  const lost = others
+    .filter((point) => !isPoint(point))
+    .map(() => 'market_caps, total_volumes: expected a time and a value')
   const faults = unreadable.map(() => toUnreadable<TokenPriceRow>(UNREADABLE_POINT, { token: token.key }))
   const rows = thin(prices.filter(isPoint), ([ms]) => ms, range).map(([ms, price]) => ({
     ...NEVER_KNOWN,
@@ -100,7 +104,10 @@ export function toHistoryRows(
     percent_change_7d: null,
     percent_change_30d: null,
   }))
-  return [...rows, ...faults]
+  const [first, ...later] = rows
+  return first === undefined || lost.length === 0
+    ? [...rows, ...faults]
+    : [{ ...first, [LEFT_OUT]: lost }, ...later, ...faults]
 }
 
 const UNREADABLE_POINT = 'prices.*: expected a time and a price'

@@ -35,6 +35,7 @@ const places = z.int().min(0).max(77)
  * fungible. The provider calls a token without a quote dust: it is held like any other, and its price may be known elsewhere.
  */
 export function toPositions({ items }: z.infer<typeof balancesData>, { chain, address }: Wallet): Position[] {
+  const known = new Set<unknown>()
   return items.flatMap((item) => {
     const { contract_decimals, contract_address } = item
     if (item.is_spam === true || item.type === 'nft') return []
@@ -42,6 +43,9 @@ export function toPositions({ items }: z.infer<typeof balancesData>, { chain, ad
     if ((contract_decimals ?? null) === null) return []
     const decimals = orNull(places, toNumber(contract_decimals))
     if (decimals === null) return [toUnusable({ chain, address }, 'items.*.contract_decimals: no number that can be')]
+    if (known.has(contract_address))
+      return [toUnusable({ chain, address }, 'items.*.contract_address: is listed twice')]
+    known.add(contract_address)
     return [
       {
         chain,

@@ -40,6 +40,7 @@ export function toDailyPositions(
       const day = toBucketStart(toTime(timestamp), range.interval)
       if (!(day >= range.from && day < range.to)) continue
       const positions = days.get(day) ?? []
+      if (positions.some((other) => other.contract === contract)) continue
       days.set(day, positions)
       const quoted = toQuoted(open?.quote, quote_rate)
       if (typeof decimals !== 'number' || !open || (now === undefined && !wasLeft(item, quoted.valueUsd))) continue
