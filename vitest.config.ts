@@ -1,37 +1,48 @@
 import { defineConfig } from 'vitest/config'
 
 const SHARED = {
-  setupFiles: ['test/support/run-compiled.ts'],
-  // What is loaded once serves all files of a worker.
+  // Modules that are loaded once serve all files of a worker.
   isolate: false,
-  // Tests make much that is soon garbage; with room for it a collection comes less often.
+  // Tests allocate many short-lived objects: a larger young generation needs fewer collections.
   execArgv: ['--max-semi-space-size=64'],
-  // What a test waits for happens; how soon is for a busy machine to say.
+  // A timeout ends a hung test. It is far above what a busy machine needs.
   testTimeout: 180_000,
   hookTimeout: 300_000,
   expect: { poll: { timeout: 170_000 } },
 }
 
-const project = (name: string, include: string, more: { exclude?: string[]; isolate?: boolean } = {}) => ({
-  test: { ...SHARED, name, include: [`test/${include}.test.ts`], ...more },
+/** Tests of modules alone: no build, no stores, no page. */
+const unit = (name: string, include: string) => ({
+  test: { ...SHARED, name, include: [`test/${include}.test.ts`] },
 })
 
-/** These trace their whole process, once and for all. */
+/** Tests that use the compiled programs, ClickHouse and Redis, which start once for all projects of a run. */
+const withStores = (name: string, include: string, more: { exclude?: string[]; isolate?: boolean; testTimeout?: number } = {}) => ({
+  test: {
+    ...SHARED,
+    name,
+    include: [`test/${include}.test.ts`],
+    globalSetup: ['test/support/scratch.ts', 'test/support/stores.ts'],
+    setupFiles: ['test/support/run-compiled.ts'],
+    ...more,
+  },
+})
+
+/** These files install tracing for their whole process. */
 const TRACED = 'integration/tracing-{jobs,requests}'
 
 export default defineConfig({
   test: {
-    // Not a project's own: one folder, one build and one set of stores serve them all.
-    globalSetup: ['test/support/scratch.ts', 'test/support/compile.ts', 'test/support/stores.ts'],
-    // One more than two cores: each waits a fifth of its time for a store. The system's tests wait for programs and have four.
+    // One more than two cores: each worker waits a fifth of its time for a store. The system suite waits for programs and has four.
     maxWorkers: 3,
     // In the order of their names: what takes longest comes first.
     projects: [
-      project('faults', 'faults/**/*'),
-      project('system', 'system/**/*'),
-      project('integration', '{integration,contract}/**/*', { exclude: [`test/${TRACED}.test.ts`] }),
-      project('traced', TRACED, { isolate: true }),
-      project('unit', 'unit/**/*'),
+      withStores('long', 'long/**/*', { testTimeout: 1_800_000 }),
+      withStores('faults', 'faults/**/*'),
+      withStores('system', 'system/**/*'),
+      withStores('integration', '{integration,contract}/**/*', { exclude: [`test/${TRACED}.test.ts`] }),
+      withStores('traced', TRACED, { isolate: true }),
+      unit('unit', 'unit/**/*'),
     ],
   },
 })

@@ -9,7 +9,7 @@ import { createMemory } from './answers/memory.ts'
 import { createCounts } from './coverage/counts.ts'
 import { createToClient, type ToClient } from './http/client-address.ts'
 import { createRequestIds, FIXED_HEADERS, type FlatHeaders, setHeaders, toPreflightHeaders } from './http/headers.ts'
-import { type Admission, createGate, type GateOptions } from './limits/gate.ts'
+import { type Admission, createGate } from './limits/gate.ts'
 import { createConnect } from './live/connect.ts'
 import type { McpEndpoint } from './mcp/endpoint.ts'
 import { MCP_METHODS, MCP_PATH } from './mcp/path.ts'
@@ -42,8 +42,6 @@ export type AppOptions = Omit<Surroundings, Made> & {
   readonly log: Logger
   readonly metrics: MetricsRegistry
   readonly commitLog: CommitLog
-  /** Who may ask how often; everybody, unless it is given. */
-  readonly limits?: Pick<GateOptions, 'keys' | 'anonymous' | 'counting'>
   /** The clock, in Unix milliseconds; the machine's unless a test has another. */
   readonly now?: () => number
   /** What a client takes at least, unless a test has no time to wait for it. */
@@ -126,17 +124,15 @@ function createSendStream({ config, log, readers }: AppOptions & { readonly read
 
 /** What routes work with; `maxBytes` is for the pieces that answers are put together from. */
 function createSurroundings(options: AppOptions, maxBytes: number, toClient: ToClient): Surroundings {
-  const { commits, commitLog, config, db, heartbeatMs, metrics, now = Date.now, stopping } = options
+  const { commits, commitLog, config, db, heartbeatMs, log, metrics, now: local = Date.now, stopping } = options
   const gauge = createGauge(METRICS.apiStreams, metrics)
   return {
     ...options,
     memory: createMemory({ maxBytes, commits, db }),
     storedPoints: createStoredPoints(db, config.api.answersAtOnce),
-    // Not by the clock of the data: a database can go away while that stands still.
-    readiness: createReadiness(db, () => performance.now()),
+    ...createReadiness(db, { passed: () => performance.now(), local, log }),
     counts: createCounts(commits, db),
     connect: createConnect({ commitLog, bounds: config.api.streams, toClient, gauge, heartbeatMs, stopping }),
-    now,
   }
 }
 

@@ -1,3 +1,4 @@
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net'
 import { pathToFileURL } from 'node:url'
 import { isStartedByNpm } from './config/started-by.ts'
 import { refuseSwallowed } from './config/swallowed-options.ts'
@@ -110,10 +111,18 @@ function outliveReaders(): void {
   process.stderr.on('error', ignoreBrokenPipe)
 }
 
+/**
+ * How long each address of a host with several may take to accept a connection, before the next one is tried. Node's own 250 ms
+ * fail for hosts farther away than that. This is enough for a satellite link, and for one lost packet, which is sent again after
+ * a second; a request through a network that drops IPv6 packets is delayed by as much, once per connection.
+ */
+const CONNECT_ATTEMPT_MS = 2_000
+
 /** Runs a program. A DataError is for the operator, and is printed without a stack. */
 export function runProgram(main: () => Promise<void>): void {
   watchStarter()
   outliveReaders()
+  setDefaultAutoSelectFamilyAttemptTimeout(CONNECT_ATTEMPT_MS)
   start(main).catch((error: unknown) => {
     console.error(error instanceof DataError ? toReason(error) : error)
     process.exit(1)

@@ -8,7 +8,6 @@ const packageFile = (name: string, file: string) =>
   join(dirname(createRequire(import.meta.url).resolve(`${name}/package.json`)), file)
 
 export const TSC = packageFile('typescript', 'bin/tsc')
-export const VITE = packageFile('vite', 'bin/vite.js')
 
 /** Runs Node with these arguments. @throws Error with `failure` and all that was printed. */
 export function run(args: readonly string[], failure: string): void {

@@ -2,7 +2,7 @@
 // Prepares a fresh clone: packages, the page, and a Redis binary unless REDIS_URL names a server. Runs before what a
 // newcomer begins with (`npm start`, `test`, `live`, `providers`), with nothing but Node's own modules, and does nothing when all is there.
 import { spawnSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 // Whole, because an older Node, which is told that it is too old, has no parseEnv.
@@ -63,29 +63,7 @@ function installRedis() {
   ])
 }
 
-/** The page, when it was never built or its sources are newer. */
-function buildPage() {
-  const page = join(root, 'web')
-  const built = join(page, 'dist', 'index.html')
-  // What is made of the interface are types, made anew by every check: they say nothing to the builder; the packages do.
-  const isSource = (name) => !/^(?:\.|dist(?:\W|$)|schema\.ts$|operations\.ts$)/.test(name)
-  const sources = [page, join(root, 'clients', 'typescript', 'src')].flatMap((folder) =>
-    readdirSync(folder, { recursive: true })
-      .filter(isSource)
-      .map((name) => join(folder, name)),
-  )
-  const shared = ['package-lock.json', join('shared', 'coverage', 'not-due.ts')].map((path) => join(root, path))
-  const newest = Math.max(...[...sources, ...shared].map((path) => statSync(path).mtimeMs))
-  if (existsSync(built) && statSync(built).mtimeMs >= newest) return
-  // Beside what a running API may be about to read, and in its place when it is whole.
-  const [dist, next] = [join(page, 'dist'), join(page, `dist.${process.pid}`)]
-  const vite = join('node_modules', 'vite', 'bin', 'vite.js')
-  run(process.execPath, [vite, 'build', 'web', '--outDir', next, '--emptyOutDir', '--logLevel', 'warn'])
-  rmSync(dist, { recursive: true, force: true })
-  renameSync(next, dist)
-}
-
 requireNode()
 installPackages()
 installRedis()
-buildPage()
+run(process.execPath, [join('tools', 'build-page.mjs')])

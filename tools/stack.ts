@@ -24,7 +24,7 @@ import { createRecomputation } from '../workers/schedule/recompute.ts'
 import { collectPastDays } from './demo-history.ts'
 import { lockFolder } from './lock.ts'
 import { prepareStores } from './stores.ts'
-import { createSupervisor, type Part } from './supervisor.ts'
+import { createSupervisor, findDiskFault, type Part } from './supervisor.ts'
 
 const HELP = `tsx tools/stack.ts demo|live
 
@@ -54,8 +54,12 @@ const STOP_DEADLINE_MS = 90_000
 
 const stopping = new AbortController()
 
+/** The data folder, from when it is locked. */
+let dataFolder: string | undefined
+
 const supervisor = createSupervisor({
   say: (line) => console.error(line),
+  findFault: () => (dataFolder === undefined ? undefined : findDiskFault(dataFolder)),
   onLost: (reason) => {
     console.error(`${reason}\nEverything is stopped.`)
     process.exitCode = 1
@@ -215,7 +219,9 @@ async function main(): Promise<void> {
   if (upstream !== undefined) provideSettings(toDemoSettings(upstream.url))
   // Nobody takes over from the one API that runs here.
   provideSettings({ API_DRAIN_SECONDS: '0' })
-  unlock = lockFolder(loadConfig().dataDir)
+  const { dataDir } = loadConfig()
+  unlock = lockFolder(dataDir)
+  dataFolder = dataDir
   const standIns = upstream === undefined ? [] : [supervisor.start(upstream.part)]
   const [config] = await Promise.all([prepareStores(supervisor, mode), ...standIns])
   announceRunning(config)

@@ -1,3 +1,5 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { DataError, toReason } from '../shared/errors.ts'
 import { STOP_DEADLINE_MS } from '../shared/process.ts'
 import { type Child, startChild, untilReady } from './children.ts'
@@ -30,6 +32,36 @@ const ALIVE_MS = 60_000
 /** Every part ends by itself before that: one that does not hangs, and all others would wait for it. */
 const KILLED_AFTER_MS = STOP_DEADLINE_MS + 5_000
 
+/** How often it is looked whether a disk has room again. */
+const LOOK_AGAIN_MS = 5_000
+
+/** What a part needs to start; ClickHouse writes some files of this size. */
+const NEEDED_BYTES = 1024 * 1024
+
+const DISK_FAULTS: Readonly<Record<string, string>> = {
+  ENOSPC: 'full',
+  EDQUOT: 'full for this user (a quota)',
+  EROFS: 'read-only',
+}
+
+/** Tries to write to the disk of a folder. Returns in words why nothing can be written; undefined where it can. */
+export function findDiskFault(folder: string): string | undefined {
+  const probe = join(folder, '.room')
+  try {
+    writeFileSync(probe, Buffer.alloc(NEEDED_BYTES), { flush: true })
+    return undefined
+  } catch (error) {
+    const fault = DISK_FAULTS[(error as NodeJS.ErrnoException).code ?? '']
+    return fault === undefined ? undefined : `the disk of ${folder} is ${fault}`
+  } finally {
+    try {
+      rmSync(probe, { force: true })
+    } catch {
+      // A read-only disk keeps what an earlier look left there.
+    }
+  }
+}
+
 interface Supervised {
   readonly part: Part
   child: Child
@@ -40,7 +72,7 @@ interface Supervised {
 
 /**
  * Keeps parts running: one that ends unasked is started again after a growing pause, with a line that says so.
- * `onLost` is called once, with its last output, when one keeps dying.
+ * `onLost` is called once, with its last output, when one keeps dying. While `findFault` names a fault nothing is started.
  */
 export function createSupervisor(options: {
   readonly say: (line: string) => void
@@ -48,8 +80,12 @@ export function createSupervisor(options: {
   readonly pausesMs?: readonly number[]
   readonly aliveMs?: number
   readonly killedAfterMs?: number
+  /** Says why a part that ended could not run now, such as a full disk; undefined where nothing speaks against it. */
+  readonly findFault?: () => string | undefined
+  readonly lookAgainMs?: number
 }): Supervisor {
   const { say, onLost, pausesMs = PAUSES_MS, aliveMs = ALIVE_MS, killedAfterMs = KILLED_AFTER_MS } = options
+  const { findFault = () => undefined, lookAgainMs = LOOK_AGAIN_MS } = options
   let parts: readonly Supervised[] = []
   let isStopping = false
   /** Whether nobody wants it to run any more. */
@@ -60,12 +96,26 @@ export function createSupervisor(options: {
   const watch = async (supervised: Supervised) => {
     const how = `${supervised.part.name} ended with ${await supervised.child.ended}`
     if (isOver(supervised)) return
+    const fault = findFault()
+    if (fault !== undefined) {
+      // Its deaths are the disk's: they count anew when it can be written again.
+      supervised.deaths = 0
+      say(`${how}: ${fault}: it is started again when it can write there`)
+      return startWithRoom(supervised)
+    }
     supervised.deaths = performance.now() - supervised.startedAt < aliveMs ? supervised.deaths + 1 : 1
     const pause = pausesMs[supervised.deaths - 1]
     if (pause === undefined)
       return onLost(`${how} for the ${supervised.deaths}th time in a row: ${toLast(supervised.child)}`)
     say(`${how}: it is started again in ${pause / 1000} s`)
     supervised.again = setTimeout(() => void startAgain(supervised), pause)
+  }
+
+  const startWithRoom = (supervised: Supervised) => {
+    supervised.again = setTimeout(() => {
+      if (findFault() === undefined) void startAgain(supervised)
+      else startWithRoom(supervised)
+    }, lookAgainMs)
   }
 
   const startAgain = async (supervised: Supervised) => {

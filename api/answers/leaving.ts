@@ -1,9 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 
-/** An answer to be kept that takes longer, waiting for a connection included, is given up: the client may come back. */
-export const ANSWER_TIMEOUT_MS = 30_000
-
 /** Whoever asked is not there any more: nothing failed, and there is nobody to tell. */
 export class ClientLeft extends Error {
   constructor() {

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database, Statement } from '../../shared/store/clickhouse.ts'
 import { JSON_RECORDS } from './formats.ts'
-import { ANSWER_TIMEOUT_MS } from './leaving.ts'
 
 /** One thread is enough to write JSON for a client. */
 export const JSON_SETTINGS = { ...JSON_RECORDS, max_threads: 1 }
@@ -55,7 +54,7 @@ export async function writeArray(db: Database, { page, ...statement }: ArrayStat
     sql: `SELECT concat(toJSONString(tuple(${count}, toUnixTimestamp64Milli(${newest}), ${last})), '\\n', toJSONString(${elements}))
 FROM (${statement.sql})`,
     settings: JSON_SETTINGS,
-    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+    signal: AbortSignal.timeout(db.answerTimeoutMs),
   })
   const { body } = written
   const parsed = head.safeParse(written.head)

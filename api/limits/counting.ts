@@ -1,6 +1,7 @@
 import type { Redis } from 'ioredis'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible'
 import type { Allowance } from '../../shared/keys/allowance.ts'
+import { requireWritable } from '../../shared/queue/redis.ts'
 
 /** How a window stands after a request was counted. */
 export interface Standing {
@@ -16,6 +17,8 @@ type Told = (standing: Standing, error?: unknown) => void
 export interface Counting {
   /** Counts a request of somebody, and tells how the window stands. */
   count(who: string, allowance: Allowance, told: Told): void
+  /** Whether all processes count together: Redis takes writes now. */
+  isShared(): Promise<boolean>
 }
 
 /** Somebody's window, as this process sees it. Those who ask while an answer of Redis is under way are counted together. */
@@ -141,6 +144,13 @@ export function createCounting(redis: Redis | undefined, prefix: string): Counti
     settle(line)
   }
   return {
+    isShared: async () => {
+      if (redis?.status !== 'ready') return false
+      return requireWritable(redis, [prefix]).then(
+        () => true,
+        () => false,
+      )
+    },
     count: (who, allowance, told) => {
       const place = `${who} ${allowance.requests}/${allowance.seconds}`
       const line = lines.get(place)

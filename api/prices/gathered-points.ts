@@ -2,7 +2,7 @@ import { DataError } from '../../shared/errors.ts'
 import { INTERVALS, type Interval, type TimeRange } from '../../shared/intervals.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import { createGathering } from '../answers/gathering.ts'
-import { ANSWER_TIMEOUT_MS, withSignal } from '../answers/leaving.ts'
+import { withSignal } from '../answers/leaving.ts'
 import type { Rows } from '../answers/rows.ts'
 import type { PointsRange, StoredPoints } from '../route/stored-points.ts'
 import { toPieceMs } from '../series/pieces.ts'
@@ -35,7 +35,7 @@ export function createStoredPoints(db: Database, answersAtOnce: number): StoredP
     })
     const isAlone = (range: PointsRange) => db.cluster !== undefined || countPieces(range, interval) > SHORT_PIECES / 2
     return (range, abandoned) =>
-      inTime(abandoned, (left) =>
+      inTime(abandoned, db.answerTimeoutMs, (left) =>
         isAlone(range) ? read([range], left).then(([rows]) => rows as Rows) : gather(range, left),
       )
   }
@@ -46,12 +46,16 @@ export function createStoredPoints(db: Database, answersAtOnce: number): StoredP
  * Reads as long as somebody may wait for an answer, the waiting for a statement included.
  * @throws DataError `storage`
  */
-async function inTime<T>(abandoned: AbortSignal, read: (left: AbortSignal) => Promise<T>): Promise<T> {
-  const late = AbortSignal.timeout(ANSWER_TIMEOUT_MS)
+async function inTime<T>(
+  abandoned: AbortSignal,
+  timeoutMs: number,
+  read: (left: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const late = AbortSignal.timeout(timeoutMs)
   try {
     return await read(AbortSignal.any([abandoned, late]))
   } catch (error) {
     if (error !== late.reason) throw error
-    throw new DataError('storage', `ClickHouse: no answer within ${ANSWER_TIMEOUT_MS / 1000} s`, { cause: error })
+    throw new DataError('storage', `ClickHouse: no answer within ${timeoutMs / 1000} s`, { cause: error })
   }
 }

@@ -5,7 +5,6 @@ import type { Database } from '../../shared/store/clickhouse.ts'
 import { type Answer, MOST_KEPT, type StreamAnswer, toStream } from '../answers/answer.ts'
 import { FORMATS } from '../answers/formats.ts'
 import { openFramed } from '../answers/frame.ts'
-import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
 import { toColumns, toSelectList } from './columns.ts'
 import type { Representation } from './representation.ts'
 
@@ -46,8 +45,8 @@ FROM (SELECT *, ${rowHash} AS hash, rowNumberInAllBlocks() AS at FROM (${sql}))`
   return row ?? { records: 0, newest: 0, digest: '', last: '', is_cut: 0 }
 }
 
-async function collect(answer: StreamAnswer): Promise<Buffer> {
-  return buffer(Readable.from(await openFramed(answer, AbortSignal.timeout(ANSWER_TIMEOUT_MS))))
+async function collect(answer: StreamAnswer, timeoutMs: number): Promise<Buffer> {
+  return buffer(Readable.from(await openFramed(answer, AbortSignal.timeout(timeoutMs))))
 }
 
 /**
@@ -88,5 +87,5 @@ export async function writeTable(
       readDigest: async (bound) => (await summarize(bound, counted)).digest,
     }),
   }
-  return records > MOST_KEPT.tableRecords ? answer : { ...facts, body: await collect(answer) }
+  return records > MOST_KEPT.tableRecords ? answer : { ...facts, body: await collect(answer, db.answerTimeoutMs) }
 }

@@ -13,7 +13,7 @@ import type { Memory } from '../answers/memory.ts'
 import type { Counts } from '../coverage/counts.ts'
 import { createMediaTypeChooser } from '../http/accept.ts'
 import { PAGE_HEADERS, RANGE_HEADERS, RECORD_HEADERS } from '../http/headers.ts'
-import type { Caller } from '../limits/gate.ts'
+import type { Caller, GateOptions } from '../limits/gate.ts'
 import type { QueryShape } from '../parameters/parse.ts'
 import { recordParameters } from '../parameters/records.ts'
 import { Problem } from '../problem/problem.ts'
@@ -35,6 +35,8 @@ export interface Surroundings {
   readonly readiness: Readiness
   readonly counts: Counts
   readonly connect: Connect
+  /** Who may ask how often; everybody, unless it is given. */
+  readonly limits?: Pick<GateOptions, 'keys' | 'anonymous' | 'counting'>
   readonly now: () => number
   /** Who asks, where requests are limited: for answers of the moment only, because others are everybody's. */
   readonly caller?: Caller | undefined

@@ -123,7 +123,9 @@ export const statusRoute = defineRoute({
   // It does not follow commits: during a back-fill every commit would ask for a new one.
   datasets: [],
   isUrgent: true,
-  handle: async ({ db, config, registry, counts: stored, now }) => {
+  handle: async ({ db, config, registry, counts: stored, readiness, now }) => {
+    // It corrects a clock that is ahead of the database's, by which all data would look stale.
+    await readiness()
     const at = now()
     const [counts, completeness, failing, quiet, unpriced] = await Promise.all([
       stored.read(),

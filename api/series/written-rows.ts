@@ -1,7 +1,6 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
-import { ANSWER_TIMEOUT_MS } from '../answers/leaving.ts'
 import { type Rows, toRows } from '../answers/rows.ts'
 import { JSON_SETTINGS, readWritten } from '../answers/written-json.ts'
 
@@ -29,7 +28,7 @@ export async function writeRows(db: Database, { sql, ...statement }: RowsStateme
   '\\n', arrayStringConcat(groupArray(row), ','))
 FROM (SELECT row_at, as_of, toJSONString(record) AS row FROM (${sql}))`,
     settings: JSON_SETTINGS,
-    signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
+    signal: AbortSignal.timeout(db.answerTimeoutMs),
   })
   const parsed = head.safeParse(written.head)
   const [lengths, at, asOf] = parsed.data ?? [[], [], []]

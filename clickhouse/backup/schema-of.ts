@@ -17,9 +17,9 @@ export interface SchemaOf {
 /**
  * What this program knows of a backup's schema.
  * @throws DataError `schema_too_old` for a backup from before the first release, `migration` for one of a newer program or
- *   of files that were never released.
+ *   of files that were never released, `storage` for one without a table that its schema has.
  */
-export function toSchemaOf({ migrations }: Manifest, from?: string): SchemaOf {
+export function toSchemaOf({ migrations, tables }: Manifest, from?: string): SchemaOf {
   const released = loadReleased(from)
   const told = new Map(migrations.map(({ name, checksum }) => [name, checksum]))
   const [early] = findUnreleased(told, released)
@@ -40,11 +40,30 @@ export function toSchemaOf({ migrations }: Manifest, from?: string): SchemaOf {
       'migration',
       `the backup is of a schema that nobody released: its ${edited.join(', ')} is another one`,
     )
+  const own = known.filter(({ name }) => told.has(name))
+  const lacking = toTables(own).filter((table) => !tables.some(({ name }) => name === table))
+  if (lacking.length > 0)
+    throw new DataError(
+      'storage',
+      `the backup is damaged: its manifest lacks the tables ${lacking.join(', ')}, which its schema has: restore another backup`,
+    )
   return {
-    own: known.filter(({ name }) => told.has(name)),
+    own,
     later: known.filter(({ name }) => !told.has(name)),
     released,
   }
+}
+
+/** The tables with rows that migrations make and leave. */
+function toTables(migrations: readonly Migration[]): string[] {
+  const tables = new Set<string>()
+  for (const statement of migrations.flatMap(({ statements }) => statements)) {
+    const [, made] = /^CREATE TABLE IF NOT EXISTS (\w+)[\s\S]*^ENGINE = \{engine\}\w*MergeTree/m.exec(statement) ?? []
+    const [, dropped] = /^DROP TABLE IF EXISTS (\w+)/m.exec(statement) ?? []
+    if (made !== undefined) tables.add(made)
+    if (dropped !== undefined) tables.delete(dropped)
+  }
+  return [...tables]
 }
 
 /** @throws DataError `migration` when a database has migrations that the backup lacks: its rows have another shape there. */

@@ -14,6 +14,16 @@ import { toHint, withRunningStack } from './running-stack.ts'
 
 const text = z.string().trim().min(1)
 const url = z.url({ protocol: /^https?$/, error: 'must be an http or https URL' })
+/** As curl reads it: without a scheme it is an http URL. */
+const proxyUrl = z
+  .string()
+  .transform((given) => (given.includes('://') ? given : `http://${given}`))
+  .pipe(
+    z.url({
+      protocol: /^https?$/,
+      error: 'must be the http or https URL of a proxy, such as http://proxy.example:3128',
+    }),
+  )
 const port = whole(0, 65_535)
 const count = whole(1)
 const identifier = text.regex(/^[a-zA-Z_][a-zA-Z0-9_]*$/, 'must be a plain identifier: letters, digits and _')
@@ -64,6 +74,8 @@ export const settings = z.object({
   API_SPOOL_MB: whole(0).default(1024),
   // Together with the time of the last requests it must stay below the deadline after which a stopping process exits.
   API_DRAIN_SECONDS: whole(0, 10).default(2),
+  CONNECTIONS_PER_ADDRESS: count.default(512),
+  API_ANSWER_SECONDS: whole(1, 600).default(30),
   STREAM_CLIENTS: count.default(5_000),
   STREAM_CLIENTS_PER_ADDRESS: count.default(50),
   TRUSTED_PROXIES: networks.default([]),
@@ -72,6 +84,7 @@ export const settings = z.object({
   API_KEYS_FILE: text.optional(),
   RATE_LIMIT_ANONYMOUS: allowance.optional(),
   OPS_HOST: text.default('127.0.0.1'),
+  OPS_HOSTS: hostnames.default([]),
   API_OPS_PORT: port.default(9464),
   SCHEDULER_OPS_PORT: port.default(9465),
   WORKER_OPS_PORT: port.default(9466),
@@ -84,8 +97,15 @@ export const settings = z.object({
   // It must stay below the deadline after which a stopping process exits.
   WORKER_DRAIN_SECONDS: whole(0, 20).default(15),
 
+  HTTP_PROXY: proxyUrl.optional(),
+  HTTPS_PROXY: proxyUrl.optional(),
+  NO_PROXY: z.string().default(''),
+
   ...providerSettings,
 })
+
+/** Variables that other programs read too. Their lower-case names win, as they do in curl. */
+const PROXY_VARIABLES: readonly string[] = ['HTTP_PROXY', 'HTTPS_PROXY', 'NO_PROXY']
 
 /** What keeps the database busy when it is on this machine, where several short ranges come with one statement. */
 const ANSWERS_PER_CORE = 4
@@ -105,6 +125,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       password: s.CLICKHOUSE_PASSWORD,
       readUser: s.CLICKHOUSE_READ_USER,
       readPassword: s.CLICKHOUSE_READ_PASSWORD,
+      answerTimeoutMs: s.API_ANSWER_SECONDS * 1000,
       own: {
         dataDir: clickhouseDir(resolve(s.DATA_DIR)),
         host: s.CLICKHOUSE_EMBEDDED_HOST,
@@ -129,6 +150,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       // Each keeps a core of the database busy while it is written.
       downloadsAtOnce: Math.max(2, availableParallelism()),
       drainSeconds: s.API_DRAIN_SECONDS,
+      connectionsPerAddress: s.CONNECTIONS_PER_ADDRESS,
       streams: { all: s.STREAM_CLIENTS, perClient: s.STREAM_CLIENTS_PER_ADDRESS },
       mcpHosts: s.MCP_HOSTS,
       mcpKey: s.MCP_API_KEY,
@@ -137,6 +159,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
     },
     ops: {
       host: s.OPS_HOST,
+      hosts: s.OPS_HOSTS,
       apiPort: s.API_OPS_PORT,
       schedulerPort: s.SCHEDULER_OPS_PORT,
       workerPort: s.WORKER_OPS_PORT,
@@ -149,6 +172,7 @@ function toConfig(s: z.infer<typeof settings>, env: Environment) {
       drainSeconds: s.WORKER_DRAIN_SECONDS,
     },
     datasetsOff: s.DATASETS_OFF,
+    proxy: { http: s.HTTP_PROXY, https: s.HTTPS_PROXY, none: s.NO_PROXY },
     tracing: { wanted: wantsTracing(env) },
     dex: { firstRunHours: s.DEX_FIRST_RUN_HOURS },
     providers: toProviders(s),
@@ -180,7 +204,7 @@ function withSecretFiles(env: Environment, mistakes: string[]) {
   for (const name of Object.keys(settings.shape)) {
     const file = env[`${name}_FILE`]
     // An empty value is how a compose file or a copied .env.example says "not set".
-    const value = env[name] === '' ? undefined : env[name]
+    const value = (PROXY_VARIABLES.includes(name) ? env[name.toLowerCase()] : undefined) || env[name] || undefined
     if (file === undefined || file === '') merged[name] = value
     else if (value !== undefined) mistakes.push(`${name} and ${name}_FILE are both set: keep one`)
     else {
@@ -205,7 +229,7 @@ export function parseConfig(env: Environment): Config {
     const name = String(issue.path[0])
     const given = env[name]
     // A URL may hold a password or a key, whichever setting it was put in.
-    const isSecret = /KEY|PASSWORD|TOKEN|URL/.test(name) || given?.includes('://')
+    const isSecret = /KEY|PASSWORD|TOKEN|URL|_PROXY$/.test(name) || given?.includes('://')
     const shown = given === undefined || isSecret ? '' : ` (given: ${JSON.stringify(given)})`
     mistakes.push(`${name}: ${issue.message}${shown}`)
   }

@@ -4,11 +4,11 @@ import { INTERVAL_SECONDS, toStepStart } from '../intervals.ts'
 import type { OnPart } from '../progress-bar.ts'
 import { WHOLE_REGISTRY } from '../registry/entities.ts'
 import type { Database } from '../store/clickhouse.ts'
-import { type Buckets, union } from './grid.ts'
+import { type Buckets, subtract, union } from './grid.ts'
 import { addCoverage, type Report, RUNS } from './ledger.ts'
 
 /** The part of a dataset by which its rows are counted. */
-export type Recounted = Pick<Dataset, 'name' | 'cadence' | 'series' | 'resumes' | 'lagsBehindSlot'>
+export type Recounted = Pick<Dataset, 'name' | 'cadence' | 'series' | 'resumes' | 'lagsBehindSlot' | 'keepsNewest'>
 
 /** At which step rows were given that do not say so themselves; `cells` are a day's buckets that have any. */
 const DAY_STEPS: Readonly<Record<string, string>> = {
@@ -179,7 +179,10 @@ function toReports(rows: readonly z.infer<typeof lacking>[]): Report[] {
 const step = z.object({ seconds: z.int() })
 const unfounded = z.object({ entity: z.number(), provider: z.string(), runs: z.array(z.tuple([z.int(), z.int()])) })
 
-/** Buckets that are said to be stored while no row stands for them. */
+/**
+ * Finds buckets that are said to be stored while no row stands for them. Where the table keeps only the newest rows, these
+ * are the buckets after the newest row of their entity.
+ */
 export async function findUnfounded(db: Database, dataset: Recounted, onBatch: OnPart = () => {}): Promise<Report[]> {
   if (dataset.resumes) return []
   const steps = await db.rows({
@@ -190,11 +193,29 @@ export async function findUnfounded(db: Database, dataset: Recounted, onBatch: O
   })
   const found: Report[] = []
   const batches = await readBatches(db, dataset)
+  const newest = dataset.keepsNewest ? await readNewestRows(db, dataset) : undefined
   for (const [at, batch] of batches.entries()) {
-    for (const { seconds } of steps) found.push(...(await readUnfounded(db, dataset, batch, seconds)))
+    for (const { seconds } of steps)
+      for (const report of await readUnfounded(db, dataset, batch, seconds)) {
+        const replaced = { first: 0, last: newest?.get(report.entity) ?? -1 }
+        for (const run of subtract(report, [replaced])) found.push({ ...report, ...run })
+      }
     onBatch(at + 1, batches.length)
   }
   return found
+}
+
+const newestRow = z.object({ entity: z.number(), bucket: z.int() })
+
+/** The bucket of the newest row of each entity. */
+async function readNewestRows(db: Database, dataset: Recounted): Promise<ReadonlyMap<number, number>> {
+  const rows = await db.rows({
+    name: 'recount-newest',
+    sql: `SELECT ${toEntity(dataset)} AS entity, intDiv(max(${toTime(dataset)}), {cadence: Int64}) AS bucket FROM ${dataset.series.table} GROUP BY entity`,
+    params: { cadence: INTERVAL_SECONDS[dataset.cadence] },
+    schema: newestRow,
+  })
+  return new Map(rows.map(({ entity, bucket }) => [entity, bucket]))
 }
 
 /** Rows count that take others back: a point that was stored and withdrawn is known. */

@@ -57,6 +57,7 @@ export const daoLinks = defineDataset({
   needsDaos: true,
   entity: 'dao',
   isCollected: true,
+  keepsNewest: true,
   derive: [{ name: 'apply-dao-links', sql: APPLY_LINKS, isWhole: false }],
   series: { table: 'dao_links', entity: 'dao', time: 'observed_at' },
 })

@@ -61,5 +61,6 @@ export const tokenPrices = defineDataset({
   entity: 'token',
   isCollected: true,
   hasOwnTimes: true,
+  hasHistory: true,
   series: { table: 'token_prices', entity: 'token', time: 'observed_at' },
 })

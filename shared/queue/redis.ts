@@ -31,9 +31,20 @@ const OPTIONS = {
 
 const retryStrategy = (attempt: number) => Math.min(200 * attempt, 5_000)
 
+/**
+ * Replies of a node that cannot serve this client now: a former master after a failover (inside a script, Redis 6 and older put
+ * the reply into the text of another error), a node that reads its data set from disk, a replica without its master.
+ */
+const WRONG_NODE = /^(READONLY|LOADING|MASTERDOWN)\b|-READONLY\b/
+
+/** The address may lead to another node by now. The command fails; a new connection takes the next one. */
+const reconnectOnError = ({ message }: Error) => WRONG_NODE.test(message)
+
 /** A Redis connection, which comes back by itself whenever it is lost. A cluster answers the same commands. */
 export function createRedis(url: string, log: Logger, use: Use = 'commands'): Redis {
-  const redis = isRedisCluster(url) ? toCluster(url, use) : new Redis(url, { ...OPTIONS[use], retryStrategy })
+  const redis = isRedisCluster(url)
+    ? toCluster(url, use)
+    : new Redis(url, { ...OPTIONS[use], retryStrategy, reconnectOnError })
   const outage = createOutageLog(log, 'warn')
   redis.on('error', ({ message }) => outage.failed(message, { reason: message, use }, 'redis connection'))
   redis.on('ready', () => outage.works())
@@ -48,10 +59,12 @@ function toCluster(url: string, use: Use): Redis {
   const { nodes, login } = readClusterUrl(url)
   if (use !== 'subscriber')
     return new Cluster([...nodes], {
-      redisOptions: { ...OPTIONS[use], ...login },
+      redisOptions: { ...OPTIONS[use], ...login, reconnectOnError },
       clusterRetryStrategy: retryStrategy,
+      // Nodes stay known by their names, to which their certificates belong; by default they are resolved to addresses first.
+      dnsLookup: (host, done) => done(null, host),
     }) as unknown as Redis
-  const redis = new Redis({ ...OPTIONS[use], ...login, ...nodes[0], retryStrategy })
+  const redis = new Redis({ ...OPTIONS[use], ...login, ...nodes[0], retryStrategy, reconnectOnError })
   let tried = 0
   redis.on('close', () => {
     tried += 1
@@ -80,6 +93,18 @@ export async function requireRedis(redis: Redis): Promise<void> {
   } finally {
     late.abort()
   }
+}
+
+/** Longer than any interval at which readiness is asked for. */
+const READY_KEY_SECONDS = 60
+
+/**
+ * Checks that Redis takes writes under each of these prefixes, which a replica, a node at its `maxmemory` or one that cannot
+ * write to its disk refuses although it answers a PING.
+ * @throws what Redis answers, such as `OOM command not allowed when used memory > 'maxmemory'.`
+ */
+export async function requireWritable(redis: Redis, prefixes: readonly string[]): Promise<void> {
+  await Promise.all([...new Set(prefixes)].map((prefix) => redis.set(`${prefix}:ready`, '1', 'EX', READY_KEY_SECONDS)))
 }
 
 /** While a cluster cannot be reached, commands wait for it without end. */

@@ -27,6 +27,8 @@ export interface Database {
   readonly name: string
   /** The cluster that it is spread over; undefined for a single server. */
   readonly cluster: string | undefined
+  /** How long the API waits for an answer to one request, in milliseconds (API_ANSWER_SECONDS). */
+  readonly answerTimeoutMs: number
   /** The rows of a SELECT, each checked against `schema`. */
   rows<S extends z.ZodType>(statement: Statement & { schema: S }): Promise<z.output<S>[]>
   /**
@@ -74,10 +76,15 @@ const SETTINGS = {
   http_write_exception_in_output_format: 0,
 } as const
 
-/** A failure that the engine told has its code in the message; any other is one of the connection. */
+/**
+ * Names the engine's code where the engine told one. An error of the system is one of the connection. Anything else may be the
+ * engine's own words without a code, as of a disk that is read-only.
+ */
 function toStorageError(name: string, url: string, error: unknown): DataError {
-  const what =
-    error instanceof ClickHouseError ? `code ${error.code} ${error.type ?? ''}` : `no answer from ${new URL(url).host}`
+  const { host } = new URL(url)
+  const isOfSystem = error instanceof Error && 'code' in error && typeof error.code === 'string'
+  const where = isOfSystem ? `no answer from ${host}` : host
+  const what = error instanceof ClickHouseError ? `code ${error.code} ${error.type ?? ''}` : where
   return new DataError('storage', `ClickHouse, ${name}: ${what}: ${toReason(error)}`, { cause: error })
 }
 
@@ -222,6 +229,7 @@ export function createDatabase(
   return {
     name: database,
     cluster: config.cluster,
+    answerTimeoutMs: config.answerTimeoutMs,
     rows: (s) =>
       guarded(traced(s, 'SELECT'), async (trace) => {
         const result = await quick.query({ ...toRequest(s, trace), format: 'JSONEachRow' })

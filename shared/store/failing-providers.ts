@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseStored } from '../json.ts'
 import type { Database } from './clickhouse.ts'
 
 /** The name under which a dataset's job remembers which of its providers fail. */
@@ -9,10 +10,11 @@ const remembered = z.record(z.string(), z.object({ since: z.iso.datetime(), reas
 /** The providers that did not answer in a dataset's newest slot: the slot from which on each failed, and why at last. */
 export type FailingProviders = z.infer<typeof remembered>
 
-/** What is remembered, as `toFailingText` wrote it; empty before anything was. */
-export function readFailingText(text: string | undefined): FailingProviders {
-  return text === undefined ? {} : remembered.parse(JSON.parse(text))
-}
+/** Parses what `toFailingText` wrote. Returns undefined for an unreadable text, which the job's next slot replaces. */
+export const readFailingText = (text: string): FailingProviders | undefined => parseStored(remembered, text)
+
+/** Matches the names that `toFailingName` makes and no others: another version may keep another form under a longer name. */
+const NAMES = `^${FAILING_PROVIDERS}( [1-9][0-9]*)?$`
 
 const told = z.object({ job: z.string(), value: z.string() })
 const text = z.object({ name: z.string(), value: z.string() })
@@ -24,23 +26,26 @@ export const toFailingName = (piece = 0): string => (piece === 0 ? FAILING_PROVI
 export async function readFailingTexts(db: Database, job: string): Promise<ReadonlyMap<number, string>> {
   const rows = await db.rows({
     name: 'failing-texts',
-    sql: 'SELECT name, value FROM job_state FINAL WHERE job = {job: String} AND startsWith(name, {name: String})',
-    params: { job, name: FAILING_PROVIDERS },
+    sql: 'SELECT name, value FROM job_state FINAL WHERE job = {job: String} AND match(name, {names: String})',
+    params: { job, names: NAMES },
     schema: text,
   })
   return new Map(rows.map(({ name, value }) => [Number(name.slice(FAILING_PROVIDERS.length)), value]))
 }
 
-/** The failing providers of every dataset of which that was ever remembered, by its name: those of any piece. */
+/**
+ * Returns the failing providers of every dataset of which that was ever remembered, by its name: those of any piece. An
+ * unreadable text counts as none failing.
+ */
 export async function readFailing(db: Database): Promise<ReadonlyMap<string, FailingProviders>> {
   const rows = await db.rows({
     name: 'failing-providers',
-    sql: 'SELECT job, value FROM job_state FINAL WHERE startsWith(name, {name: String}) ORDER BY job, name',
-    params: { name: FAILING_PROVIDERS },
+    sql: 'SELECT job, value FROM job_state FINAL WHERE match(name, {names: String}) ORDER BY job, name',
+    params: { names: NAMES },
     schema: told,
   })
   const found = new Map<string, FailingProviders>()
-  for (const { job, value } of rows) found.set(job, toEarliest(found.get(job) ?? {}, readFailingText(value)))
+  for (const { job, value } of rows) found.set(job, toEarliest(found.get(job) ?? {}, readFailingText(value) ?? {}))
   return found
 }
 

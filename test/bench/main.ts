@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 import { readCommandLine } from '../../shared/command-line.ts'
 import { DataError } from '../../shared/errors.ts'
 import { isMain, onStopSignal, runProgram } from '../../shared/process.ts'
-import { buildForThisRun } from '../../tools/build.ts'
+import { buildOnce } from '../../tools/build.ts'
 import { runCompiledIn } from '../../tools/children.ts'
 import { benchmarks } from './benchmarks.ts'
 import type { BenchContext, Benchmark, Findings } from './define-benchmark.ts'
@@ -84,25 +84,19 @@ async function main(): Promise<void> {
   const machine = describeMachine(new Date())
   const wanted = benchmarks.filter(({ name }) => options.names.length === 0 || options.names.includes(name))
   const results: Record<string, Findings> = {}
-  const built = buildForThisRun()
-  runCompiledIn(built.folder)
+  runCompiledIn(buildOnce())
   // A signal alone would end this process and leave its Redis behind.
   onStopSignal(async () => {
-    built.remove()
     process.exitCode = 130
   })
-  try {
-    for (const benchmark of wanted) {
-      const found = await run(benchmark, context)
-      if (found === undefined) continue
-      results[benchmark.name] = found
-      const section = toSection(benchmark, found, machine)
-      if (!options.json) console.log(`\n${section}\n`)
-      // Written one by one: a later benchmark that fails takes nothing of an earlier one away.
-      if (!quick) writePage(new Map([[benchmark.name, section]]))
-    }
-  } finally {
-    built.remove()
+  for (const benchmark of wanted) {
+    const found = await run(benchmark, context)
+    if (found === undefined) continue
+    results[benchmark.name] = found
+    const section = toSection(benchmark, found, machine)
+    if (!options.json) console.log(`\n${section}\n`)
+    // Written one by one, so that a later benchmark that fails does not lose an earlier result.
+    if (!quick) writePage(new Map([[benchmark.name, section]]))
   }
   if (options.json) console.log(JSON.stringify({ machine, results: toJudged(results) }, null, 2))
 }

@@ -22,7 +22,7 @@ export function surround({ reader, registry, config }: BenchDatabase, now: numbe
   const nothing = { maxBytes: 0, commits: NOBODY, db: reader }
   const memory = createMemory(nothing)
   const storedPoints = createStoredPoints(reader, config.api.answersAtOnce)
-  const readiness = async () => {}
+  const readiness = async () => 0
   const counts = createCounts(NOBODY, reader)
   const connect = () => {}
   return {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { z } from 'zod'
+import { addCoverage } from '../../shared/coverage/ledger.ts'
 import { addFromRows, findUnfounded } from '../../shared/coverage/recount.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import type { Job } from '../../workers/job/define-job.ts'
@@ -44,12 +45,13 @@ beforeAll(async () => {
     pipeline.clock.now = midnight + at + 20_000
     await run(toJob('index-token'), { kind: 'slot', slot: midnight + at })
   }
-  pipeline.clock.now = NOW
   for (const at of [0, 1, 2, 12, 13]) {
     const slot = Date.parse('2024-05-05T12:00:00Z') + at * HOUR
+    pipeline.clock.now = slot + 20_000
     // Tokens of other chains have no provider without a key: what the others have is stored.
     await run(toJob('holders'), { kind: 'slot', slot }).catch((error) => expect(error).toBeInstanceOf(PendingError))
   }
+  pipeline.clock.now = NOW
 })
 afterAll(() => pipeline?.close())
 
@@ -92,6 +94,25 @@ describe('a recount', () => {
       expect([name, known >= buckets]).toEqual([name, true])
       if (['index', 'market-cap', 'twitter'].includes(name)) expect([name, known]).toEqual([name, buckets])
     }
+  })
+
+  it('does not accuse a dataset whose table keeps only its newest rows, and finds what is after these', async () => {
+    const { db } = pipeline.database
+    const { dataset } = toJob('daos')
+    const day = (text: string) => Date.parse(text) / 86_400_000
+    const link = (observed_at: string) => ({
+      ...{ dao: 7, field: 'website', source: 'coingecko', value: 'https://dao.example' },
+      observed_at,
+    })
+    const days = { entity: 7, state: 'stored', provider: 'coingecko', seconds: 86_400 } as const
+    for (const at of ['2024-05-01', '2024-05-02', '2024-05-03']) {
+      await db.insert({ table: 'dao_links', rows: [link(`${at}T00:00:00.000Z`)] })
+      await addCoverage(db, dataset, [{ ...days, first: day(at), last: day(at) }])
+    }
+    await db.command({ name: 'merge', sql: 'OPTIMIZE TABLE dao_links FINAL' })
+    expect(await findUnfounded(db, dataset)).toEqual([])
+    await addCoverage(db, dataset, [{ ...days, first: day('2024-05-05'), last: day('2024-05-05') }])
+    expect(await findUnfounded(db, dataset)).toEqual([{ ...days, first: day('2024-05-05'), last: day('2024-05-05') }])
   })
 
   it('finds the row of a week anywhere in it', async () => {

@@ -30,6 +30,8 @@ export function createTestConfig(settings: Readonly<Record<string, string>> = {}
     CLICKHOUSE_DATABASE: (isShared(settings) ? takeEmptied() : undefined) ?? `${TEST_DATABASES}${unique}`,
     QUEUE_PREFIX: `test-${unique}`,
     LOG_LEVEL: 'silent',
+    // A busy machine may take long for an answer.
+    API_ANSWER_SECONDS: '150',
     ...settings,
   })
 }

@@ -6,6 +6,7 @@ const refuse = () => Promise.reject(new Error('this test has no database'))
 export const noDatabase: Database = {
   name: 'none',
   cluster: undefined,
+  answerTimeoutMs: 30_000,
   rows: refuse,
   stream: refuse,
   command: refuse,

@@ -1,14 +1,17 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A proxy in front of Redis, which can vanish as a machine does whose plug is pulled: no connection hears of it. */
-export async function startRedisDoor(target: string) {
-  const { hostname, port } = new URL(target)
+/**
+ * A proxy in front of Redis. It can vanish like a machine without power: no connection hears of it. After `leadTo` new
+ * connections reach another Redis, and old ones stay where they are.
+ */
+export async function startRedisDoor(first: string) {
+  let target = new URL(first)
   const sockets = new Set<Socket>()
   let isGone = false
   let swallowed = 0
   const server = createServer((socket) => {
-    const onward = connect(Number(port), hostname)
+    const onward = connect(Number(target.port), target.hostname)
     sockets.add(socket)
     for (const [from, to] of [[socket, onward] as const, [onward, socket] as const]) {
       from.on('data', (bytes) => {
@@ -29,6 +32,9 @@ export async function startRedisDoor(target: string) {
     },
     comeBack: () => {
       isGone = false
+    },
+    leadTo: (url: string) => {
+      target = new URL(url)
     },
     /** Bytes that went nowhere so far. */
     swallowed: () => swallowed,

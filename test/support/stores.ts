@@ -10,12 +10,14 @@ import { migrate } from '../../clickhouse/migrate.ts'
 import { parseConfig } from '../../shared/config/config.ts'
 import { createRedis } from '../../shared/queue/redis.ts'
 import { createDatabase } from '../../shared/store/clickhouse.ts'
+import { buildOnce } from '../../tools/build.ts'
+import { runCompiledIn } from '../../tools/children.ts'
 import { startRedis } from '../../tools/redis-server.ts'
 import { startOwnClickHouse, TEST_DATABASES } from './own-clickhouse.ts'
 import { readTemplate, type SchemaTemplate } from './schema-copy.ts'
 import { silent } from './silent.ts'
 
-/** Where the integration tests find their ClickHouse and Redis; both are shared by all test files of a run. */
+/** Addresses of the ClickHouse and the Redis that all test files of a run share. */
 export interface Stores {
   /** Settings: addresses, users and passwords. */
   readonly settings: Readonly<Record<string, string>>
@@ -28,6 +30,8 @@ export interface Stores {
 
 declare module 'vitest' {
   interface ProvidedContext {
+    /** The folder with the compiled programs. */
+    compiled: string
     stores: Stores
   }
 }
@@ -36,12 +40,38 @@ type Started<T> = T & { stop(): Promise<unknown> }
 
 const PASSWORD = 'test'
 
+/** What the projects of one run share. Vitest loads this file once per project, so the state is global to the process. */
+interface Environment {
+  compiled: string
+  readonly stores: Promise<Stores & { stop(): Promise<void> }>
+}
+const global: { daoDataTests?: Environment } = globalThis as never
+
 /**
- * The stores, once per run that is not of unit tests alone: CLICKHOUSE_URL and REDIS_URL where they are set, containers where Docker runs, else
- * ClickHouse's own server out of its package and a private Redis.
+ * Compiles the programs and starts ClickHouse and Redis, once per run, for the projects that name this file as their global
+ * setup. The stores are CLICKHOUSE_URL and REDIS_URL if they are set, containers if Docker runs, else ClickHouse's own server
+ * from its package and a private Redis.
  */
-export default async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
-  if (project.vitest.projects.every(({ name }) => name === 'unit')) return
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  global.daoDataTests ??= createEnvironment(project)
+  const environment = global.daoDataTests
+  const { stop, ...stores } = await environment.stores
+  project.provide('compiled', environment.compiled)
+  project.provide('stores', stores)
+  project.onTestsRerun(() => project.provide('compiled', environment.compiled))
+  return stop
+}
+
+function createEnvironment(project: TestProject): Environment {
+  const environment = { compiled: buildOnce(), stores: startStores() }
+  runCompiledIn(environment.compiled)
+  project.onTestsRerun(() => {
+    environment.compiled = buildOnce()
+  })
+  return environment
+}
+
+async function startStores(): Promise<Stores & { stop(): Promise<void> }> {
   const docker = spawnSync('docker', ['info'], { stdio: 'ignore' }).status === 0
   const [clickhouse, redis] = await Promise.all([startClickHouse(docker), startRedisStore(docker)])
   console.log(`ClickHouse: ${clickhouse.kind}, Redis: ${redis.kind}`)
@@ -50,8 +80,7 @@ export default async function setup(project: TestProject): Promise<(() => Promis
   const demo = `${TEST_DATABASES}demo_${randomBytes(6).toString('hex')}`
   const tokens = createRedis(redis.url, silent)
   await tokens.rpush(demo, 'nothing')
-  project.provide('stores', { settings, template, demo, endsWithRun: !process.env.CLICKHOUSE_URL })
-  return async () => {
+  const stop = async () => {
     try {
       await dropDatabase(settings, template.database)
       await dropDatabase(settings, demo)
@@ -60,6 +89,18 @@ export default async function setup(project: TestProject): Promise<(() => Promis
       tokens.disconnect()
       await Promise.all([clickhouse.stop(), redis.stop()])
     }
+  }
+  let stopped: Promise<void> | undefined
+  return {
+    settings,
+    template,
+    demo,
+    endsWithRun: !process.env.CLICKHOUSE_URL,
+    // Each project of the run calls it.
+    stop: () => {
+      stopped ??= stop()
+      return stopped
+    },
   }
 }
 

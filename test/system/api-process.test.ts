@@ -45,7 +45,7 @@ describe('the API process', () => {
       return [ready.status, await ready.json()]
     }
     // It serves before it has heard from Redis.
-    await expect.poll(readReady).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'ok' }])
+    await expect.poll(readReady).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'ok', limits: 'off' }])
     expect((await fetch(`${facts.url}/metrics`)).status).toBe(404)
     const idle = get(`${facts.url}/data/tokens`, { agent: false, headers: { connection: 'keep-alive' } })
     const [response] = await once(idle, 'response')
@@ -106,7 +106,10 @@ describe('the API process', () => {
   it('starts and serves without Redis, and says so', async () => {
     const { child, facts } = await start({ REDIS_URL: 'redis://127.0.0.1:1' })
     const ready = await fetch(`${facts.url}/health/ready`)
-    expect([ready.status, await ready.json()]).toEqual([200, { status: 'ready', clickhouse: 'ok', redis: 'away' }])
+    expect([ready.status, await ready.json()]).toEqual([
+      200,
+      { status: 'ready', clickhouse: 'ok', redis: 'away', limits: 'off' },
+    ])
     expect((await fetch(`${facts.url}/data/tokens`)).status).toBe(200)
     await child.stop()
     expect(child.process.exitCode).toBe(0)

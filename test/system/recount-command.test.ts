@@ -2,7 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { z } from 'zod'
+import { addCoverage } from '../../shared/coverage/ledger.ts'
 import { toProgram } from '../../tools/children.ts'
+import discord from '../../workers/jobs/discord.ts'
 import prices from '../../workers/jobs/prices.ts'
 import { runJob } from '../../workers/run/run-job.ts'
 import { createPipeline, type Pipeline } from '../support/pipeline.ts'
@@ -67,4 +69,23 @@ it('npm run coverage tells what has no row, and takes it out when told to', asyn
   expect(recount('prices')).toMatchObject({ status: 0 })
   expect(recount('governance')).toMatchObject({ status: 0, stdout: expect.stringContaining('rows tell only a part') })
   expect(recount('weather')).toMatchObject({ status: 1 })
+})
+
+it('npm run coverage takes out of what cannot be collected again only what it is asked to by its own option', async () => {
+  const bucket = Date.parse('2024-05-05') / 86_400_000
+  const report = {
+    entity: 7,
+    state: 'stored',
+    provider: 'discord',
+    seconds: 86_400,
+    first: bucket,
+    last: bucket,
+  } as const
+  await addCoverage(pipeline.database.db, discord.dataset, [report])
+  expect(recount('discord', '--repair')).toMatchObject({
+    status: 3,
+    stderr: expect.stringContaining('discord: 1 buckets without a row stay'),
+  })
+  expect(recount('discord', '--repair-lost')).toMatchObject({ status: 0, stdout: expect.stringContaining('taken out') })
+  expect(recount('discord')).toMatchObject({ status: 0 })
 })

@@ -80,3 +80,29 @@ it('refuses a part that was never ready', async () => {
   await expect(supervisor.start(part)).rejects.toThrow('part ended with code 4 before it was ready')
   expect([said, lost]).toEqual([[], []])
 })
+
+it('starts a part whose disk is full when there is room again, however often it had died', async () => {
+  let fault: string | undefined
+  const { part, countStarts } = await createPart(`${READY} setInterval(() => {}, 1000)`)
+  const say = (line: string) => void said.push(line)
+  const looks: number[] = []
+  const patient = createSupervisor({
+    ...{ say, onLost: (reason) => void lost.push(reason), pausesMs: [], lookAgainMs: 1 },
+    findFault: () => {
+      looks.push(1)
+      return fault
+    },
+  })
+  const { pid } = await patient.start(part)
+  fault = 'the disk of /data is full'
+  process.kill(Number(pid), 'SIGKILL')
+  await expect.poll(() => looks.length, WAIT).toBeGreaterThan(10)
+  expect([said, await countStarts()]).toEqual([
+    ['part ended with SIGKILL: the disk of /data is full: it is started again when it can write there'],
+    1,
+  ])
+  fault = undefined
+  await expect.poll(() => said, WAIT).toContain('part is back')
+  expect([await countStarts(), lost]).toEqual([2, []])
+  await patient.stop()
+})

@@ -26,7 +26,7 @@ function createState() {
       changes += 1
     }
   }
-  return { run, failing: (piece = 0) => readFailingText(texts.get(piece)), changes: () => changes }
+  return { run, texts, failing: (piece = 0) => readFailingText(texts.get(piece) ?? '{}'), changes: () => changes }
 }
 
 describe('providers that fail', () => {
@@ -73,6 +73,17 @@ describe('providers that fail', () => {
     run(SLOT, [{ provider: 'a', reason: refusal }], { isWhole: false })
     expect(failing()).toEqual({ a: told(FIRST, 'used up') })
   })
+
+  it.each(['', 'no JSON', '{"a":"2026-05-06T07:00:00.000Z"}', '[]'])(
+    'are noted anew by the next slot when the remembered text is %j',
+    (text) => {
+      const { run, failing, texts } = createState()
+      texts.set(0, text)
+      expect(failing()).toBeUndefined()
+      run(SLOT, [])
+      expect(failing()).toEqual({})
+    },
+  )
 
   it('are forgotten with pieces that slots no longer have', () => {
     const { run, failing } = createState()

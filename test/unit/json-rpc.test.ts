@@ -1,4 +1,6 @@
+import { text } from 'node:stream/consumers'
 import { afterEach, describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { createHttpClients } from '../../workers/http/client.ts'
 import { createJsonRpc } from '../../workers/providers/evm/rpc/json-rpc.ts'
 import { startProviderServer } from '../provider-server.ts'
@@ -9,22 +11,45 @@ afterEach(async () => {
   for (const close of closers.splice(0)) await close()
 })
 
-/** What a call comes to whose node answers so, where 400 and 413 may be refusals. */
-async function call(status: number, body: string, type = 'application/json') {
-  const server = await startProviderServer((_, response) => {
-    response.writeHead(status, { 'content-type': type }).end(body)
+const { signal } = new AbortController()
+const rpcCall = z.object({ id: z.number(), method: z.string(), params: z.array(z.unknown()) })
+type Call = z.infer<typeof rpcCall>
+interface Sent {
+  readonly status?: number
+  readonly body: unknown
+  readonly type?: string
+}
+
+/** A node that answers each request as a test says, and the number of calls in each request. */
+async function startNode(answer: (calls: readonly Call[], isBatch: boolean) => Sent, batchSize = 10) {
+  const sizes: number[] = []
+  const server = await startProviderServer((request, response) => {
+    void text(request).then((sent) => {
+      const given = z.union([z.array(rpcCall), rpcCall]).parse(JSON.parse(sent))
+      const calls = Array.isArray(given) ? given : [given]
+      sizes.push(calls.length)
+      const { status = 200, body, type = 'application/json' } = answer(calls, Array.isArray(given))
+      response.writeHead(status, { 'content-type': type }).end(typeof body === 'string' ? body : JSON.stringify(body))
+    })
   })
   closers.push(server.close)
   const settings = { baseUrl: server.baseUrl, timeoutMs: 5_000, maxBytes: 10_000, requestsPerMinute: 60_000 }
-  const client = createHttpClients({ log: silent }).open({ provider: 'node', ...settings })
-  const signal = new AbortController().signal
-  return createJsonRpc('node', client, 10).call({ method: 'eth_getLogs', params: [] }, signal, { answers: [400, 413] })
+  const client = createHttpClients({ log: silent, backoffMs: 0 }).open({ provider: 'node', ...settings })
+  return { rpc: createJsonRpc('node', client, batchSize), sizes }
 }
 
-describe('a call whose refusal may come with an error status', () => {
-  const refusal = { error: { code: -32602, message: 'range too wide' } }
+/** What a call comes to whose node answers so, where 400 and 413 may be refusals. */
+async function call(status: number, body: string, type = 'application/json') {
+  const { rpc } = await startNode(() => ({ status, body, type }))
+  return rpc.call({ method: 'eth_getLogs', params: [] }, signal, { answers: [400, 413] })
+}
 
-  it.each([200, 400])('has the node’s own error with status %i', async (status) => {
+const toError = (code: number, message: string) => ({ error: { code, message } })
+
+describe('a call whose refusal may come with an error status', () => {
+  const refusal = toError(-32602, 'range too wide')
+
+  it.each([200, 400, 404, 500])('returns the error of the node with status %i', async (status) => {
     expect(await call(status, JSON.stringify({ jsonrpc: '2.0', id: 0, ...refusal }))).toMatchObject(refusal)
   })
 
@@ -37,5 +62,149 @@ describe('a call whose refusal may come with an error status', () => {
 
   it('is no refusal where a success has another shape', async () => {
     await expect(call(200, '{"status":"maintenance"}')).rejects.toMatchObject({ code: 'provider_malformed' })
+  })
+
+  it.each([
+    [401, 'provider_rejected', toError(-32600, 'Must be authenticated!')],
+    [429, 'provider_unavailable', toError(-32005, 'rate limited')],
+    [503, 'provider_unavailable', toError(-32603, 'internal error')],
+  ])('fails by its status %i as %s, whatever the body says', async (status, code, body) => {
+    await expect(call(status, JSON.stringify({ jsonrpc: '2.0', id: 0, ...body }))).rejects.toMatchObject({ code })
+  })
+
+  it('takes a result beside an error that is null', async () => {
+    expect(await call(200, '{"id":0,"error":null,"result":"0x1"}')).toEqual({ result: '0x1' })
+  })
+})
+
+/** The reply to each call is its only parameter. */
+const toReply = ({ id, params: [result] }: Call) => ({ jsonrpc: '2.0', id, result })
+const toCalls = (count: number) => Array.from({ length: count }, (_, n) => ({ method: 'eth_call', params: [n] }))
+const toResults = (count: number) => Array.from({ length: count }, (_, result) => ({ result }))
+
+/** The ways in which nodes refuse a batch of more than some calls. */
+const BATCH_REFUSALS: [string, Sent][] = [
+  [
+    'an error alone with status 500 and code 31',
+    {
+      status: 500,
+      body: { id: null, jsonrpc: '2.0', ...toError(31, 'Batch of more than 3 requests are not allowed on free tier') },
+    },
+  ],
+  ['an error alone with status 200', { body: { jsonrpc: '2.0', id: null, ...toError(-32600, 'batch too large') } }],
+  ['the id of its first call', { body: { jsonrpc: '2.0', id: 0, ...toError(-32600, 'batch too large') } }],
+  ['a code that may pass otherwise', { body: { id: null, ...toError(-32005, 'Batch size limit exceeded') } }],
+  ['a list of one error', { body: [{ jsonrpc: '2.0', id: null, ...toError(-32600, 'batch too large') }] }],
+  ['a list with status 400', { status: 400, body: [{ id: null, ...toError(-32600, 'no batches') }] }],
+  ['a page with status 413', { status: 413, body: '<html>413 Request Entity Too Large</html>', type: 'text/html' }],
+  ['an error that is a text', { body: { error: 'batch requests are limited' } }],
+  ['an empty list', { body: [] }],
+]
+
+describe('a batch that the node refuses for its size', () => {
+  it.each(BATCH_REFUSALS)('is sent in batches of three, and then only so: %s', async (_, refusal) => {
+    const { rpc, sizes } = await startNode((calls) => (calls.length > 3 ? refusal : { body: calls.map(toReply) }))
+    expect(await rpc.batch(toCalls(10), signal)).toEqual(toResults(10))
+    expect(sizes).toEqual([10, 3, 3, 3, 1])
+    expect(await rpc.batch(toCalls(6), signal)).toEqual(toResults(6))
+    expect(sizes.slice(5)).toEqual([3, 3])
+  })
+
+  it.each(BATCH_REFUSALS)('is sent call by call where three are too many as well: %s', async (_, refusal) => {
+    const { rpc, sizes } = await startNode((calls) => (calls.length > 1 ? refusal : { body: calls.map(toReply) }))
+    expect(await rpc.batch(toCalls(7), signal)).toEqual(toResults(7))
+    expect(await rpc.batch(toCalls(2), signal)).toEqual(toResults(2))
+    expect(sizes.slice(-9)).toEqual(Array(9).fill(1))
+  })
+
+  it('is as large as the refusal says', async () => {
+    const refusal = { body: { id: null, ...toError(-32600, 'Batch size too large. Max 5 allowed') } }
+    const { rpc, sizes } = await startNode((calls) => (calls.length > 5 ? refusal : { body: calls.map(toReply) }))
+    expect(await rpc.batch(toCalls(10), signal)).toEqual(toResults(10))
+    expect(sizes).toEqual([10, 5, 5])
+  })
+
+  it('is tried again after a hundred where the node named no limit', async () => {
+    const refusal = { body: { id: null, ...toError(-32600, 'batch too large') } }
+    let most = 3
+    const { rpc, sizes } = await startNode((calls) => (calls.length > most ? refusal : { body: calls.map(toReply) }))
+    await rpc.batch(toCalls(10), signal)
+    most = 10
+    for (let n = 0; n < 40; n += 1) await rpc.batch(toCalls(9), signal)
+    expect(sizes.at(-1)).toBe(9)
+  })
+
+  it('has the error of the node for each call where it refuses single calls too', async () => {
+    const error = { code: -32601, message: 'the method eth_call does not exist' }
+    const { rpc, sizes } = await startNode(() => ({ body: { id: null, error } }))
+    expect(await rpc.batch(toCalls(10), signal)).toEqual(Array(10).fill({ error }))
+    expect(sizes.length).toBeLessThan(15)
+    sizes.length = 0
+    await rpc.batch(toCalls(10), signal)
+    // Nothing was learnt of the size.
+    expect(sizes[0]).toBe(10)
+  })
+})
+
+describe('one reply of a batch', () => {
+  it.each([
+    ['is null', () => null],
+    ['is missing', () => undefined],
+    ['has no id', ({ params }: Call) => ({ jsonrpc: '2.0', result: params[0] })],
+    ['is a text', () => 'error'],
+  ])('that %s is asked for again', async (_, toBad) => {
+    let isBad = true
+    const { rpc, sizes } = await startNode((calls) => {
+      const body = calls.map((one) => (one.params[0] === 1 && isBad ? toBad(one) : toReply(one)))
+      isBad = false
+      return { body: body.filter((one) => one !== undefined) }
+    })
+    expect(await rpc.batch(toCalls(3), signal)).toEqual(toResults(3))
+    expect(sizes).toEqual([3, 1])
+  })
+
+  it('that never comes is an error of its own', async () => {
+    const { rpc } = await startNode((calls) => ({
+      body: calls.map((one) => (one.params[0] === 1 ? null : toReply(one))),
+    }))
+    const [first, second, third] = await rpc.batch(toCalls(3), signal)
+    expect([first, third]).toEqual([{ result: 0 }, { result: 2 }])
+    expect(second).toMatchObject({ error: { isUnreadable: true } })
+  })
+
+  it('that makes the node refuse the whole batch is an error of its own', async () => {
+    const error = { code: -32000, message: 'transaction indexing is in progress' }
+    const { rpc, sizes } = await startNode((calls) =>
+      calls.some(({ params }) => params[0] === 4) ? { body: { id: null, error } } : { body: calls.map(toReply) },
+    )
+    const expected = toResults(7).map((reply, n) => (n === 4 ? { error } : reply))
+    expect(await rpc.batch(toCalls(7), signal)).toEqual(expected)
+    sizes.length = 0
+    await rpc.batch(toCalls(7), signal)
+    expect(sizes[0]).toBe(7)
+  })
+
+  it('may name its call by a text, and come in any order', async () => {
+    const { rpc } = await startNode((calls) => ({
+      body: calls.map((one) => ({ ...toReply(one), id: String(one.id) })).reverse(),
+    }))
+    expect(await rpc.batch(toCalls(4), signal)).toEqual(toResults(4))
+  })
+
+  it('to a call that nobody sent is left out, and of two replies the first counts', async () => {
+    const { rpc } = await startNode((calls) => ({
+      body: [{ id: 77, result: 'x' }, ...calls.map(toReply), { id: 0, result: 'y' }],
+    }))
+    expect(await rpc.batch(toCalls(2), signal)).toEqual(toResults(2))
+  })
+})
+
+describe('a batch whose replies name no call', () => {
+  it('is never put in order by guess', async () => {
+    const { rpc, sizes } = await startNode((calls) => ({
+      body: calls.map(({ params }) => ({ jsonrpc: '2.0', result: params[0] })).reverse(),
+    }))
+    expect(await rpc.batch(toCalls(3), signal)).toEqual(toResults(3))
+    expect(sizes.slice(-3)).toEqual([1, 1, 1])
   })
 })

@@ -61,6 +61,43 @@ describe('a day of Moralis', () => {
   })
 })
 
+describe('a swap that cannot be read', () => {
+  it.each([
+    ['null', null],
+    ['without a hash', { transactionType: 'buy', pairAddress: '0xpool' }],
+    ['with a pool that is a number', { transactionHash: '0x9', transactionType: 'buy', pairAddress: 7 }],
+  ])('costs itself and is counted where it is %s', async (_, bad) => {
+    const blockTimestamp = new Date(SLOT - HOUR).toISOString()
+    const toSwap = (hash: string) => ({
+      transactionHash: hash,
+      transactionType: 'buy',
+      pairAddress: '0xpool',
+      blockTimestamp,
+    })
+    const { source } = open(async () => ({ cursor: null, result: [toSwap('0x1'), bad, toSwap('0x2')] }))
+    const rows = await source.fetchNew(toRun({ entities: [toToken(1)], state: createState(), slot: SLOT }).run)
+    expect(rows.map(({ transaction_hash }) => transaction_hash)).toEqual(['0x1', '0x2', null])
+  })
+})
+
+describe('a token whose remembered time is unreadable', () => {
+  it.each(['no number', '{"form":"of another version"}'])('is read as for the first time, also of %j', async (text) => {
+    const from: string[] = []
+    const { source } = open(async ({ query }) => {
+      from.push(String(query?.fromDate))
+      return { cursor: null, result: [] }
+    })
+    const state = createState()
+    const collect = () => source.fetchNew(toRun({ entities: [toToken(1)], state, slot: SLOT }).run)
+    await collect()
+    const first = from.pop()
+    state.set('moralis.token-1', text)
+    const again = toRun({ entities: [toToken(1)], state, slot: SLOT + HOUR })
+    await source.fetchNew(again.run)
+    expect([again.read, Date.parse(from[0] ?? '') - Date.parse(first ?? '')]).toEqual([[1], HOUR])
+  })
+})
+
 describe('a block with more swaps than a slot has pages', () => {
   const at = (ms: number) => new Date(ms).toISOString()
   const swap = (hash: number, ms: number) => ({

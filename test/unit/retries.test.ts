@@ -44,12 +44,21 @@ describe('a job is tried again', () => {
     ['1h', HOUR],
     ['1d', 20 * HOUR],
   ] as const)('as a slot of %s for as long as the slot is worth it', (cadence, worth) => {
-    expect(toLastTry({ kind: 'slot', slot: SLOT }, cadence, SLOT + 3 * HOUR)).toBe(SLOT + worth)
+    expect(toLastTry({ kind: 'slot', slot: SLOT }, cadence, SLOT)).toBe(SLOT + worth)
     const tries = toTries(cadence, worth, 0.5)
     // An outage that ends shortly before the slot does costs nothing.
     expect(tries.at(-1)).toBeGreaterThan(worth - Math.max(worth / 10, 30 * MINUTE))
     expect(tries.length).toBeLessThan(70)
   })
+
+  it.each([3, 20.5, 23.9])(
+    "as a day's slot that first failed after %d hours until its day is over, not longer",
+    (hours) => {
+      expect(toLastTry({ kind: 'slot', slot: SLOT }, '1d', SLOT + hours * HOUR)).toBe(
+        SLOT + Math.min(24, hours + 20) * HOUR,
+      )
+    },
+  )
 
   it('as a range for half an hour from its first failure on, however long it has waited', () => {
     const range = { kind: 'range', from: 0, to: SLOT, interval: '5m' } as const

@@ -8,12 +8,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 let clone: string
 beforeEach(() => {
   clone = mkdtempSync(join(tmpdir(), 'dao-data-clone-'))
-  for (const folder of ['tools', 'bin', 'web/dist', 'clients/typescript/src', 'shared/coverage', 'node_modules'])
-    mkdirSync(join(clone, folder), { recursive: true })
+  for (const folder of ['tools', 'bin', 'node_modules']) mkdirSync(join(clone, folder), { recursive: true })
   cpSync(join(import.meta.dirname, '../../tools/setup.mjs'), join(clone, 'tools/setup.mjs'))
-  const sources = ['package-lock.json', 'shared/coverage/not-due.ts', 'web/index.html']
-  for (const file of [...sources, 'node_modules/.package-lock.json', 'web/dist/index.html'])
-    writeFileSync(join(clone, file), '')
+  writeFileSync(join(clone, 'tools/build-page.mjs'), '')
+  const sources = ['package-lock.json']
+  for (const file of [...sources, 'node_modules/.package-lock.json']) writeFileSync(join(clone, file), '')
   const { stdout } = spawnSync('sh', ['-c', 'command -v sh'], { encoding: 'utf8' })
   symlinkSync(stdout.trim(), join(clone, 'bin/sh'))
 })
@@ -30,14 +29,14 @@ function setUp(settings: string, env: Record<string, string> = {}) {
 
 const URL = 'redis://redis.example'
 
-describe('the preparation of a clone', () => {
+describe('tools/setup.mjs', () => {
   it.each([
     [`REDIS_URL=${URL}`, {}],
     [`export REDIS_URL = "${URL}"`, {}],
     ['REDIS_URL_FILE=/run/secrets/redis_url', {}],
     ['', { REDIS_URL: URL }],
     ['', { REDIS_URL_FILE: '/run/secrets/redis_url' }],
-  ])('wants no Redis of its own where one is given: %j %j', (settings, env) => {
+  ])('needs no local Redis when settings name one: %j %j', (settings, env) => {
     expect(setUp(settings, env)).toEqual({ status: 0, stderr: '' })
   })
 
@@ -46,7 +45,7 @@ describe('the preparation of a clone', () => {
     ['REDIS_URL=""', {}],
     ['REDIS_URL= # none', {}],
     [`REDIS_URL=${URL}`, { REDIS_URL: '' }],
-  ])('says what to install where none is: %j %j', (settings, env) => {
+  ])('names the package to install when there is no Redis: %j %j', (settings, env) => {
     expect(setUp(settings, env)).toMatchObject({ status: 1, stderr: expect.stringContaining('install Redis 6.2') })
   })
 })

@@ -20,6 +20,25 @@ it.each(['2026-05-06T06:59:50.000Z', '2026-05-06T07:00:02.000Z'])(
   },
 )
 
+it('a row that was observed hours before its slot fills its own bucket, and not the slot', () => {
+  const created_at = '2026-05-06T05:01:00.000Z'
+  const given = [{ provider: 'node', rows: [{ index_key: 7, created_at }], read: [], steps: [] }]
+  const collected = { given, answers: createAnswers([], false) } as unknown as Collected
+  const payload = { kind: 'slot', slot: SLOT } as const
+  const [report] = toReports({ job: indexToken, payload, collected, now: SLOT + 20_000 })
+  const bucket = Date.parse('2026-05-06T05:00:00Z') / 300_000
+  expect(report).toMatchObject({ first: bucket, last: bucket })
+})
+
+it('a reading covers nothing after the moment at which it ended', () => {
+  const given = [{ provider: 'moralis', rows: [], read: [7], steps: [] }]
+  const collected = { given, answers: createAnswers([], false) } as unknown as Collected
+  const payload = { kind: 'slot', slot: SLOT } as const
+  const now = SLOT - 2 * 3_600_000
+  const [report] = toReports({ job: dexTrades, payload, collected, now, readSince: () => undefined })
+  expect(report).toMatchObject({ last: now / 3_600_000 })
+})
+
 it.each([
   ['its own last reading', 'moralis', 90],
   ['this slot alone where another provider read before', 'ethereum', 0],

@@ -40,6 +40,23 @@ describe('a part that starts', () => {
   })
 })
 
+describe('a storage error', () => {
+  const READ_ONLY = 'Poco::Exception. Code: 1000, e.code() = 30, Read-only file system: /data/store'
+
+  it('has the words of an engine that answers without a code, and does not call that no answer', async () => {
+    const { db } = await open((response) => response.writeHead(500).end(READ_ONLY))
+    const failing = db.command({ name: 'step', sql: 'SELECT 1' })
+    await expect(failing).rejects.toThrow(`ClickHouse, step: ${new URL(server.url).host}: ${READ_ONLY}`)
+  })
+
+  it('says that there is no answer from a server that is away', async () => {
+    const { db, url } = await open()
+    await server.close()
+    const failing = db.command({ name: 'step', sql: 'SELECT 1' })
+    await expect(failing).rejects.toThrow(`ClickHouse, step: no answer from ${new URL(url).host}`)
+  })
+})
+
 describe('a cluster one of whose servers is down', () => {
   const openCluster = async (...turns: Turn[]) => {
     server = await startStubService(...turns)

@@ -64,7 +64,7 @@ async function main(): Promise<void> {
 
 async function askProviders(registry: ReturnType<typeof loadRegistry>): Promise<Lists> {
   const config = loadConfig()
-  const http = createHttpClients({ log: createLog('registry', 'error') })
+  const http = createHttpClients({ log: createLog('registry', 'error'), proxy: config.proxy })
   return fetchLists(registry, { config, http }, new AbortController().signal)
 }
 

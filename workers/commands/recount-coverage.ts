@@ -14,7 +14,13 @@ import { createRedis, requireRedis } from '../../shared/queue/redis.ts'
 import { createDatabase, type Database } from '../../shared/store/clickhouse.ts'
 import { publishCommit } from '../../shared/store/commits.ts'
 import { createLog } from '../../shared/telemetry/log.ts'
+import { jobs } from '../jobs/list.ts'
 import { toTable } from '../terminal/text-table.ts'
+
+/** The datasets of which no provider has the past: what is taken out of their coverage stays missing. */
+function withoutHistory(): string[] {
+  return jobs.filter(({ history, resumes }) => history === undefined && !resumes).map(({ dataset }) => dataset.name)
+}
 
 /** 1 is every failure to tell. */
 const UNFOUNDED = 3
@@ -25,7 +31,10 @@ Compares the coverage with the stored rows. What is stored and not in it is adde
 it has as stored without a row is told, and exits with ${UNFOUNDED}. May be repeated.
 Of dex-trades, governance and governors rows tell only a part, because many hours have none: nothing is compared.
 
-  --repair  takes what has no row out of the coverage, so that it is collected again
+  --repair       takes what has no row out of the coverage, so that it is collected again; not of datasets whose
+                 providers have no history (${withoutHistory().join(', ')}),
+                 which would only count as less complete
+  --repair-lost  takes it out of these as well
   --json
   --help
 
@@ -40,17 +49,28 @@ interface Recount {
   readonly repaired: boolean
 }
 
+interface RecountOptions {
+  readonly repair: boolean
+  readonly repairLost: boolean
+  readonly onChange: () => Promise<void>
+}
+
 /** `onChange` is called as soon as the coverage is another one, whatever becomes of the rest. */
 async function recount(
   db: Database,
   dataset: Recounted,
-  { repair, onChange }: { readonly repair: boolean; readonly onChange: () => Promise<void> },
+  { repair, repairLost, onChange }: RecountOptions,
 ): Promise<Recount> {
   const unfounded: readonly Report[] = await findUnfounded(db, dataset, createParts(`${dataset.name}: coverage`))
-  if (repair && unfounded.length > 0) {
+  const isLost = withoutHistory().includes(dataset.name)
+  const isRepaired = unfounded.length > 0 && (repairLost || (repair && !isLost))
+  if (isRepaired) {
     await removeUnfounded(db, dataset, unfounded)
     await onChange()
-  }
+  } else if (repair && unfounded.length > 0)
+    console.error(
+      `${dataset.name}: ${totalBuckets(unfounded)} buckets without a row stay, because no provider has them any more: --repair-lost takes them out`,
+    )
   const added = await addFromRows(db, dataset, Date.now(), createParts(`${dataset.name}: rows`))
   if (added > 0) await onChange()
   return {
@@ -58,7 +78,7 @@ async function recount(
     comparable: !dataset.resumes,
     added,
     unfounded: totalBuckets(unfounded),
-    repaired: repair && unfounded.length > 0,
+    repaired: isRepaired,
   }
 }
 
@@ -78,6 +98,7 @@ async function main(): Promise<void> {
     allowPositionals: true,
     options: {
       repair: { type: 'boolean', default: false },
+      'repair-lost': { type: 'boolean', default: false },
       json: { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
     },
@@ -98,7 +119,8 @@ async function main(): Promise<void> {
     for (const dataset of selected) {
       // Answers say which of their data is coarser than asked for, as the coverage has it.
       const onChange = () => publishCommit(stores, { dataset: dataset.name })
-      recounts.push(await recount(db, dataset, { repair: values.repair, onChange }))
+      const { repair, 'repair-lost': repairLost } = values
+      recounts.push(await recount(db, dataset, { repair, repairLost, onChange }))
     }
     console.log(values.json ? JSON.stringify(recounts, null, 2) : toRecountTable(recounts))
     if (recounts.some(({ unfounded, repaired }) => unfounded > 0 && !repaired)) process.exitCode = UNFOUNDED

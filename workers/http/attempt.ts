@@ -1,5 +1,7 @@
+import type { Config } from '../../shared/config/config.ts'
 import { toReason } from '../../shared/errors.ts'
-import { BodyTooLarge, readBody, readExcerpt } from './body.ts'
+import { BodyTooLarge, isJsonType, readBody, readExcerpt } from './body.ts'
+import { requireInTime } from './deadline.ts'
 import type { ErrorAnswer, HttpRequest, HttpSettings } from './request.ts'
 import { toRetryAfterMs } from './retry.ts'
 import { type Target, toExcerpt } from './target.ts'
@@ -35,6 +37,7 @@ export async function attempt(
   request: HttpRequest,
   headers: Headers,
   target: Target,
+  fetchOnce: Fetch,
 ): Promise<Answer | Failure> {
   const { timeoutMs } = settings
   const maxBytes = settings.maxBytes * (request.timesMaxBytes ?? 1)
@@ -44,8 +47,8 @@ export async function attempt(
   request.signal.addEventListener('abort', abort, { once: true })
   let status: number | undefined
   try {
-    request.signal.throwIfAborted()
-    const response = await send(request, headers, target, stop.signal)
+    requireInTime(request.signal)
+    const response = await send(request, headers, target, stop.signal, fetchOnce)
     status = response.status
     const contentType = response.headers.get('content-type')
     const quotaLeft = toQuotaLeft(response)
@@ -56,10 +59,14 @@ export async function attempt(
     const isAnswer = (status >= 200 && status < 300) || request.answers?.includes(status)
     if (!isAnswer) {
       const failure = await toFailure(settings, response, target)
-      request.signal.throwIfAborted()
-      return failure
+      requireInTime(request.signal)
+      const { said } = failure
+      if (said === undefined || !isTakenAsAnswer(request, status, said)) return failure
+      return { status, quotaLeft, isAbsent: false, ...said }
     }
-    return { status, quotaLeft, isAbsent: false, contentType, body: await readBody(response, maxBytes) }
+    const body = await readBody(response, maxBytes)
+    requireInTime(request.signal)
+    return { status, quotaLeft, isAbsent: false, contentType, body }
   } catch (cause) {
     request.signal.throwIfAborted()
     const isTooLarge = cause instanceof BodyTooLarge
@@ -76,16 +83,63 @@ export async function attempt(
   }
 }
 
+/** Whether an error status comes with a body that is an answer all the same. */
+function isTakenAsAnswer({ isAnswer }: HttpRequest, status: number, said: NonNullable<Failure['said']>): boolean {
+  if (isAnswer === undefined || !isJsonType(said.contentType)) return false
+  try {
+    return isAnswer(JSON.parse(said.body), status)
+  } catch {
+    // A gateway's page, or a body that is too long for an error.
+    return false
+  }
+}
+
 /** POST when there is a body, else GET, unless the request names a method. */
 export const toMethod = ({ method, body }: HttpRequest) => method ?? (body === undefined ? 'GET' : 'POST')
 
+/** Sends one request; the platform's `fetch`, or one that goes through proxies. */
+export type Fetch = (url: URL, init: RequestInit) => Promise<Response>
+
+/** Requests to this machine, such as to a node beside the workers, never leave it. */
+const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
+
+/** The way to providers: through the proxies of the settings, if there are any. */
+export function createFetch({ http, https, none }: Config['proxy']): Fetch {
+  // At each call: tests put a fetch of their own in its place.
+  if (http === undefined && https === undefined) return (url, init) => fetch(url, init)
+  const noProxy = none.trim() === '*' ? '*' : [none, ...LOOPBACK].join(',')
+  // Only where there is a proxy: the package takes 20 MB of memory.
+  const loaded = import('undici').then((undici) => {
+    const dispatcher = new undici.EnvHttpProxyAgent({
+      httpProxy: http ?? '',
+      httpsProxy: https ?? '',
+      noProxy,
+      proxyTunnel: false,
+    })
+    return { fetch: undici.fetch as unknown as ProxiedFetch, dispatcher }
+  })
+  return async (url, init) => {
+    const { fetch: fetchThrough, dispatcher } = await loaded
+    return fetchThrough(url, { ...init, dispatcher })
+  }
+}
+
+/** The package's types of requests and responses are not the platform's, which behave alike. */
+type ProxiedFetch = (url: URL, init: object) => Promise<Response>
+
 /** Follows redirects on the same origin only: keys travel in headers and must not reach another host. */
-async function send(request: HttpRequest, headers: Headers, target: Target, signal: AbortSignal): Promise<Response> {
+async function send(
+  request: HttpRequest,
+  headers: Headers,
+  target: Target,
+  signal: AbortSignal,
+  fetchOnce: Fetch,
+): Promise<Response> {
   const body = request.body === undefined ? null : JSON.stringify(request.body)
   const method = toMethod(request)
   let url = target.url
   for (let redirects = 0; ; redirects += 1) {
-    const response = await fetch(url, { method, headers, body, signal, redirect: 'manual' })
+    const response = await fetchOnce(url, { method, headers, body, signal, redirect: 'manual' })
     const next = toRedirect(response, url)
     const isFollowed = next?.origin === url.origin && redirects < MAX_REDIRECTS
     const isRepeatable = method === 'GET' || response.status === 307 || response.status === 308
@@ -140,9 +194,13 @@ function toQuotaLeft({ headers }: Response): number | undefined {
   return Number.isFinite(left) ? left : undefined
 }
 
-/** The platform says only "fetch failed"; the code of the cause says what went wrong. */
+/**
+ * The platform says only "fetch failed"; the code of the cause says what went wrong. Codes of the HTTP client itself say less
+ * than their messages: a proxy's refusal is `UND_ERR_ABORTED`.
+ */
 function toNetworkReason(error: unknown): string {
-  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  let cause = error
+  while (cause instanceof Error && cause.cause !== undefined) cause = cause.cause
   const code = cause instanceof Error && 'code' in cause ? cause.code : undefined
-  return typeof code === 'string' ? code : toReason(cause)
+  return typeof code === 'string' && code !== 'UND_ERR_ABORTED' ? code : toReason(cause)
 }

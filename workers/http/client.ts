@@ -1,6 +1,7 @@
+import type { Config } from '../../shared/config/config.ts'
 import { DataError } from '../../shared/errors.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import { type Answer, attempt, type Failure, toMethod } from './attempt.ts'
+import { type Answer, attempt, createFetch, type Failure, type Fetch, toMethod } from './attempt.ts'
 import { inAttemptSpan } from './attempt-span.ts'
 import { isJsonType } from './body.ts'
 import { type LimitOptions, toLimits } from './provider-limits.ts'
@@ -19,7 +20,7 @@ import { createUsedUp, type UsedUp } from './used-up.ts'
  *   of it says: `provider_exhausted` for a plan that is used up, `provider_unconfigured` for one that does not have what
  *   was asked for; never sent again. Of a plan that says when it begins anew, further requests fail alike unsent.
  * - `provider_malformed` for a body over the cap, of the wrong content type or, for `json`, that is no JSON.
- * An aborted signal rejects with the signal's reason.
+ * An aborted signal rejects with the signal's reason, and so does an answer that was read after the signal's deadline.
  */
 export interface HttpClient {
   json(request: HttpRequest): Promise<unknown>
@@ -51,6 +52,8 @@ export interface LaneClients extends HttpClients {
 
 interface Options extends LimitOptions {
   readonly log: Logger
+  /** The proxies on the way to providers; none unless given. */
+  readonly proxy?: Config['proxy']
   readonly observe?: (call: ProviderCall) => void
   /** Gets every answer, those that are errors included. Its secrets are still in it. */
   readonly record?: ((exchange: Exchange) => void) | undefined
@@ -67,22 +70,24 @@ interface Progress {
 }
 
 const DEFAULT_RETRIES = 3
+const NO_PROXY: Config['proxy'] = { http: undefined, https: undefined, none: '' }
 
 /** Opens the clients of all providers. It holds the rate limits and whose plan is used up, so a process creates one. */
 export function createHttpClients(options: Options): LaneClients {
+  const fetchOnce = createFetch(options.proxy ?? NO_PROXY)
   const providers = new Map<string, { whole: RateLimit; history: RateLimit; usedUp: UsedUp }>()
   const toOpen = (lane: 'whole' | 'history') => (settings: HttpSettings) => {
     const held = providers.get(settings.provider) ?? { ...toLimits(settings, options), usedUp: createUsedUp() }
     providers.set(settings.provider, held)
     toHeaders(settings.provider, settings.headers)
-    return createClient(settings, { limit: held[lane], usedUp: held.usedUp }, options)
+    return createClient(settings, { limit: held[lane], usedUp: held.usedUp, fetchOnce }, options)
   }
   return { open: toOpen('whole'), history: { open: toOpen('history') } }
 }
 
 function createClient(
   settings: HttpSettings,
-  { limit, usedUp }: { limit: RateLimit; usedUp: UsedUp },
+  { limit, usedUp, fetchOnce }: { limit: RateLimit; usedUp: UsedUp; fetchOnce: Fetch },
   options: Options,
 ): HttpClient {
   const { provider } = settings
@@ -101,7 +106,8 @@ function createClient(
       outcome = 'ok'
       return value
     } catch (error) {
-      if (error instanceof DataError) outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
+      if (error instanceof DataError && !request.signal.aborted)
+        outcome = progress.isSent ? (OUTCOMES[error.code] ?? 'malformed') : 'unsent'
       throw error
     } finally {
       const { quotaLeft, status, retries } = progress
@@ -126,7 +132,7 @@ function createClient(
       await limit.take(signal, request.cost, request.units)
       progress.isSent = true
       const traced = { provider, request, target, retries: progress.retries }
-      const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target))
+      const result = await inAttemptSpan(traced, () => attempt(settings, request, headers, target, fetchOnce))
       if (result.status !== undefined) record?.(toExchange(provider, request, target, result.status, result))
       progress.status = result.status
       progress.quotaLeft = result.quotaLeft ?? progress.quotaLeft
@@ -202,7 +208,7 @@ function toJson(
   }
   try {
     const value: unknown = JSON.parse(body)
-    return isError && isAnswer?.(value) === false ? undefined : value
+    return isError && isAnswer?.(value, status) === false ? undefined : value
   } catch (cause) {
     if (isError) return undefined
     throw new DataError('provider_malformed', `${provider} ${shown}: not JSON: ${found()}`, { cause })

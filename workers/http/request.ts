@@ -66,8 +66,11 @@ export interface HttpRequest {
   readonly absent?: readonly number[]
   /** Error statuses whose body is an answer like that of a success; to one that is no JSON `json` answers undefined. */
   readonly answers?: readonly number[]
-  /** Whether the JSON of such a body is an answer, as by default any is; to one that is none `json` answers undefined too. */
-  readonly isAnswer?: (body: unknown) => boolean
+  /**
+   * Whether JSON that comes with an error status is an answer: one of `answers` whose body is none has the answer undefined,
+   * and any other status is a failure unless its body is one.
+   */
+  readonly isAnswer?: (body: unknown, status: number) => boolean
   /** How many times the usual cap its answer may be large; 1 by default. */
   readonly timesMaxBytes?: number
   /** How often the request is sent again after a transient failure, 3 by default. */

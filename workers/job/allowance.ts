@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
-import type { JobState } from './state.ts'
+import { type JobState, recall } from './state.ts'
 
 /** How many pages a run may still ask for; shared by all its entities. */
 export interface Allowance {
@@ -62,7 +62,7 @@ export async function openSlotAllowance(
   { name, slot, calls, piece }: SlotCalls,
 ): Promise<SlotAllowance> {
   const key = piece === undefined ? `${name}.allowance` : `${name}.allowance.${piece.index}`
-  const last = remembered.safeParse(JSON.parse((await state.get(key)) ?? 'null')).data
+  const last = await recall(state, key, remembered)
   const allowance = createAllowance(last?.slot === slot ? last.left : calls)
   return { ...allowance, save: () => state.save(key, JSON.stringify({ slot, left: allowance.left() })) }
 }

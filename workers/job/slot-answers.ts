@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import { DataError } from '../../shared/errors.ts'
 import type { Entity, Run } from './define-job.ts'
-import type { JobState } from './state.ts'
+import { type JobState, recall } from './state.ts'
 
 /**
  * How often a provider answered about each entity of a slot, over all tries of the slot: an answer is billed also where nobody
@@ -24,7 +24,7 @@ export async function openSlotAnswers(
   { slot, piece }: Pick<Run<unknown, Entity>, 'slot' | 'piece'>,
 ): Promise<SlotAnswers> {
   const key = piece === undefined ? `${provider}.answers` : `${provider}.answers.${piece.index}`
-  const last = remembered.safeParse(JSON.parse((await state.get(key)) ?? 'null')).data
+  const last = await recall(state, key, remembered)
   const counts = new Map(last?.slot === slot ? Object.entries(last.counts) : [])
   const of = ({ id }: Entity) => counts.get(id) ?? 0
   const add = (entity: Entity) => void counts.set(entity.id, of(entity) + 1)

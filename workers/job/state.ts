@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { parseStored } from '../../shared/json.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 
 /** What a job remembers between runs. `set` only notes a value; the runner stores it once the run's rows are stored. */
@@ -10,6 +11,20 @@ export interface JobState {
    * without the run's rows.
    */
   save(name: string, value: string): Promise<void>
+  /** Reports a value that `recall` could not read. */
+  readonly onUnreadable?: ((name: string, reason: string) => void) | undefined
+}
+
+/** Reads a remembered JSON value. An unreadable one is reported and counts as never remembered: the run replaces it. */
+export async function recall<S extends z.ZodType>(
+  state: JobState,
+  name: string,
+  schema: S,
+): Promise<z.output<S> | undefined> {
+  const text = await state.get(name)
+  // The state cannot delete a name: an empty text stands for no value.
+  if (text === undefined || text === '') return undefined
+  return parseStored(schema, text, (reason) => state.onUnreadable?.(name, reason))
 }
 
 const stored = z.object({ name: z.string(), value: z.string(), at: z.int() })
@@ -34,6 +49,7 @@ export function draftState(state: JobState): JobState & { keep(): void } {
     keep: () => {
       for (const [name, value] of notes) state.set(name, value)
     },
+    onUnreadable: state.onUnreadable,
   }
 }
 
@@ -94,7 +110,12 @@ function createWriter(insert: (values: ReadonlyMap<string, string>) => Promise<v
  * values the one that was written later counts: what is written is later than what was read, also where the clock was
  * ahead then.
  */
-export function openState(db: Database, job: string, now: () => number): JobState & { store(): Promise<boolean> } {
+export function openState(
+  db: Database,
+  job: string,
+  now: () => number,
+  onUnreadable?: JobState['onUnreadable'],
+): JobState & { store(): Promise<boolean> } {
   const notes = new Map<string, string>()
   const known = new Map<string, { value: string; at: number } | undefined>()
   const readStored = createReader(db, job)
@@ -125,5 +146,6 @@ export function openState(db: Database, job: string, now: () => number): JobStat
       notes.clear()
       return hasMoved
     },
+    onUnreadable,
   }
 }

@@ -106,6 +106,7 @@ async function ask(question: Question, options: Asking): Promise<Probe[]> {
   const calls = { requests: 0, quotaLeft: undefined as number | undefined }
   const http = createHttpClients({
     log: options.log,
+    proxy: options.config.proxy,
     createLimit: options.createLimit,
     ...(options.backoffMs === undefined ? {} : { backoffMs: options.backoffMs }),
     observe: ({ retries, quotaLeft }) => {
@@ -163,6 +164,7 @@ async function askAbout(
       },
       putOff: () => {},
       noteStep: (_, seconds) => void steps.push(seconds),
+      leaveOut: () => {},
       noteMore: () => {},
     })
     const { rows, refused } = checkRows(job.dataset, collector.provider, candidates, { now, log })

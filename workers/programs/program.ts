@@ -3,6 +3,7 @@ import type { Registry as Metrics } from 'prom-client'
 import { requireMigrated } from '../../clickhouse/migrate.ts'
 import { type Config, loadConfig } from '../../shared/config/config.ts'
 import { createRedactor, findSecrets } from '../../shared/config/secrets.ts'
+import { type Clock, createClock } from '../../shared/ops/clock.ts'
 import { type OpsServer, startOpsServer } from '../../shared/ops/ops-server.ts'
 import { untilRedisAnswers, whenClickHouseAnswers } from '../../shared/ops/waiting.ts'
 import { endOnStopSignal } from '../../shared/process.ts'
@@ -24,6 +25,7 @@ export interface Program {
   readonly metrics: Metrics
   readonly db: Database
   readonly redis: Redis
+  readonly clock: Clock
   readonly registry: Registry
   /** As of a followed registry. */
   readonly readRegistry: FollowedRegistry['readCurrent']
@@ -66,8 +68,8 @@ export async function openProgram(
   const metrics = createMetrics(name)
   const { setting, port } = OPS[name]
   const checks = { stores: async () => Promise.reject(new Error('waiting for the stores')) }
-  const { host } = config.ops
-  const ops = await startOpsServer({ registry: metrics, checks, host, port: config.ops[port], setting })
+  const { host, hosts } = config.ops
+  const ops = await startOpsServer({ registry: metrics, checks, host, hosts, port: config.ops[port], setting })
   const db = createDatabase(config.clickhouse, 'write')
   const begin = async () => {
     await requireMigrated(db)
@@ -88,6 +90,7 @@ export async function openProgram(
     metrics,
     db,
     redis,
+    clock: createClock({ db, redis, log }),
     registry: followed.registry,
     readRegistry: followed.readCurrent,
     ops,

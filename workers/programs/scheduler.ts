@@ -2,7 +2,8 @@ import { withoutOff } from '../../shared/config/datasets-off.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, onStopSignal, runPart } from '../../shared/process.ts'
-import { createQueues } from '../../shared/queue/queues.ts'
+import { createQueues, toQueuePrefix } from '../../shared/queue/queues.ts'
+import { requireWritable } from '../../shared/queue/redis.ts'
 import { jobs } from '../jobs/list.ts'
 import { startScheduler } from '../schedule/scheduler.ts'
 import { createQueueDashboard, DASHBOARD_PATH } from '../watch/queue-dashboard.ts'
@@ -15,13 +16,14 @@ import { openProgram } from './program.ts'
 
 async function main(): Promise<void> {
   const program = await openProgram('scheduler')
-  const { config, log, db, redis, registry, ops } = program
+  const { config, log, db, redis, clock, registry, ops } = program
+  const { now } = clock
   const { prefix } = config.redis
   const on = withoutOff(jobs, config.datasetsOff)
   const names = on.map(({ name }) => name)
   const metrics = createSlotMetrics(names, program.metrics)
   const scheduled = on.map((job) => ({ job, queues: createQueues(job.name, redis, prefix) }))
-  const scheduler = startScheduler(scheduled, { db, redis, prefix, registry, log, now: Date.now, metrics })
+  const scheduler = startScheduler(scheduled, { db, redis, prefix, registry, log, ...clock, metrics })
   log.info({ datasets: names, off: config.datasetsOff }, 'scheduler started')
   const queues = scheduled.flatMap(({ job, queues: own }) => toLanes(job).map((lane) => own[lane]))
   createQueueMetrics(queues, program.metrics, log)
@@ -33,11 +35,12 @@ async function main(): Promise<void> {
     records: registry,
     registry: program.metrics,
     log,
-    now: Date.now,
+    now,
   })
   const watched = scheduled.map(({ job, queues: own }) => ({ queue: own.live, cadence: job.cadence }))
-  const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now: Date.now })], log)
-  const checks = { clickhouse: toDatabaseCheck(db), redis: () => redis.ping() }
+  const watch = startWatch([watchdog, createQueueWatch({ queues: watched, log, now })], log)
+  const prefixes = queues.map(({ name }) => toQueuePrefix(prefix, name))
+  const checks = { clickhouse: toDatabaseCheck(db), redis: () => requireWritable(redis, prefixes) }
   ops?.tell({
     checks,
     pages: { path: DASHBOARD_PATH, listener: createQueueDashboard(queues, config.ops.token) },

@@ -4,7 +4,8 @@ import { isOn } from '../../shared/config/datasets-off.ts'
 import { datasets } from '../../shared/datasets/list.ts'
 import { toDatabaseCheck } from '../../shared/ops/ops-server.ts'
 import { announceReady, isMain, onStopSignal, runPart } from '../../shared/process.ts'
-import { createRedis } from '../../shared/queue/redis.ts'
+import { toQueuePrefix } from '../../shared/queue/queues.ts'
+import { createRedis, requireWritable } from '../../shared/queue/redis.ts'
 import { createHttpClients } from '../http/client.ts'
 import { createSharedDayLimit } from '../http/day-limit.ts'
 import { createSharedHourLimit } from '../http/hour-limit.ts'
@@ -40,8 +41,14 @@ async function main(): Promise<void> {
   const watch = startWatch([createWatchdogOf(selected, program)], log)
   log.info({ queues: runners.map(({ name }) => name) }, 'worker started')
   await Promise.all(runners.map((runner) => runner.waitUntilReady()))
+  // On a cluster the queues are spread over its nodes, and each node has to take writes.
+  const prefixes = runners.map(({ name }) => toQueuePrefix(config.redis.prefix, name))
   ops?.tell({
-    checks: { clickhouse: toDatabaseCheck(db), redis: () => redis.ping(), queues: () => checkRunning(runners) },
+    checks: {
+      clickhouse: toDatabaseCheck(db),
+      redis: () => requireWritable(redis, prefixes),
+      queues: () => checkRunning(runners),
+    },
   })
   onStopSignal(async () => {
     const reason = new Error('the worker is stopping')
@@ -61,12 +68,13 @@ async function main(): Promise<void> {
 
 /** What the runners of this process share: connections, and limits of the providers that hold over all workers together. */
 function openRunnerContext(program: Program, handBack: AbortSignal): RunnerContext {
-  const { config, log, db, redis, registry, readRegistry, redact } = program
+  const { config, log, db, redis, clock, registry, readRegistry, redact } = program
   const { prefix } = config.redis
   const sharedBy = { redis, prefix, log }
   const metrics = createWorkerMetrics(program.metrics)
   const http = createHttpClients({
     log,
+    proxy: config.proxy,
     observe: metrics.call,
     historyShare: config.worker.historyShare,
     createLimit: (provider, perMinute, burst) => createSharedRateLimit(provider, perMinute, sharedBy, burst),
@@ -76,16 +84,16 @@ function openRunnerContext(program: Program, handBack: AbortSignal): RunnerConte
   const blocking = createRedis(config.redis.url, log, 'blocking')
   const recomputation = createRecomputation(jobs, redis, prefix, db, config.datasetsOff)
   const own = { config, log, db, redis, registry, readRegistry, redact }
-  return { ...own, http, blocking, recomputation, now: Date.now, metrics, handBack }
+  return { ...own, http, blocking, recomputation, ...clock, metrics, handBack }
 }
 
 function createWatchdogOf(
   selected: readonly JobLane[],
-  { config, db, redis, log, metrics, registry: records }: Program,
+  { config, db, redis, clock, log, metrics, registry: records }: Program,
 ): Watchdog {
   const watched = datasets.filter((dataset) => selected.some(({ job }) => job.dataset.name === dataset.name))
   const { prefix } = config.redis
-  return createWatchdog({ db, redis, prefix, datasets: watched, records, registry: metrics, log, now: Date.now })
+  return createWatchdog({ db, redis, prefix, datasets: watched, records, registry: metrics, log, now: clock.now })
 }
 
 if (isMain(import.meta.url)) runPart('npm run worker: serves the queues that WORKER_QUEUES names, in any number.', main)

@@ -55,7 +55,7 @@ async function rebuildAlone(db: Database, rollUp: RollUp, options: RebuildOption
   const live = await readUuid(db, shadow.storedLive)
   const state = openState(db, 'rebuild', options.now)
   const [uuid, upTo] = ((await state.get(table)) ?? '').split(' ')
-  const isBegun = upTo !== undefined && uuid === (await readUuid(db, shadow.stored))
+  const isBegun = /^\d+$/.test(upTo ?? '') && uuid === (await readUuid(db, shadow.stored))
   if (!isBegun) await clear(db, shadow)
   await shadow.create(feed)
   await untilEarlierInsertsEnd(db)

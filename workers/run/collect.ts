@@ -3,7 +3,7 @@ import { DAY_MS, type TimeRange } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
 import type { SlotPiece } from '../../shared/queue/queues.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
-import type { CheckedRows, Collector, Entity, Peers, Range } from '../job/define-job.ts'
+import type { CheckedRows, Collector, Entity, LeftOut, Peers, Range } from '../job/define-job.ts'
 import { draftState, type JobState } from '../job/state.ts'
 import { type Answers, createAnswers } from './answers.ts'
 import { type Redact, toClean } from './clean.ts'
@@ -58,6 +58,8 @@ interface Assignment {
   signal: AbortSignal
   /** Takes out of a failure's words what must not be stored with them. */
   redact: Redact
+  /** Counts elements of an answer that are not stored, by their reason. */
+  readonly onRejected?: (reason: string, count: number) => void
   /** Keeps the rows of a provider's answer that can be stored; throws DataError when the answer cannot be trusted. */
   check(provider: string, candidates: readonly object[]): CheckedRows
 }
@@ -84,7 +86,7 @@ export async function collect(
     const asked = answers.open().filter((entity) => collector.covers(entity))
     if (asked.length === 0) continue
     if (assignment.signal.aborted) {
-      answers.failed(asked, provider, toLate(provider))
+      answers.failed(asked, provider, toFailure(assignment.signal.reason, provider, assignment.signal))
       continue
     }
     try {
@@ -125,6 +127,7 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
   const state = draftState(assignment.state)
   const read = new Set<number>()
   const refused = new Map<number, DataError>()
+  const leftOut = new Map<number, LeftOut>()
   const putOff = new Set<number>()
   const steps: Step[] = []
   const { peers } = assignment
@@ -140,6 +143,11 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
       for (const { key } of entities) read.add(key)
     },
     refuse: ({ key }, reason) => void refused.set(key, toClean(reason, assignment.redact)),
+    leaveOut: ({ key }, { count, reason }) => {
+      const told = toClean(new DataError('provider_malformed', `${collector.provider}: ${reason}`), assignment.redact)
+      leftOut.set(key, { count: count + (leftOut.get(key)?.count ?? 0), reason: told.message })
+      assignment.onRejected?.(told.message, count)
+    },
     putOff: (entities) => {
       for (const { key } of entities) putOff.add(key)
     },
@@ -148,10 +156,14 @@ async function askOne(collector: Collector, { asked, passedOn }: Asked, assignme
       more = true
     },
   })
+  const unreadable = [...leftOut.values()].reduce((sum, { count }) => sum + count, 0)
   const checked = assignment.check(collector.provider, candidates)
+  for (const [key, { count, reason }] of checked.leftOut ?? [])
+    leftOut.set(key, { count: count + (leftOut.get(key)?.count ?? 0), reason })
   const answered = { read, refused, putOff }
   const withRows = judge(collector.provider, asked, checked, answered, assignment)
-  return { ...checked, ...answered, withRows, state, steps, more }
+  const rejected = checked.rejected + unreadable
+  return { ...checked, ...answered, rejected, withRows, state, leftOut, steps, more }
 }
 
 /**

@@ -44,10 +44,13 @@ export async function rememberFailing(
  */
 export function toFailingTexts(texts: ReadonlyMap<number, string>, told: Told): ReadonlyMap<string, string> {
   const { index, of } = told.piece ?? { index: 0, of: 1 }
-  const before = readFailingText(texts.get(index))
+  const text = texts.get(index)
+  const stored = text === undefined ? {} : readFailingText(text)
+  const before = stored ?? {}
   const failing = told.isWhole ? toFailing(before, told) : toFailingOfSome(before, told)
   const changed = new Map<string, string>()
-  if (!isDeepStrictEqual(failing, before)) changed.set(toFailingName(index), toFailingText(failing))
+  // Unequal to an unreadable text too, which is replaced.
+  if (!isDeepStrictEqual(failing, stored)) changed.set(toFailingName(index), toFailingText(failing))
   for (const [other, text] of texts) {
     if (other >= of && text !== NONE) changed.set(toFailingName(other), NONE)
   }

@@ -3,6 +3,7 @@ import { DataError, toReason } from '../../shared/errors.ts'
 import { type Cadence, HOUR_MS, INTERVAL_SECONDS } from '../../shared/intervals.ts'
 import { addNotes, type Queued, readNotes } from '../../shared/queue/job-notes.ts'
 import { type JobPayload, jobPayload } from '../../shared/queue/queues.ts'
+import { toSlotEnd } from '../job/late-slots.ts'
 import { PendingError } from './pending.ts'
 
 const MINUTE_MS = 60_000
@@ -10,8 +11,8 @@ const MINUTE_MS = 60_000
 const FIRST_PAUSE_MS = 1_000
 const LONGEST_PAUSE_MS = 30 * MINUTE_MS
 
-/** A slot of a day is worth a try for most of the day: the last four hours are left to whoever has to mend it. */
-const DAY_SLOT_MS = 20 * HOUR_MS
+/** A job that has failed for so long needs an operator, who has the rest of its day to act. */
+const SLOT_MS = 20 * HOUR_MS
 /** What stays failing for longer leaves its place; what is missing then is planned anew from what is stored. */
 const RANGE_MS = 30 * MINUTE_MS
 
@@ -42,12 +43,12 @@ export function toPauseMs(
 }
 
 /**
- * Until when a job is tried again, in Unix milliseconds: a slot until it is over, or for 20 hours where it lasts a day;
- * a range for half an hour from its first failure on.
+ * Until when a job is tried again, in Unix milliseconds: a slot for 20 hours from its first failure on, but never after its
+ * end; a range for half an hour from its first failure on.
  */
 export function toLastTry(payload: JobPayload, cadence: Cadence, failingSince: number): number {
   if (payload.kind === 'range') return failingSince + RANGE_MS
-  return payload.slot + (cadence === '1d' ? DAY_SLOT_MS : INTERVAL_SECONDS[cadence] * 1000)
+  return Math.min(toSlotEnd({ cadence }, payload.slot), failingSince + SLOT_MS)
 }
 
 /** Failures that pass by themselves at a known time: a used-up plan or budget, and a value that cannot be used. */

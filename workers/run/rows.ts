@@ -4,7 +4,7 @@ import { DataError } from '../../shared/errors.ts'
 import { EARLIEST_MS } from '../../shared/intervals.ts'
 import { toMs } from '../../shared/memo.ts'
 import type { Lifetime } from '../../shared/registry/ends.ts'
-import { type Candidate, type CheckedRows, type CheckLog, LEFT_OUT } from '../job/define-job.ts'
+import { type Candidate, type CheckedRows, type CheckLog, LEFT_OUT, type LeftOut } from '../job/define-job.ts'
 import { toPlainCheck } from './plain-check.ts'
 
 /** How far a provider's clock may be ahead. A row of the far future would count as the newest one for ever. */
@@ -23,30 +23,36 @@ export function checkRows(
 ): CheckedRows {
   const rows: object[] = []
   const rejected = new Map<string, number>()
-  const leftOut = new Map<string, number>()
+  const lostValues = new Map<string, number>()
   const refused = new Map<number, DataError>()
+  const leftOut = new Map<number, LeftOut>()
+  const leaveOut = (key: unknown, reason: string) => {
+    if (typeof key === 'number') leftOut.set(key, { count: (leftOut.get(key)?.count ?? 0) + 1, reason })
+  }
   let unreadable: string | undefined
   for (const candidate of candidates) {
     const { row, issue, lost } = parseRow(dataset, candidate)
     const fault = issue === undefined ? toTimeFault(dataset, row, options.now) : toShapeFault(issue)
     const faults = candidate[LEFT_OUT] ?? []
+    const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
     if (fault === undefined && row !== undefined) {
       rows.push(row)
-      for (const one of [...lost, ...faults]) count(leftOut, one)
+      for (const one of [...lost, ...faults]) count(lostValues, one)
+      for (const one of faults) leaveOut(key, `${provider}: ${one}`)
       continue
     }
-    const key = dataset.entity === undefined ? undefined : Reflect.get(candidate, dataset.entity)
     // A part of an answer that could not be read has no time, and says itself why.
     const isRead = Reflect.get(candidate, dataset.series.time) !== undefined
     const reason = (isRead ? undefined : faults[0]) ?? fault ?? 'not a row'
     count(rejected, reason)
     const code = isSilent(candidate, issue) ? 'provider_unknown' : 'provider_malformed'
+    leaveOut(key, `${provider}: ${reason}`)
     if (typeof key === 'number') refused.set(key, new DataError(code, `${provider}: ${reason}`))
     else unreadable ??= reason
   }
-  report('values left out that cannot be', leftOut, 'left out: ')
+  report('values left out that cannot be', lostValues, 'left out: ')
   report('rows rejected', rejected, '')
-  return { rows, rejected: candidates.length - rows.length, refused, unreadable }
+  return { rows, rejected: candidates.length - rows.length, refused, leftOut, unreadable }
 
   function report(message: string, reasons: ReadonlyMap<string, number>, mark: string): void {
     if (reasons.size === 0) return
@@ -88,8 +94,13 @@ function parseRow(dataset: Dataset, candidate: object): ParsedRow {
   const parsed = dataset.row.safeParse(candidate)
   if (parsed.success) return { row: parsed.data, lost: [] }
   const { issues } = parsed.error
-  if (!issues.every(({ path }) => path.length === 1)) return { issue: issues[0], lost: [] }
-  const members = issues.map(({ path }) => [String(path[0]), null])
+  const dispensable: ReadonlySet<unknown> = new Set(dataset.dispensable)
+  if (!issues.every(({ path: [member, ...inner] }) => inner.length === 0 || dispensable.has(member)))
+    return { issue: issues[0], lost: [] }
+  const members = issues.map(({ path: [member] }) => {
+    const isList = dispensable.has(member) && Array.isArray(Reflect.get(candidate, String(member)))
+    return [String(member), isList ? [] : null]
+  })
   const mended = dataset.row.safeParse({ ...candidate, ...Object.fromEntries(members) })
   if (mended.success) return { row: mended.data, lost: issues.map(toShapeFault) }
   const [left] = mended.error.issues

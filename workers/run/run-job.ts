@@ -8,7 +8,9 @@ import { toFixed } from '../../shared/registry/living.ts'
 import type { Registry } from '../../shared/registry/registry.ts'
 import type { Database } from '../../shared/store/clickhouse.ts'
 import type { Logger } from '../../shared/telemetry/log.ts'
+import { withDeadline } from '../http/deadline.ts'
 import type { Collector, Entity, Job, Peers } from '../job/define-job.ts'
+import { isOfPresent, toSlotEnd } from '../job/late-slots.ts'
 import type { Recomputation } from '../job/recomputation.ts'
 import { openState } from '../job/state.ts'
 import type { WorkerMetrics } from '../watch/worker-metrics.ts'
@@ -36,6 +38,8 @@ export interface JobContext {
   readonly readRegistry?: () => Promise<Registry>
   readonly log: Logger
   readonly now: () => number
+  /** Corrects the clock by those of the stores; without it `now` is right. */
+  readonly sync?: () => Promise<void>
   readonly metrics?: WorkerMetrics
   /** Takes the settings' secrets out of what is said and stored. */
   readonly redact: Redact
@@ -72,14 +76,15 @@ export async function runJob(
   // because there is a new one, which this process may not have heard of yet.
   const context = { ...surroundings, registry: toFixed(job.computedFrom.length > 0 ? await readRegistry() : registry) }
   const payload = parsePayload(job, data)
-  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
   const running: Running = {
     job,
     payload,
     slot: payload.kind === 'slot' ? payload.slot : payload.from,
     peers: toPeers(job, context, payload),
-    state: openState(context.db, job.name, context.now),
-    signal: context.handBack === undefined ? timeout : AbortSignal.any([timeout, context.handBack]),
+    state: openState(context.db, job.name, context.now, (name, reason) =>
+      context.log.warn({ dataset: job.name, name, reason }, 'a remembered value is unreadable and is replaced'),
+    ),
+    signal: openSignal(job, payload, context),
   }
   const isComputed = job.computedFrom.length > 0 && payload.kind === 'range'
   const readAt = isComputed ? await readEngineTime(context.db) : 0
@@ -121,6 +126,17 @@ export async function runJob(
     isFurther: (waiting) => isStateMoved || waiting < wanted.length,
   })
   return report
+}
+
+/**
+ * Opens the signal of a run. A slot that gets the present state takes no answer after its end: stored under the slot's time it
+ * would be the value of the next one. What came before is stored, however late.
+ */
+function openSignal(job: Job, payload: JobPayload, { handBack, now }: JobContext): AbortSignal {
+  const timeout = AbortSignal.timeout(JOB_TIMEOUT_MS)
+  const signal = handBack === undefined ? timeout : AbortSignal.any([timeout, handBack])
+  if (payload.kind === 'range' || !isOfPresent(job)) return signal
+  return withDeadline(signal, { endsAt: toSlotEnd(job, payload.slot), now })
 }
 
 /** Asks once, and stores what came before it is made known that it is there. */
@@ -206,6 +222,7 @@ async function collectChecked(
     state,
     signal,
     redact: context.redact,
+    onRejected,
     check: (provider: string, candidates: readonly object[]) => {
       const all = checkRows(job.dataset, provider, candidates, { now: context.now(), log, onRejected })
       const checked = payload.kind === 'slot' ? all : { ...all, rows: withoutLater(job.dataset, all.rows, entities) }

@@ -1,4 +1,5 @@
-import { UnrecoverableError, WaitingError, Worker } from 'bullmq'
+import { setTimeout as wait } from 'node:timers/promises'
+import { DelayedError, UnrecoverableError, WaitingError, Worker } from 'bullmq'
 import type { Redis } from 'ioredis'
 import { DataError, isTransient, toReason } from '../../shared/errors.ts'
 import { askRedis } from '../../shared/queue/ask-redis.ts'
@@ -117,6 +118,10 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
       context.log.info({ dataset: job.name, job: queued.id }, 'handed back')
       throw new WaitingError()
     }
+    if (error instanceof NotBegun) {
+      await delayUntilBegun(queued, error, context, token)
+      throw new DelayedError()
+    }
     if (error instanceof DataError && error.code === 'storage') context.metrics?.storageFailed(job.name)
     if (isTransient(error)) {
       const next = await toNextTry(job.cadence, queued, error, context.now())
@@ -128,6 +133,38 @@ async function serveJob(serving: Serving, queued: Queued, token: string | undefi
   }
 }
 
+/** A job of a slot that has not begun. */
+class NotBegun extends Error {
+  readonly slot: number
+
+  constructor(slot: number) {
+    super(`the slot ${new Date(slot).toISOString()} has not begun`)
+    this.name = 'NotBegun'
+    this.slot = slot
+  }
+}
+
+/** The longest time that a process whose own clock is ahead holds such a job: its queue would give it back at once. */
+const HOLD_MS = 1_000
+
+/**
+ * The job waits for its slot, because its id is that of the slot: collected now it would store the present as the future,
+ * and nothing would collect the slot when its time has come.
+ */
+async function delayUntilBegun(queued: Queued, { slot }: NotBegun, context: RunnerContext, token: string | undefined) {
+  const aheadMs = slot - context.now()
+  const told = { job: queued.id, slot: new Date(slot).toISOString(), aheadMs }
+  const isNews = queued.attemptsStarted === 1 && aheadMs > HOLD_MS
+  context.log[isNews ? 'warn' : 'debug'](
+    told,
+    'a slot came before its time and waits: check the clocks of the schedulers',
+  )
+  await wait(Math.min(Math.max(0, aheadMs), HOLD_MS), undefined, { signal: context.handBack, ref: false }).catch(
+    () => undefined,
+  )
+  await queued.moveToDelayed(slot, token)
+}
+
 async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   const { job, lane, collectors, context, history, crashes } = serving
   // A job that was handed back may come to this worker once more before its queue stops taking jobs.
@@ -136,6 +173,8 @@ async function attempt(serving: Serving, queued: Queued): Promise<JobReport> {
   if (queued.attemptsStarted > 1) await announce(job.dataset, context)
   const payload = parsePayload(job, queued.data)
   notePayload(payload)
+  await context.sync?.()
+  if (payload.kind === 'slot' && payload.slot > context.now()) throw new NotBegun(payload.slot)
   if (isOver(serving, payload)) return NOTHING
   if (payload.kind === 'range' && lane === 'live') {
     await moveToHistory(history, queued, payload)

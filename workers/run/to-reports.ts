@@ -59,14 +59,14 @@ function toRowReports({ provider, rows, steps }: Given, { job, payload, collecte
   const asked = payload.kind === 'range' ? toStepSeconds(payload.interval, dataset.cadence) : cadence
   const end = payload.kind === 'range' ? Math.min(payload.to, now) : OPEN_END
   const entities = new Map(collected.answers.all().map(({ entity }) => [entity.key, entity]))
-  // Without history only slots fill buckets, each its own: a row may carry a time from just before it, as of a chain's block.
-  const slot = payload.kind === 'slot' && job.history === undefined ? payload.slot : undefined
+  const slot = payload.kind === 'slot' ? payload.slot : undefined
   const found = new Map<string, { entity: number; seconds: number; runs: Buckets[] }>()
   for (const row of rows) {
     if (isRetracted(row)) continue
-    const observedAt = toMs(String(Reflect.get(row, dataset.series.time)))
-    // An older value does not answer the slot, and covers its own bucket only.
-    const time = slot !== undefined && observedAt >= slot - cadence * 1000 ? slot : observedAt
+    const at = toMs(String(Reflect.get(row, dataset.series.time)))
+    // A row that lags, as of a chain's block, fills the bucket of the slot right after it, and of no other.
+    const isOfSlot = slot !== undefined && dataset.lagsBehindSlot === true && at < slot && at >= slot - cadence * 1000
+    const time = isOfSlot ? slot : at
     const seconds = steps.find(({ from, to }) => from <= time && time < to)?.seconds ?? asked
     const entity = toEntityKey(job, row)
     const key = `${entity} ${seconds}`
@@ -88,7 +88,7 @@ const toEntityKey = ({ dataset }: Job, row: object): number =>
   dataset.entity === undefined ? WHOLE_REGISTRY.key : Number(Reflect.get(row, dataset.entity))
 
 /** A slot covers everything that its reading goes back to; a range covers itself. */
-function toReadReports({ provider, read }: Given, { job, payload, collected, readSince }: Reported): Report[] {
+function toReadReports({ provider, read }: Given, { job, payload, collected, now, readSince }: Reported): Report[] {
   const { cadence } = job.dataset
   const seconds = INTERVAL_SECONDS[cadence]
   const report = (entity: number, buckets: Buckets): Report => ({
@@ -99,7 +99,7 @@ function toReadReports({ provider, read }: Given, { job, payload, collected, rea
     ...buckets,
   })
   if (payload.kind === 'slot') {
-    const last = toBucket(payload.slot, cadence)
+    const last = toBucket(Math.min(payload.slot, now), cadence)
     return read.map((entity) => report(entity, { first: Math.min(readSince?.(provider, entity) ?? last, last), last }))
   }
   return collected.answers

@@ -17,6 +17,8 @@ export interface SchedulerContext {
   readonly registry: Registry
   readonly log: Logger
   readonly now: () => number
+  /** Corrects the clock by those of the stores; without it `now` is right. */
+  readonly sync?: () => Promise<void>
   readonly metrics?: SlotMetrics
 }
 

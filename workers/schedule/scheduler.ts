@@ -30,6 +30,7 @@ export function startScheduler(scheduled: readonly Scheduled[], context: Schedul
   const each = async (some: readonly Scheduled[], what: string, work: (one: Scheduled) => Promise<unknown>) => {
     for (const one of some) {
       try {
+        await context.sync?.()
         await work(one)
         outage.works(`${one.job.name}: ${what}`)
       } catch (error) {

@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Dao } from '../../shared/registry/entities.ts'
 import type { Allowance } from '../job/allowance.ts'
-import type { JobState } from '../job/state.ts'
+import { type JobState, recall } from '../job/state.ts'
 import type { PostsSource } from '../providers/x/posts.ts'
 import { LEXICON } from './lexicon.ts'
 import { toMood } from './mood.ts'
@@ -48,7 +48,7 @@ export async function openSamples(
   { state, allowance, signal }: { state: JobState; allowance: Pick<Allowance, 'take'>; signal: AbortSignal },
 ): Promise<Samples> {
   const recalled = new Map(
-    await Promise.all(daos.map(async (dao) => [dao.id, await recall(state, dao, slot)] as const)),
+    await Promise.all(daos.map(async (dao) => [dao.id, await recallSample(state, dao, slot)] as const)),
   )
   const isFinished = ({ next, posts }: Sample) => next === null || posts >= source.sampleSize
   const remembering = new Set<Promise<void>>()
@@ -95,7 +95,7 @@ function add(before: Sample, { texts, posts, next }: Awaited<ReturnType<PostsSou
 }
 
 /** Counts of another slot are of other posts, and those by another lexicon would not be of one kind with what is added. */
-async function recall(state: JobState, dao: Dao, slot: number): Promise<Sample | undefined> {
-  const stored = sample.safeParse(JSON.parse((await state.get(dao.id)) ?? 'null')).data
+async function recallSample(state: JobState, dao: Dao, slot: number): Promise<Sample | undefined> {
+  const stored = await recall(state, dao.id, sample)
   return stored?.slot === slot && stored.lexicon === LEXICON ? stored : undefined
 }

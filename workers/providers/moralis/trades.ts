@@ -1,3 +1,4 @@
+import { z } from 'zod'
 import type { Config } from '../../../shared/config/config.ts'
 import type { DexTradeRow } from '../../../shared/datasets/dex-trades.ts'
 import { DataError } from '../../../shared/errors.ts'
@@ -6,6 +7,7 @@ import type { Token } from '../../../shared/registry/entities.ts'
 import type { HttpClient } from '../../http/client.ts'
 import { type Allowance, openSlotAllowance, toShare } from '../../job/allowance.ts'
 import type { Candidate, Provider, Range } from '../../job/define-job.ts'
+import { recall } from '../../job/state.ts'
 import { checkAnswer, isTime, toUnknown } from '../answer.ts'
 import { askEach } from '../ask-each.ts'
 import type { NewTradeRequest, TradeSource } from '../contracts/trades.ts'
@@ -13,7 +15,7 @@ import { isReadFromNode } from '../evm/trades.ts'
 import { orderByMarketCap } from '../stored/market-caps.ts'
 import { toCallsPerSlot } from './budget.ts'
 import { COST, MORALIS_CHAINS, NO_SUCH_TOKEN, openMoralis } from './client.ts'
-import { type MoralisSwap, swapsAnswer, toMoralisTrades } from './trade-rows.ts'
+import { type MoralisSwap, swapsAnswer, toMoralisTrades, toUnreadTrades } from './trade-rows.ts'
 
 const SWAPS_PER_PAGE = 100
 const CONCURRENCY = 4
@@ -44,13 +46,13 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           if (apiKey === undefined) throw missingKey(token)
           // Before anything is waited for, so that the first in order have the first calls.
           const isAsked = allowance.take()
-          const last = await state.get(toStateName(token))
+          const last = await recall(state, toStateName(token), readUntil)
           // An hour is read again, because the newest blocks of the last run may not have been final.
-          const from = last === undefined ? slot - firstRunMs : Number(last) - HOUR_MS
-          const { swaps, next, failure } = isAsked
+          const from = last === undefined ? slot - firstRunMs : last - HOUR_MS
+          const { swaps, unread, next, failure } = isAsked
             ? await fetchSwaps(client, token, { from, to: undefined }, signal, allowance)
-            : { swaps: [], next: from, failure: undefined }
-          const trades = toMoralisTrades(swaps, token)
+            : { swaps: [], unread: 0, next: from, failure: undefined }
+          const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           state.set(toStateName(token), String(next === undefined ? slot : next + HOUR_MS))
           if (failure !== undefined) {
             cutOff.push(...trades)
@@ -62,7 +64,10 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
           return trades
         }
         try {
-          const whole = await askEach(tokens, fetchSince, { concurrency: CONCURRENCY, log, refuse })
+          const whole = await askEach(tokens, fetchSince, {
+            ...{ concurrency: CONCURRENCY, log, refuse, state, providerName: 'moralis' },
+            whole: peers.own,
+          })
           return [...whole.flat(), ...cutOff]
         } finally {
           await allowance.save()
@@ -73,20 +78,22 @@ export const moralisSwaps: Provider<TradeSource, Token> = {
         const fetchIn = async (token: Token) => {
           if (apiKey === undefined) throw missingKey(token)
           const name = toRangeName(token, range)
-          const begun = await state.get(name)
-          const from = begun ? Number(begun) : range.from
-          const { swaps, next, failure } = await fetchSwaps(client, token, { from, to: range.to }, signal)
-          const trades = toMoralisTrades(swaps, token)
+          const begun = await recall(state, name, readUntil)
+          const from = begun ?? range.from
+          const { swaps, unread, next, failure } = await fetchSwaps(client, token, { from, to: range.to }, signal)
+          const trades = [...toMoralisTrades(swaps, token), ...toUnreadTrades(unread, token)]
           if (failure !== undefined) {
             // The pages so far were paid for: the next try goes on behind them.
             state.set(name, String(next))
             cutOff.push(...trades)
             throw failure
           }
-          if (begun) state.set(name, DONE)
+          if (begun !== undefined) state.set(name, DONE)
           return trades
         }
-        const whole = await askEach(entities, fetchIn, { concurrency: CONCURRENCY, log, refuse, range })
+        const whole = await askEach(entities, fetchIn, {
+          ...{ concurrency: CONCURRENCY, log, refuse, range, state, providerName: 'moralis' },
+        })
         return [...whole.flat(), ...cutOff]
       },
     }
@@ -114,6 +121,9 @@ const toRangeName = (token: Token, { from, to }: Range) => `${toStateName(token)
 /** The state has no way to take a name out; an empty text says that there is nothing under it. */
 const DONE = ''
 
+/** Up to when trades were read, in Unix milliseconds. */
+const readUntil = z.int()
+
 function missingKey({ chain }: Token): DataError {
   const message = `moralis: MORALIS_API_KEY is not set, and RPC_URLS names no node to read the trades on ${chain} from`
   return new DataError('provider_unconfigured', message)
@@ -133,6 +143,8 @@ interface Span {
 
 interface Swaps {
   readonly swaps: readonly MoralisSwap[]
+  /** How many swaps beside them cannot be read. */
+  readonly unread: number
   /** Where the reading ended early, in Unix milliseconds: all swaps before it are there. */
   readonly next: number | undefined
   /** Why it ended there; undefined where the allowance was used up. */
@@ -158,21 +170,25 @@ async function fetchSwaps(
   // A time that cannot be is the row check's to reject, and to count.
   const isInside = (swap: MoralisSwap) =>
     !isTime(toTime(swap)) || (toTime(swap) >= from && (to === undefined || toTime(swap) < to))
+  let unread = 0
   let cursor: string | null | undefined
   do {
     const last = toTime(swaps.findLast((swap) => isTime(toTime(swap))))
     if (cursor && allowance?.take() === false && !(last <= from))
-      return { swaps: swaps.filter(isInside), next: Number.isNaN(last) ? from : last, failure: undefined }
+      return { swaps: swaps.filter(isInside), unread, next: Number.isNaN(last) ? from : last, failure: undefined }
     try {
       const page = await fetchPage(client, token, { from, to }, cursor, signal)
-      swaps.push(...page.result)
+      const readable = page.result.filter((swap) => swap !== null)
+      swaps.push(...readable)
+      unread += page.result.length - readable.length
       cursor = page.result.length === 0 ? null : page.cursor
     } catch (failure) {
       if (!(failure instanceof DataError) || !(last > from)) throw failure
-      return { swaps: swaps.filter((swap) => isInside(swap) && !(toTime(swap) >= last)), next: last, failure }
+      const whole = swaps.filter((swap) => isInside(swap) && !(toTime(swap) >= last))
+      return { swaps: whole, unread, next: last, failure }
     }
   } while (cursor)
-  return { swaps: swaps.filter(isInside), next: undefined, failure: undefined }
+  return { swaps: swaps.filter(isInside), unread, next: undefined, failure: undefined }
 }
 
 /** The time of a swap's block in Unix milliseconds; NaN where there is none. */

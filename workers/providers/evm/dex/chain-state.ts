@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { JobState } from '../../../job/state.ts'
+import { type JobState, recall } from '../../../job/state.ts'
 import { type Pool, poolList } from './pools.ts'
 
 /** The pools of a chain as they were found last: when (Unix milliseconds) and for which tokens. */
@@ -12,8 +12,7 @@ export interface FoundPools {
 const foundPools = z.object({ foundAt: z.number(), tokens: z.array(z.string()), pools: poolList })
 
 export async function readFoundPools(state: JobState, chain: string): Promise<FoundPools | undefined> {
-  const stored = await state.get(`pools.${chain}`)
-  return stored === undefined ? undefined : foundPools.parse(JSON.parse(stored))
+  return recall(state, `pools.${chain}`, foundPools)
 }
 
 export function noteFoundPools(state: JobState, chain: string, found: FoundPools): void {

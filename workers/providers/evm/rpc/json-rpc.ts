@@ -1,9 +1,8 @@
 import { z } from 'zod'
-import { toBatches } from '../../../../shared/batches.ts'
 import { DataError } from '../../../../shared/errors.ts'
+import { BodyTooLarge } from '../../../http/body.ts'
 import type { HttpClient } from '../../../http/client.ts'
 import { sleep, toBackoffMs } from '../../../http/retry.ts'
-import { checkAnswer } from '../../answer.ts'
 
 export interface RpcCall {
   readonly method: string
@@ -13,15 +12,16 @@ export interface RpcCall {
 export interface RpcError {
   readonly code: number
   readonly message: string
+  /** Set where the node sent no reply to the call, or one that cannot be read. */
+  readonly isUnreadable?: true
 }
 
 /** What a node says to one call: errors arrive with status 200 (providers document, section 6). */
 export type RpcReply = { readonly result: unknown } | { readonly error: RpcError }
 
 /**
- * A JSON-RPC node. Both calls throw DataError as the HTTP client does, and `provider_malformed` when a reply is missing
- * or belongs to no call. A call for which the node has no capacity is sent again a few times, and is
- * `provider_unavailable` after that.
+ * A JSON-RPC node. Both calls throw DataError as the HTTP client does. A call for which the node has no capacity, or no
+ * readable reply, is sent again a few times; then its own reply is the error, and the other calls of the batch have theirs.
  */
 export interface JsonRpc {
   /** How messages call the node; its URL may hold a key and is never told. */
@@ -44,17 +44,36 @@ const PASSING_CODES: ReadonlySet<number> = new Set([429, -32005, -32603])
 const RETRIES = 3
 const BACKOFF_MS = 500
 
-const rpcError = z.object({ code: z.number(), message: z.string().default('') })
-const reply = z.union([
-  z.object({ id: z.number(), error: rpcError }),
-  z.object({ id: z.number(), result: z.unknown() }).transform(({ id, result }) => ({ id, result: result ?? null })),
-])
-/** A batch that is refused as a whole is answered by one error without the id of any call. */
-const batchReply = z.union([z.array(reply), z.object({ error: rpcError })])
+const rpcError = z.object({ code: z.coerce.number().catch(0), message: z.string().catch('') })
+/** Nodes of JSON-RPC 1.0 send both members, one of them null. */
+const errorBody = z.object({ error: z.union([rpcError, z.string().transform((message) => ({ code: 0, message }))]) })
+const resultBody = z.object({ id: z.unknown().optional(), result: z.unknown().optional() })
+/** An error that is surely the node's own, not that of a gateway before it. */
+const nodeError = z.object({ error: z.object({ code: z.number(), message: z.string().catch('') }) })
 
-const callReply = z.union([z.object({ error: rpcError }), reply])
+/** Undefined for what is no reply. */
+function parseReply(value: unknown): RpcReply | undefined {
+  const refused = errorBody.safeParse(value)
+  if (refused.success) return refused.data
+  const answered = resultBody.safeParse(value)
+  if (!answered.success) return undefined
+  const { id, result = null } = answered.data
+  return id === undefined && result === null ? undefined : { result }
+}
 
-const isCallReply = (body: unknown) => callReply.safeParse(body).success
+/** Error statuses that say what is wrong by themselves: with the key, with the plan, with how often it was asked. */
+const TELLING_STATUSES: ReadonlySet<number> = new Set([401, 402, 403, 407, 408, 429])
+
+/**
+ * Nodes also send their errors with error statuses. Those that may pass are failures of the request, which the HTTP client
+ * retries, unless the caller takes the status for a refusal.
+ */
+function isNodeAnswer(body: unknown, status: number, refusals: readonly number[]): boolean {
+  const one = nodeError.safeParse(body)
+  const isReply = one.success || (Array.isArray(body) && body.length > 0 && body.every((each) => parseReply(each)))
+  if (!isReply || refusals.includes(status)) return isReply
+  return !TELLING_STATUSES.has(status) && !(one.success && isPassing(one.data.error))
+}
 
 /**
  * How nodes say that they were asked too often, whatever the code: -32005 is also what some refuse a range with that has too
@@ -65,11 +84,16 @@ const TOO_OFTEN = /rate.?limit|too many requests|requests? (?:rate|count|per sec
 /** Whether the node was asked too often. */
 export const isThrottled = ({ code, message }: RpcError): boolean => code === 429 || TOO_OFTEN.test(message)
 
+/** In a batch, what does not fit into the answer is refused call by call. */
+const TOO_LARGE = /response (?:is )?too large/i
+
 /** Whether another try may succeed. */
-const isPassing = (error: RpcError): boolean => PASSING_CODES.has(error.code) || isThrottled(error)
+const isPassing = (error: RpcError): boolean =>
+  PASSING_CODES.has(error.code) || isThrottled(error) || TOO_LARGE.test(error.message)
 
 /** A node's refusal as the error that callers decide by. */
 export function toRpcError(name: string, method: string, error: RpcError): DataError {
+  if (error.isUnreadable) return new DataError('provider_malformed', `${name} ${method}: ${error.message}`)
   const kind = isPassing(error) ? 'provider_unavailable' : 'provider_rejected'
   return new DataError(kind, `${name} ${method}: error ${error.code}: ${error.message.slice(0, 200)}`)
 }
@@ -80,41 +104,96 @@ export const NODE_COST = 'as the node bills: each call of a batch counts'
 /** Nodes bill each call of a batch. */
 const toCost = (body: unknown) => (Array.isArray(body) ? body.length : 1)
 
-/** Speaks JSON-RPC 2.0 over an HTTP client that is open to the node's URL. */
+/** Error statuses with which a batch is refused for its size, also where they come with a page. */
+const BATCH_REFUSALS = [400, 413]
+const REFUSED: RpcError = { code: 413, message: 'the request or its answer is too large' }
+const NO_REPLY: RpcError = { code: 0, message: 'no readable reply to a call of the batch', isUnreadable: true }
+
+/** How nodes name the most calls that they accept: dRPC "Batch of more than 3 requests are not allowed", others "max 20". */
+const BATCH_LIMIT = /batch.*?(?:more than|limit(?: of| is)?|max(?:imum)?(?: of| is| size)?|up to):? ?(\d+)/i
+/** Where a node names no limit, free plans allow this many. */
+const FEW_CALLS = 3
+/** How many batches a learnt size holds before the size of the settings is tried again, unless the node named it. */
+const LEARNT_BATCHES = 100
+/** So many pieces in a row without an accepted one: the size is not the reason, and the rest is not asked for. */
+const MOST_REFUSED_PIECES = 3
+
+/** What came of calls that were sent together: whether the node took them, took some, or refused all as a whole. */
+interface Sent {
+  readonly replies: RpcReply[]
+  readonly taken: 'all' | 'some' | 'none'
+}
+
+/** Speaks JSON-RPC 2.0 over an HTTP client that is open to the node's URL. It belongs to one node, whose limits it learns. */
 export function createJsonRpc(name: string, client: HttpClient, batchSize: number): JsonRpc {
+  let learnt = { size: batchSize, batchesLeft: Number.POSITIVE_INFINITY }
+
   /**
    * The URL's fragment names the call in messages and is never sent. The path stays empty, so that no slash is added to
    * the node's URL.
    */
   const send = (body: unknown, method: string, signal: AbortSignal, options: SendOptions = {}) => {
     const asked = { path: `#${method}`, route: method, method: 'POST', body, cost: toCost(body), signal } as const
-    return client.json({ ...asked, ...options, isAnswer: isCallReply })
+    const { answers = [] } = options
+    return client.json({ ...asked, ...options, isAnswer: (found, status) => isNodeAnswer(found, status, answers) })
   }
 
-  async function sendBatch(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]> {
+  /** The replies to calls that were sent together, or the error with which all were refused. */
+  async function sendTogether(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[] | RpcError> {
     const method = calls[0]?.method ?? ''
     const body = calls.map((call, id) => ({ jsonrpc: '2.0', id, ...call }))
-    const answer = checkAnswer(batchReply, await send(body, method, signal), { provider: name, path: method })
-    if (!Array.isArray(answer)) return calls.map(() => answer)
-    const byId = new Map(answer.map((each) => [each.id, each]))
-    return calls.map((_, id) => {
-      const found = byId.get(id)
-      if (found !== undefined) return found
-      throw new DataError('provider_malformed', `${name} ${method}: no reply to call ${id} of a batch`)
-    })
+    let answer: unknown
+    try {
+      answer = await send(body, method, signal, { answers: BATCH_REFUSALS })
+    } catch (error) {
+      if (!(error instanceof DataError && error.cause instanceof BodyTooLarge)) throw error
+      return { ...REFUSED, isUnreadable: true }
+    }
+    return answer === undefined ? REFUSED : readBatch(answer, calls.length)
   }
 
-  async function batchWithRetries(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]> {
-    const replies = await sendBatch(calls, signal)
+  /** Sends calls together, and in smaller batches where the node refuses so many at once. */
+  async function sendFitting(calls: readonly RpcCall[], signal: AbortSignal): Promise<Sent> {
+    const answer = await sendTogether(calls, signal)
+    if (Array.isArray(answer)) return { replies: answer, taken: 'all' }
+    const isForSize = calls.length > 1 && (/batch/i.test(answer.message) || !isPassing(answer))
+    if (isForSize) return sendSmaller(calls, answer, signal)
+    return { replies: calls.map(() => ({ error: answer })), taken: 'none' }
+  }
+
+  async function sendSmaller(calls: readonly RpcCall[], refusal: RpcError, signal: AbortSignal): Promise<Sent> {
+    const named = Number(BATCH_LIMIT.exec(refusal.message)?.[1] ?? Number.NaN)
+    const isNamed = named >= 1 && named < calls.length
+    const smaller = isNamed ? named : calls.length > FEW_CALLS ? FEW_CALLS : 1
+    if (isNamed) learnt = { size: Math.min(learnt.size, named), batchesLeft: Number.POSITIVE_INFINITY }
+    const replies: RpcReply[] = []
+    const counts = { all: 0, some: 0, none: 0 }
+    while (replies.length < calls.length) {
+      if (counts.none >= MOST_REFUSED_PIECES && counts.none === counts.all + counts.some + counts.none) break
+      const at = replies.length
+      const piece = await sendFitting(calls.slice(at, at + Math.min(smaller, learnt.size)), signal)
+      counts[piece.taken] += 1
+      for (const reply of piece.replies) replies.push(reply)
+    }
+    while (replies.length < calls.length) replies.push({ error: refusal })
+    // One call that a node cannot answer may make it refuse its whole batch: then the size says nothing.
+    const taken = counts.none + counts.some === 0 ? 'all' : counts.all + counts.some === 0 ? 'none' : 'some'
+    if (taken === 'all' && smaller < learnt.size) learnt = { size: smaller, batchesLeft: LEARNT_BATCHES }
+    return { replies, taken }
+  }
+
+  async function sendWithRetries(calls: readonly RpcCall[], signal: AbortSignal): Promise<RpcReply[]> {
+    const { replies, taken } = await sendFitting(calls, signal)
+    const isWorthATry = (error: RpcError) => isPassing(error) || (taken !== 'none' && error.isUnreadable === true)
     for (let retry = 0; retry < RETRIES; retry += 1) {
-      const refused = replies.flatMap((each, index) => ('error' in each && isPassing(each.error) ? [index] : []))
+      const refused = replies.flatMap((each, index) => ('error' in each && isWorthATry(each.error) ? [index] : []))
       if (refused.length === 0) break
       await sleep(toBackoffMs(BACKOFF_MS, retry, Math.random()), signal)
-      const again = await sendBatch(
+      const again = await sendFitting(
         refused.flatMap((index) => calls[index] ?? []),
         signal,
       )
-      for (const [at, index] of refused.entries()) replies[index] = again[at] ?? { result: null }
+      for (const [at, index] of refused.entries()) replies[index] = again.replies[at] ?? { error: NO_REPLY }
     }
     return replies
   }
@@ -125,12 +204,58 @@ export function createJsonRpc(name: string, client: HttpClient, batchSize: numbe
       const answer = await send({ jsonrpc: '2.0', id: 0, ...call }, call.method, signal, options)
       // One of the refusing statuses with something else than a node's reply.
       if (answer === undefined) return { error: { code: 413, message: 'the answer would be too large' } }
-      return checkAnswer(callReply, answer, { provider: name, path: call.method })
+      const reply = parseReply(answer)
+      if (reply !== undefined) return reply
+      throw new DataError('provider_malformed', `${name} ${call.method}: neither a result nor an error`)
     },
     batch: async (calls, signal) => {
       const replies: RpcReply[] = []
-      for (const batch of toBatches(calls, batchSize)) replies.push(...(await batchWithRetries(batch, signal)))
+      while (replies.length < calls.length) {
+        const batch = calls.slice(replies.length, replies.length + learnt.size)
+        for (const reply of await sendWithRetries(batch, signal)) replies.push(reply)
+        learnt = { ...learnt, batchesLeft: learnt.batchesLeft - 1 }
+        if (learnt.batchesLeft <= 0) learnt = { size: batchSize, batchesLeft: Number.POSITIVE_INFINITY }
+      }
       return replies
     },
   }
+}
+
+/**
+ * The replies in the order of the calls, or the error with which a node refused all of them: an error alone, a list of errors
+ * without ids, or replies of which none names its call. A call without a reply has an error of its own.
+ */
+function readBatch(answer: unknown, count: number): RpcReply[] | RpcError {
+  const elements: unknown[] = Array.isArray(answer) ? answer : [answer]
+  const byId = new Map<number, RpcReply>()
+  const nameless: RpcReply[] = []
+  for (const element of elements) {
+    const reply = parseReply(element)
+    if (reply === undefined) continue
+    const id = parseId(element)
+    if (id === undefined) nameless.push(reply)
+    else if (!byId.has(id)) byId.set(id, reply)
+  }
+  const error = nameless.flatMap((reply) => ('error' in reply ? [reply.error] : []))[0] ?? NO_REPLY
+  // Of one call the result needs no name.
+  const [only] = nameless
+  if (count === 1 && byId.size === 0 && only !== undefined && 'result' in only) return [only]
+  const isRefused = !Array.isArray(answer) && 'error' in (byId.get(0) ?? only ?? { error })
+  const replies = Array.from({ length: count }, (_, id) => (isRefused ? undefined : byId.get(id)))
+  if (!replies.some((reply) => reply !== undefined)) return toWholeError(elements, error)
+  return replies.map((reply) => reply ?? { error })
+}
+
+/** A single error for a whole batch may carry the id of any of its calls. */
+function toWholeError(elements: readonly unknown[], fallback: RpcError): RpcError {
+  const errors = elements.flatMap((element) => errorBody.safeParse(element).data?.error ?? [])
+  return errors[0] ?? fallback
+}
+
+/** Some nodes send ids as texts. */
+function parseId(element: unknown): number | undefined {
+  const { data } = z
+    .object({ id: z.union([z.number(), z.string().regex(/^\d+$/).transform(Number)]) })
+    .safeParse(element)
+  return data?.id
 }

@@ -1,0 +1,93 @@
+import type { Redis } from 'ioredis'
+import { readEngineTime } from '../coverage/computations.ts'
+import { askRedis } from '../queue/ask-redis.ts'
+import type { Database } from '../store/clickhouse.ts'
+import type { Logger } from '../telemetry/log.ts'
+
+/** The time that slots go by. */
+export interface Clock {
+  /** The time in Unix milliseconds. */
+  readonly now: () => number
+  /**
+   * Compares this machine's clock with those of the stores, when that was last done a minute ago or the machine's clock was
+   * set since.
+   * @throws DataError `storage` when a store does not answer.
+   */
+  sync(): Promise<void>
+}
+
+interface ClockOptions {
+  readonly db: Database
+  readonly redis: Redis
+  readonly log: Logger
+  /** This machine's clock, in Unix milliseconds. */
+  readonly local?: () => number
+  /** The milliseconds that have passed since some moment, whatever the clock is set to. */
+  readonly passed?: () => number
+}
+
+const SYNC_MS = 60_000
+/** Smaller differences are the time that answers take. They cost no slot. */
+const TOLERATED_MS = 1_000
+
+/**
+ * Returns the middle one of three clocks: this machine's, ClickHouse's and Redis'. A single wrong one, such as that of a
+ * machine without a time service, neither collects slots that have not begun nor drops those that are not over.
+ */
+export function createClock({
+  db,
+  redis,
+  log,
+  local = Date.now,
+  passed = () => performance.now(),
+}: ClockOptions): Clock {
+  let measured: { readonly at: number; readonly local: number; readonly passed: number } | undefined
+  let told = 0
+  let syncing: Promise<void> | undefined
+  const isStale = () => {
+    if (measured === undefined) return true
+    const [byLocal, byPassed] = [local() - measured.local, passed() - measured.passed]
+    return byPassed >= SYNC_MS || Math.abs(byLocal - byPassed) > TOLERATED_MS
+  }
+  const measure = async () => {
+    const before = local()
+    const stores = await Promise.all([readEngineTime(db), readRedisTime(redis)])
+    const here = local()
+    // How far a store is ahead cannot be told more exactly than its answer took.
+    const aheads = stores.map((time) => (time < before ? time - before : Math.max(0, time - here)))
+    const middle = [0, ...aheads].sort((a, b) => a - b)[1] ?? 0
+    const offset = Math.abs(middle) > TOLERATED_MS ? middle : 0
+    measured = { at: here + offset, local: here, passed: passed() }
+    if (Math.abs(offset - told) > TOLERATED_MS) {
+      const [clickhouseMs, redisMs] = aheads
+      log.warn({ aheadMs: -offset, clickhouseMs, redisMs }, toWords(offset))
+      told = offset
+    }
+  }
+  return {
+    now: () => {
+      if (measured === undefined) return local()
+      // A clock that is set back does not undo the time that has passed; a machine that slept counts what its clock says.
+      return measured.at + Math.max(local() - measured.local, Math.floor(passed() - measured.passed))
+    },
+    sync: async () => {
+      if (!isStale()) return
+      syncing ??= measure().finally(() => {
+        syncing = undefined
+      })
+      await syncing
+    },
+  }
+}
+
+function toWords(offset: number): string {
+  if (offset === 0) return "this machine's clock agrees with the stores' again"
+  const seconds = Math.round(Math.abs(offset) / 1000)
+  const way = offset < 0 ? 'ahead of' : 'behind'
+  return `this machine's clock is ${seconds} s ${way} those of ClickHouse and Redis: slots go by the stores' time; check its time service`
+}
+
+async function readRedisTime(redis: Redis): Promise<number> {
+  const [seconds, micros] = await askRedis('its time', () => redis.time())
+  return Number(seconds) * 1000 + Math.floor(Number(micros) / 1000)
+}

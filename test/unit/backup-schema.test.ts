@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest'
+import type { Manifest } from '../../clickhouse/backup/files.ts'
+import { readManifest } from '../../clickhouse/backup/files.ts'
+import { toSchemaOf } from '../../clickhouse/backup/schema-of.ts'
+import { loadMigrations } from '../../clickhouse/migrate.ts'
+import { loadBaseline } from '../support/baseline.ts'
+
+const read = () => readManifest(loadBaseline().backup)
+const without = (told: Manifest, table: string): Manifest => ({
+  ...told,
+  tables: told.tables.filter(({ name }) => name !== table),
+})
+
+describe('the schema of a backup', () => {
+  it('is that of its migrations, with every table that these make', async () => {
+    const told = await read()
+    const { own, later } = toSchemaOf(told)
+    expect(own).toHaveLength(told.migrations.length)
+    expect([...own, ...later]).toHaveLength(loadMigrations().length)
+  })
+
+  it.each(['token_prices', 'job_state', 'dao_ratings_latest'])(
+    'is refused where the manifest lacks the table %s',
+    async (table) => {
+      const told = without(await read(), table)
+      expect(() => toSchemaOf(told)).toThrow(`its manifest lacks the tables ${table}, which its schema has`)
+    },
+  )
+})
